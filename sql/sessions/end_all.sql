@@ -1,0 +1,3 @@
+-- Every session of the user, and every token without one.
+WITH ended AS (UPDATE sessions SET ended_at = now() WHERE user_id = $1 AND ended_at IS NULL)
+UPDATE users SET sessions_ended_at = now() WHERE id = $1

@@ -1,0 +1,13 @@
+-- Signs in, against the version of the credentials that was checked. $3: a renewed hash, or null.
+WITH signed_in AS (
+    UPDATE users
+    SET last_login = now(), password_hash = coalesce($3, password_hash)
+    WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted
+    RETURNING *
+), opened AS (
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+    SELECT $4, id, $5, $6 FROM signed_in
+)
+SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
+       total_uploads, total_storage_used
+FROM signed_in

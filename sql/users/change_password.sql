@@ -1,0 +1,15 @@
+-- A user's own change, against the version of the credentials that was checked. The session it comes
+-- from stays ($4, null for a token without one), all others end.
+WITH changed AS (
+    UPDATE users
+    SET password_hash = $3,
+        credentials_version = credentials_version + 1,
+        sessions_ended_at = CASE WHEN $4::uuid IS NULL THEN sessions_ended_at ELSE now() END,
+        updated_at = now()
+    WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted
+    RETURNING id
+), ended AS (
+    UPDATE sessions SET ended_at = now()
+    WHERE user_id = (SELECT id FROM changed) AND ended_at IS NULL AND id IS DISTINCT FROM $4
+)
+SELECT id FROM changed

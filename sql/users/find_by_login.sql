@@ -1,0 +1,5 @@
+-- An account by username or e-mail address, for a login. A username holds no "@", so at most one matches.
+SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
+       total_uploads, total_storage_used, password_hash, credentials_version
+FROM users
+WHERE (lower(username) = lower($1) OR lower(email) = lower($1)) AND NOT is_deleted AND password_hash IS NOT NULL

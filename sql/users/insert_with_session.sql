@@ -1,0 +1,12 @@
+-- Registers an account and signs it in.
+WITH registered AS (
+    INSERT INTO users (id, username, email, name, password_hash)
+    VALUES ($1, NULL, $2, $3, $4)
+    RETURNING *
+), opened AS (
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+    SELECT $5, id, $6, $7 FROM registered
+)
+SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
+       total_uploads, total_storage_used
+FROM registered

@@ -1,0 +1,17 @@
+-- Uses a reset token: new password, use noted, sessions ended, all or nothing. The version admits one
+-- use, and none after the password or the e-mail address has changed.
+WITH changed AS (
+    UPDATE users
+    SET password_hash = $3,
+        credentials_version = credentials_version + 1,
+        sessions_ended_at = now(),
+        updated_at = now()
+    WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND password_hash IS NOT NULL
+    RETURNING id
+), ended AS (
+    UPDATE sessions SET ended_at = now()
+    WHERE user_id = (SELECT id FROM changed) AND ended_at IS NULL
+)
+INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
+SELECT $4, id, $5, $6 FROM changed
+RETURNING user_id

@@ -1,0 +1,18 @@
+-- create-admin: a new admin, or the account with that e-mail address made one. It keeps its username,
+-- gets the password, and its sessions end.
+WITH admin AS (
+    INSERT INTO users (id, username, email, password_hash, role)
+    VALUES ($1, $2, $3, $4, 'admin')
+    ON CONFLICT (lower(email)) WHERE NOT is_deleted AND password_hash IS NOT NULL DO UPDATE
+    SET password_hash = excluded.password_hash,
+        role = 'admin',
+        is_active = true,
+        credentials_version = users.credentials_version + 1,
+        sessions_ended_at = now(),
+        updated_at = now()
+    RETURNING id, username, id = $1 AS is_new
+), ended AS (
+    UPDATE sessions SET ended_at = now()
+    WHERE user_id = (SELECT id FROM admin) AND ended_at IS NULL
+)
+SELECT username, is_new FROM admin

@@ -1,0 +1,82 @@
+//! What handlers are given: the application, and one call of it.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::hashing::Hashing;
+use crate::http::request::Request;
+use crate::mail::Resets;
+use crate::security::jwt;
+use crate::security::token_bucket::Buckets;
+use crate::store::Database;
+
+/// Whose bucket a request takes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum BucketKey {
+    /// A class of endpoints, for a client's network.
+    Address(&'static str, IpAddr),
+    /// A class of endpoints, for a user.
+    User(&'static str, Uuid),
+}
+
+/// Everything that outlives a request.
+pub struct App {
+    /// The settings.
+    pub config: Config,
+    /// The database.
+    pub db: Database,
+    /// Signs and checks tokens.
+    pub key: jwt::Key,
+    /// Hashes and compares passwords.
+    pub hashing: Hashing,
+    /// Rate limits.
+    pub buckets: Buckets<BucketKey>,
+    /// Wakes the thread that looks at reset requests.
+    pub resets: Resets,
+    /// Start of the process, from which the buckets count.
+    pub started: Instant,
+    /// Whether the `X-Forwarded-For` of a stranger was warned about.
+    pub warned_of_forwarding: AtomicBool,
+}
+
+impl App {
+    /// An application on an open database.
+    pub fn new(config: Config, secret: &[u8], db: Database) -> Result<App, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Ok(App {
+            key: jwt::Key::new(config.jwt_algorithm, secret),
+            hashing: Hashing::new(config.scrypt, cores)?,
+            buckets: Buckets::new(),
+            resets: Resets::default(),
+            started: Instant::now(),
+            warned_of_forwarding: AtomicBool::new(false),
+            config,
+            db,
+        })
+    }
+}
+
+/// One request on its way through the application.
+pub struct Call<'a> {
+    /// The application.
+    pub app: &'a App,
+    /// What the client sent.
+    pub request: Request<'a>,
+    /// `X-Request-ID`.
+    pub id: Uuid,
+    /// The client's address, behind trusted proxies.
+    pub client: IpAddr,
+}
+
+/// Seconds since 1970.
+pub fn unix_time() -> Duration {
+    // A clock before 1970 makes every token expired, which is the safe side.
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}

@@ -1,0 +1,206 @@
+//! What the command line does.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::app::App;
+use crate::config::{Config, Environment};
+use crate::error::Error;
+use crate::hashing::Hashing;
+use crate::http::request::Body;
+use crate::model::fields;
+use crate::{logging, mail, server, store};
+
+/// How often expired sessions and used tokens are removed.
+const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
+
+/// The checks of settings that need other modules.
+pub fn checked(config: Config) -> Result<Config, Vec<String>> {
+    match store::check_settings(&config) {
+        Ok(_) => Ok(config),
+        Err(fault) => Err(vec![fault]),
+    }
+}
+
+/// `cloakroom serve`: runs until it is told to stop.
+pub fn serve(config: Config) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    warn_about(&config);
+    let secret = secret(&config)?;
+    let db = store::open_and_migrate(&config)?;
+    let app = Arc::new(App::new(config, &secret, db).map_err(|e| format!("{e:?}"))?);
+    let background = app.clone();
+    std::thread::Builder::new()
+        .name("background".into())
+        .spawn(move || run_in_background(&background))
+        .map_err(|e| format!("background thread: {e}"))?;
+    listen(app)
+}
+
+/// The stock server: a bounded pool of threads.
+fn listen(app: Arc<App>) -> Result<(), String> {
+    let (address, workers) = (app.config.listen, app.config.workers);
+    let server = rouille::Server::new(address, move |head| {
+        let reader: Box<dyn io::Read> = match head.data() {
+            Some(body) => Box::new(body),
+            None => Box::new(io::empty()),
+        };
+        let announced = head
+            .header("Content-Length")
+            .and_then(|text| text.parse().ok());
+        server::answer(&app, head, Body { reader, announced })
+    })
+    .map_err(|e| format!("cannot listen on {address}: {e}"))?
+    .pool_size(workers);
+    announce(server.server_addr());
+    server.run();
+    Err("the listener ended".into())
+}
+
+fn announce(address: SocketAddr) {
+    log::info!("listening on http://{address}");
+}
+
+/// Delivers password resets and removes what has expired. Outlives panics and a database that is down.
+fn run_in_background(app: &App) {
+    let mut swept: Option<Instant> = None;
+    loop {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            mail::deliver_resets(app)?;
+            if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
+                store::sessions::sweep(&app.db)?;
+                swept = Some(Instant::now());
+            }
+            Ok::<_, Error>(())
+        }));
+        if let Ok(Err(error)) = outcome {
+            log::warn!("background work failed, tried again soon: {error:?}");
+        }
+        app.resets.wait();
+    }
+}
+
+fn warn_about(config: &Config) {
+    for (name, nearest) in &config.unknown {
+        log::warn!("{name} is no setting; did you mean {nearest}?");
+    }
+    if config.environment == Environment::Production || config.listen.ip().is_loopback() {
+        return;
+    }
+    let address = config.listen;
+    log::warn!(
+        "listening on {address} in development: set CLOAKROOM_ENV=production to face a network"
+    );
+    if !config.auth_enabled {
+        log::error!(
+            "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+        );
+    }
+}
+
+/// The signing secret: the configured one, or, in development, one made at first start and kept.
+fn secret(config: &Config) -> Result<Vec<u8>, String> {
+    if let Some(secret) = &config.jwt_secret {
+        return Ok(secret.expose().as_bytes().to_vec());
+    }
+    let path = config.data_dir.join("jwt-secret");
+    let fault = |e: io::Error| format!("{}: {e}", path.display());
+    fs::create_dir_all(&config.data_dir).map_err(fault)?;
+    if !path.exists() {
+        write_secret(&path).map_err(fault)?;
+    }
+    let secret = fs::read(&path).map_err(fault)?;
+    match secret.len() {
+        length if length >= config.jwt_algorithm.least_secret_bytes() => Ok(secret),
+        length => Err(format!(
+            "{} holds {length} bytes, too few; remove it to have it made anew",
+            path.display()
+        )),
+    }
+}
+
+/// Written aside and linked into place, so that of two processes that start together both read the
+/// secret of the first, and a crash leaves no half of one.
+fn write_secret(path: &Path) -> io::Result<()> {
+    let secret: String = (0..4)
+        .map(|_| Uuid::new_v4().simple().to_string())
+        .collect();
+    let aside = path.with_extension(Uuid::new_v4().simple().to_string());
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(secret.as_bytes())?;
+    file.sync_all()?;
+    let linked = fs::hard_link(&aside, path);
+    fs::remove_file(&aside)?;
+    match linked {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// `cloakroom migrate`.
+pub fn migrate(config: &Config) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    store::open_and_migrate(config)?;
+    println!("The database is up to date.");
+    Ok(())
+}
+
+/// `cloakroom config`.
+pub fn print_config(config: &Config) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    for (name, value) in &config.shown {
+        writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// `cloakroom create-admin`.
+pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    let password = match &config.admin_password {
+        Some(password) => password.expose().to_owned(),
+        None => first_line().map_err(|e| format!("password from standard input: {e}"))?,
+    };
+    let refuse =
+        |name: &'static str| move |p: crate::error::Problem| format!("{name}: {}", p.message);
+    let email = fields::email(email).map_err(refuse("email"))?;
+    let username = username
+        .map(fields::username)
+        .transpose()
+        .map_err(refuse("username"))?;
+    let password = fields::password(&password).map_err(refuse("password"))?;
+    let db = store::open_and_migrate(config)?;
+    let hash = Hashing::new(config.scrypt, 1).and_then(|hashing| hashing.hash(&password));
+    let hash = hash.map_err(|e| format!("{e:?}"))?;
+    let (username, is_new) = store::users::upsert_admin(&db, &email, username.as_deref(), &hash)
+        .map_err(|e| e.parts().2.to_owned())?;
+    let verb = if is_new {
+        "created"
+    } else {
+        "is an active admin now, with this password"
+    };
+    println!(
+        "Admin {email} {verb}; username: {}.",
+        username.as_deref().unwrap_or("none")
+    );
+    Ok(())
+}
+
+/// Without its line end.
+fn first_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

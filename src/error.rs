@@ -1,0 +1,154 @@
+//! Every way a request can fail, named by meaning, and the one table that turns it into a status,
+//! a code and the text clients see (contract, 4).
+
+use std::borrow::Cow;
+
+/// Where in a request a bad field was found: the first element of `loc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The JSON or form body.
+    Body,
+    /// The query's parameters.
+    Query,
+}
+
+impl Place {
+    /// The word clients see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Body => "body",
+            Place::Query => "query",
+        }
+    }
+}
+
+/// What is wrong with one value: the `type` and `msg` of a 422.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Machine-readable kind, one of the contract's list.
+    pub kind: &'static str,
+    /// Text for people.
+    pub message: Cow<'static, str>,
+}
+
+/// A problem and where it stands; `field` is `None` when the whole body is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Part of the request.
+    pub place: Place,
+    /// Name of the field.
+    pub field: Option<&'static str>,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// A field that only one account may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unique {
+    /// The username, without regard to case.
+    Username,
+    /// The e-mail address, without regard to case.
+    Email,
+}
+
+/// A failed request.
+#[derive(Debug)]
+pub enum Error {
+    /// No such path.
+    RouteNotFound,
+    /// The path exists, the method does not; the methods it has.
+    MethodNotAllowed(String),
+    /// No `Authorization` header, no token.
+    AuthenticationRequired,
+    /// `Authorization` with a scheme other than `Bearer`.
+    InvalidScheme,
+    /// `Authorization` that is not two words.
+    InvalidAuthorization,
+    /// A token that is forged, expired, of the wrong type, or whose session has ended.
+    InvalidToken,
+    /// A good token of an account that is gone or switched off.
+    UserNotUsable,
+    /// Wrong name or password.
+    BadCredentials,
+    /// The right password of an account that is switched off.
+    InactiveAccount,
+    /// The current password given with a change is wrong.
+    WrongCurrentPassword,
+    /// A reset token that is unknown, expired or used.
+    InvalidResetToken,
+    /// Registration with a name or address somebody has (400, as spec.md asks).
+    TakenAtRegistration(Unique),
+    /// Any other change to a name or address somebody has (409).
+    Taken(Unique),
+    /// Fields that break the rules, all of them.
+    Invalid(Vec<FieldError>),
+    /// The body is larger than the endpoint reads.
+    BodyTooLarge,
+    /// The body ended before its announced length.
+    BodyCutShort,
+    /// The body came too slowly.
+    BodyTooSlow,
+    /// An empty token bucket; whole seconds until a request is allowed again.
+    RateLimited {
+        /// Value of `Retry-After`.
+        retry_after: u64,
+        /// Login has its own text.
+        login: bool,
+    },
+    /// The database cannot be reached, or nothing it needs was free in time.
+    Unavailable,
+    /// A statement took longer than allowed.
+    TimedOut,
+    /// Anything unexpected: logged with the request id, never shown.
+    Internal(String),
+}
+
+impl Error {
+    /// Status, `error_code` and message.
+    pub fn parts(&self) -> (u16, &'static str, &'static str) {
+        use Error::*;
+        use Unique::*;
+        match self {
+            RouteNotFound => (404, "NOT_FOUND", "Not Found"),
+            MethodNotAllowed(_) => (405, "METHOD_NOT_ALLOWED", "Method Not Allowed"),
+            AuthenticationRequired => (401, "UNAUTHORIZED", "Authentication required"),
+            InvalidScheme => (401, "UNAUTHORIZED", "Invalid authentication scheme"),
+            InvalidAuthorization => (401, "UNAUTHORIZED", "Invalid authorization header format"),
+            InvalidToken => (401, "UNAUTHORIZED", "Invalid token"),
+            UserNotUsable => (401, "UNAUTHORIZED", "User not found or inactive"),
+            BadCredentials => (401, "UNAUTHORIZED", "Invalid username or password"),
+            InactiveAccount => (403, "FORBIDDEN", "Inactive or deleted user."),
+            WrongCurrentPassword => (400, "BAD_REQUEST", "Current password is incorrect"),
+            InvalidResetToken => (400, "BAD_REQUEST", "Invalid or expired token"),
+            TakenAtRegistration(Username) => (400, "BAD_REQUEST", "Username already exists"),
+            TakenAtRegistration(Email) => (400, "BAD_REQUEST", "Email already exists"),
+            Taken(Username) => (409, "CONFLICT", "Username already exists"),
+            Taken(Email) => (409, "CONFLICT", "Email already exists"),
+            Invalid(_) => (422, "VALIDATION_ERROR", "Validation failed"),
+            BodyTooLarge => (413, "PAYLOAD_TOO_LARGE", "Request body too large"),
+            BodyCutShort => (400, "BAD_REQUEST", "Request body ended early"),
+            BodyTooSlow => (408, "REQUEST_TIMEOUT", "Request body came too slowly"),
+            RateLimited { login: true, .. } => (
+                429,
+                "RATE_LIMITED",
+                "Too many login attempts. Please try again later.",
+            ),
+            RateLimited { .. } => (429, "RATE_LIMITED", "Rate limit exceeded"),
+            Unavailable => (
+                503,
+                "SERVICE_UNAVAILABLE",
+                "Service temporarily unavailable",
+            ),
+            TimedOut => (504, "TIMEOUT", "Request timed out"),
+            Internal(_) => (500, "INTERNAL_ERROR", "Internal server error"),
+        }
+    }
+
+    /// The same failure as registration words it.
+    pub fn at_registration(self) -> Error {
+        match self {
+            Error::Taken(unique) => Error::TakenAtRegistration(unique),
+            other => other,
+        }
+    }
+}

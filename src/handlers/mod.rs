@@ -1,0 +1,6 @@
+//! Endpoints, each in one rhythm: parse, validate, store, respond. Bodies are read and passwords
+//! hashed before the database is asked, so that no connection waits for a client or a hash.
+
+pub mod auth;
+pub mod health;
+pub mod me;

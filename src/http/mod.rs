@@ -1,0 +1,8 @@
+//! What handlers hear and say: requests, their fields, responses. The only place beside `server.rs`
+//! that names the HTTP library.
+
+pub mod client_address;
+pub mod fields;
+pub mod query;
+pub mod request;
+pub mod response;

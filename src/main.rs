@@ -1,0 +1,84 @@
+//! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
+
+mod app;
+mod commands;
+mod config;
+mod error;
+mod handlers;
+mod hashing;
+mod http;
+mod logging;
+mod mail;
+mod middleware;
+mod model;
+mod router;
+mod security;
+mod server;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+
+/// Accounts and files over HTTP and JSON, on PostgreSQL.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Settings are environment variables; `cloakroom config` shows them, README.md explains them."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve HTTP; also what happens with no command.
+    Serve,
+    /// Bring the database's schema up to date.
+    Migrate,
+    /// Print the effective settings, secrets masked.
+    Config,
+    /// Make an admin, or make the account with that e-mail address one.
+    ///
+    /// The password comes from CLOAKROOM_ADMIN_PASSWORD or the first line of standard input.
+    CreateAdmin {
+        /// E-mail address of the account.
+        #[arg(long)]
+        email: String,
+        /// Username of a new account; an existing one keeps its own.
+        #[arg(long)]
+        username: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::from_environment().and_then(commands::checked) {
+        Ok(config) => config,
+        Err(faults) => {
+            eprintln!("cloakroom cannot start with these settings:");
+            for fault in faults {
+                eprintln!("  {fault}");
+            }
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => commands::serve(config),
+        Command::Migrate => commands::migrate(&config),
+        Command::Config => commands::print_config(&config),
+        Command::CreateAdmin { email, username } => {
+            commands::create_admin(&config, &email, username.as_deref())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("cloakroom: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}

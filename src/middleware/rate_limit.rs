@@ -1,0 +1,79 @@
+//! Rate limits (contract, 5): which bucket a request takes from, and the headers that say so.
+
+use std::time::Duration;
+
+use crate::app::{BucketKey, Call, unix_time};
+use crate::error::Error;
+use crate::http::client_address::network;
+use crate::http::response::Response;
+use crate::middleware::authenticate::Caller;
+use crate::security::token_bucket::Decision;
+
+/// A class of endpoints that share a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Sign-in and the like, per client address and endpoint; the endpoint's name.
+    Auth(&'static str),
+    /// Everything else.
+    General,
+}
+
+/// Takes a token for the client's address.
+pub fn by_address(call: &Call, class: Class) -> Option<Decision> {
+    let name = match class {
+        Class::Auth(endpoint) => endpoint,
+        Class::General => "general",
+    };
+    take(call, class, BucketKey::Address(name, network(call.client)))
+}
+
+/// Takes a token for the user.
+pub fn by_user(call: &Call, class: Class, caller: &Caller) -> Option<Decision> {
+    take(call, class, BucketKey::User("general", caller.user().id))
+}
+
+/// `None`: rate limits are off.
+fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
+    let config = &call.app.config;
+    let limit = match class {
+        Class::Auth(_) => config.rate_limit_auth,
+        Class::General => config.rate_limit_general,
+    };
+    config.rate_limit_enabled.then(|| {
+        call.app
+            .buckets
+            .take(key, limit, call.app.started.elapsed())
+    })
+}
+
+/// Refuses where the bucket was empty.
+pub fn enforce(decision: Option<Decision>, class: Class) -> Result<(), Error> {
+    match decision {
+        Some(decision) if !decision.allowed => Err(Error::RateLimited {
+            retry_after: whole_seconds(decision.retry_in).max(1),
+            login: class == Class::Auth("login"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The headers of every rate-limited endpoint's response.
+pub fn add_headers(response: &mut Response, decision: &Decision) {
+    let reset = whole_seconds(unix_time() + decision.full_in);
+    response.headers.extend([
+        (
+            "X-RateLimit-Limit".into(),
+            decision.limit.to_string().into(),
+        ),
+        (
+            "X-RateLimit-Remaining".into(),
+            decision.remaining.to_string().into(),
+        ),
+        ("X-RateLimit-Reset".into(), reset.to_string().into()),
+    ]);
+}
+
+/// Rounded up: a client that comes back then is not too early.
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

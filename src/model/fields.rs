@@ -1,0 +1,184 @@
+//! Rules of single fields (contract, 7) and the one table of texts that answers their breach
+//! (contract, 4). A rule takes the text of a field and gives the value or the problem.
+
+use crate::error::Problem;
+
+/// Longest e-mail address, characters.
+const EMAIL_MOST: usize = 255;
+/// Longest display name, characters.
+const NAME_MOST: usize = 255;
+/// Password length, characters.
+const PASSWORD: (usize, usize) = (8, 1024);
+/// Username length, characters.
+const USERNAME: (usize, usize) = (3, 50);
+
+/// 3 to 50 ASCII letters, digits and underscores.
+pub fn username(text: &str) -> Result<String, Problem> {
+    let text = length(text, USERNAME.0, USERNAME.1)?;
+    if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        Ok(text.to_owned())
+    } else {
+        Err(wrong("Only letters, digits and underscore are allowed"))
+    }
+}
+
+/// A valid address (RFC 5321), kept as given.
+pub fn email(text: &str) -> Result<String, Problem> {
+    let text = length(text, 0, EMAIL_MOST)?;
+    // The parser also takes `Name <address>`; only the address itself is meant here.
+    let options = email_address::Options::default()
+        .without_display_text()
+        .without_domain_literal();
+    match email_address::EmailAddress::parse_with_options(text, options.with_required_tld()) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(wrong("Invalid e-mail address")),
+    }
+}
+
+/// A display name: trimmed, at most 255 characters.
+pub fn name(text: &str) -> Result<String, Problem> {
+    length(text.trim(), 0, NAME_MOST).map(str::to_owned)
+}
+
+/// A new password: 8 to 1024 characters, never trimmed.
+pub fn password(text: &str) -> Result<String, Problem> {
+    if text.chars().count() < PASSWORD.0 {
+        return Err(problem(
+            "string_too_short",
+            "Password must be at least 8 characters long",
+        ));
+    }
+    length(text, 0, PASSWORD.1).map(str::to_owned)
+}
+
+/// Something to look up or compare: any text that is not empty.
+pub fn given(text: &str) -> Result<String, Problem> {
+    length(text, 1, usize::MAX).map(str::to_owned)
+}
+
+/// A token: any text, because whatever is no token is answered as an invalid one.
+pub fn token(text: &str) -> Result<String, Problem> {
+    Ok(text.to_owned())
+}
+
+/// Characters, not bytes; no NUL, which PostgreSQL cannot store.
+fn length(text: &str, least: usize, most: usize) -> Result<&str, Problem> {
+    let count = text.chars().count();
+    if text.contains('\0') {
+        Err(wrong("Must not contain NUL characters"))
+    } else if count < least {
+        Err(problem(
+            "string_too_short",
+            format!("Must be at least {least} characters long"),
+        ))
+    } else if count > most {
+        Err(problem(
+            "string_too_long",
+            format!("Must be at most {most} characters long"),
+        ))
+    } else {
+        Ok(text)
+    }
+}
+
+/// The field is absent.
+pub fn missing() -> Problem {
+    problem("missing", "Field required")
+}
+
+/// The value is no string.
+pub fn not_a_string() -> Problem {
+    problem("string_type", "Must be a string")
+}
+
+/// The body is no JSON.
+pub fn not_json() -> Problem {
+    problem("json_invalid", "Invalid JSON")
+}
+
+/// The body is JSON, but no object.
+pub fn not_an_object() -> Problem {
+    wrong("Must be an object")
+}
+
+/// The value is none of a closed list.
+pub fn one_of(names: &str) -> Problem {
+    problem("enum", format!("Must be one of: {names}"))
+}
+
+fn wrong(message: &'static str) -> Problem {
+    problem("value_error", message)
+}
+
+fn problem(kind: &'static str, message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    Problem {
+        kind,
+        message: message.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usernames_are_3_to_50_word_characters() {
+        for good in ["abc", "A_9", &"x".repeat(50)] {
+            assert_eq!(username(good).as_deref(), Ok(good));
+        }
+        for (bad, kind) in [
+            ("", "string_too_short"),
+            ("ab", "string_too_short"),
+            (&*"x".repeat(51), "string_too_long"),
+            ("a b c", "value_error"),
+            ("jos\u{e9}", "value_error"),
+            ("abc\0", "value_error"),
+            ("a@example.com", "value_error"),
+        ] {
+            assert_eq!(username(bad).map_err(|p| p.kind), Err(kind), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn e_mail_addresses_are_one_bare_address() {
+        for good in [
+            "a@example.com",
+            "A.b+c@sub.Example.com",
+            "o'hara@example.com",
+        ] {
+            assert_eq!(email(good).as_deref(), Ok(good));
+        }
+        let long = format!("{}@example.com", "x".repeat(250));
+        for bad in [
+            "",
+            "a",
+            "a@",
+            "@example.com",
+            "a b@example.com",
+            "Ann <a@example.com>",
+            "a@example.com\0",
+            "a@exa mple.com",
+            "a@example",
+            &long,
+        ] {
+            assert!(email(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_counted_in_characters_and_never_trimmed() {
+        assert_eq!(
+            password("  \u{e9}\u{e9}\u{e9}\u{e9}  ").as_deref(),
+            Ok("  \u{e9}\u{e9}\u{e9}\u{e9}  ")
+        );
+        assert_eq!(
+            password("\u{e9}".repeat(7).as_str()).map_err(|p| p.kind),
+            Err("string_too_short")
+        );
+        assert_eq!(password(&"x".repeat(1024)).map(|p| p.len()), Ok(1024));
+        assert_eq!(
+            password(&"x".repeat(1025)).map_err(|p| p.kind),
+            Err("string_too_long")
+        );
+    }
+}

@@ -1,0 +1,5 @@
+//! Types of the domain and the rules they obey.
+
+pub mod fields;
+pub mod timestamp;
+pub mod user;

@@ -1,0 +1,151 @@
+//! The table of contents: every endpoint, who may enter, and what it counts against.
+
+use crate::app::Call;
+use crate::error::Error;
+use crate::handlers::{auth, health, me};
+use crate::http::response::Response;
+use crate::middleware::authenticate::Caller;
+use crate::middleware::rate_limit::Class;
+
+type Answer = Result<Response, Error>;
+
+/// Who may enter: the handler's signature says so, and asks for what only `authenticate` can give.
+pub enum Handler {
+    /// Anyone.
+    Public(fn(&Call) -> Answer),
+    /// A signed-in user.
+    User(fn(&Call, &Caller) -> Answer),
+}
+
+/// One endpoint.
+pub struct Endpoint {
+    /// What answers.
+    pub handler: Handler,
+    /// What it counts against; `None`: no limit.
+    pub class: Option<Class>,
+}
+
+/// The endpoint of a method and a path, whose segments are percent-decoded.
+fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
+    Some(match segments {
+        ["healthz"] if method == "GET" => unlimited(health::alive),
+        ["readyz"] if method == "GET" => unlimited(health::ready),
+        ["api", "v1", rest @ ..] => match (method, rest) {
+            ("POST", ["auth", "register"]) => public(auth::register, Class::Auth("register")),
+            ("POST", ["auth", "login"]) => public(auth::login, Class::Auth("login")),
+            ("POST", ["auth", "refresh"]) => public(auth::refresh, Class::Auth("refresh")),
+            ("POST", ["auth", "logout"]) => user(auth::logout),
+            ("POST", ["auth", "request-password-reset"]) => public(
+                auth::request_password_reset,
+                Class::Auth("request-password-reset"),
+            ),
+            ("POST", ["auth", "reset-password"]) => {
+                public(auth::reset_password, Class::Auth("reset-password"))
+            }
+            ("GET", ["auth", "me"]) => user(me::show),
+            ("GET", ["users", "me"]) => user(me::show),
+            ("PUT", ["users", "me"]) => user(me::update),
+            ("POST", ["users", "change-password"]) => user(me::change_password),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn unlimited(handler: fn(&Call) -> Answer) -> Endpoint {
+    Endpoint {
+        handler: Handler::Public(handler),
+        class: None,
+    }
+}
+
+fn public(handler: fn(&Call) -> Answer, class: Class) -> Endpoint {
+    Endpoint {
+        handler: Handler::Public(handler),
+        class: Some(class),
+    }
+}
+
+fn user(handler: fn(&Call, &Caller) -> Answer) -> Endpoint {
+    Endpoint {
+        handler: Handler::User(handler),
+        class: Some(Class::General),
+    }
+}
+
+/// Methods that endpoints use, in the order of `Allow`. `HEAD` is answered where `GET` is.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/// The endpoint of a request. Fails with 404, or with 405 and the path's methods.
+pub fn route(method: &str, path: &str) -> Result<Endpoint, Error> {
+    let segments = decode(path).ok_or(Error::RouteNotFound)?;
+    let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+    let method = if method == "HEAD" { "GET" } else { method };
+    find(method, &segments).ok_or_else(|| match methods_of(&segments) {
+        methods if methods.is_empty() => Error::RouteNotFound,
+        methods => Error::MethodNotAllowed(methods),
+    })
+}
+
+fn methods_of(segments: &[&str]) -> String {
+    let mut methods: Vec<&str> = METHODS
+        .into_iter()
+        .filter(|m| find(m, segments).is_some())
+        .collect();
+    if methods.first() == Some(&"GET") {
+        methods.insert(1, "HEAD");
+    }
+    methods.join(", ")
+}
+
+/// Splits first and decodes then, so that an encoded slash stays inside its segment. One trailing
+/// slash is the same as none.
+fn decode(path: &str) -> Option<Vec<std::borrow::Cow<'_, str>>> {
+    let path = path.strip_prefix('/')?;
+    let path = path.strip_suffix('/').unwrap_or(path);
+    path.split('/')
+        .map(|segment| {
+            percent_encoding::percent_decode_str(segment)
+                .decode_utf8()
+                .ok()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(method: &str, path: &str) -> Result<(), String> {
+        match route(method, path) {
+            Ok(_) => Ok(()),
+            Err(Error::MethodNotAllowed(methods)) => Err(methods),
+            Err(_) => Err("404".into()),
+        }
+    }
+
+    #[test]
+    fn paths_are_split_before_they_are_decoded() {
+        for (method, path, expected) in [
+            ("GET", "/api/v1/users/me", Ok(())),
+            ("GET", "/api/v1/users/me/", Ok(())),
+            ("HEAD", "/api/v1/users/me", Ok(())),
+            ("GET", "/api/v1/%75sers/me", Ok(())),
+            ("GET", "/api/v1/users%2Fme", Err("404")),
+            ("GET", "/api/v1/users/me//", Err("404")),
+            ("GET", "//api/v1/users/me", Err("404")),
+            ("GET", "/api/v1/users/m%ff", Err("404")),
+            ("GET", "/", Err("404")),
+            ("GET", "*", Err("404")),
+            ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+            ("GET", "/api/v1/auth/login", Err("POST")),
+            ("get", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+        ] {
+            assert_eq!(
+                outcome(method, path),
+                expected.map_err(str::to_owned),
+                "{method} {path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Password hashes: scrypt (RFC 7914) in the PHC string format, salted.
+
+use scrypt::Params;
+use scrypt::Scrypt;
+use scrypt::password_hash::phc::PasswordHash;
+use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
+
+use crate::config;
+
+/// Bytes of salt (RFC 7914 gives no figure; NIST SP 800-132 asks for 16).
+pub const SALT_BYTES: usize = 16;
+
+/// What a comparison found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Another password.
+    Wrong,
+    /// The password, hashed as configured.
+    Right,
+    /// The password, hashed with other parameters than the configured ones.
+    RightButOutdated,
+}
+
+/// The library's form of the configured cost. The settings' own limits are narrower than the library's.
+fn params(cost: config::Scrypt) -> Result<Params, String> {
+    Params::new(cost.log_n, cost.r, cost.p).map_err(|e| format!("scrypt parameters: {e}"))
+}
+
+/// Hashes `password`; takes `128 * r * 2^log_n` bytes of memory meanwhile.
+pub fn hash(
+    password: &str,
+    salt: [u8; SALT_BYTES],
+    cost: config::Scrypt,
+) -> Result<String, String> {
+    let hash: PasswordHash = Scrypt::new()
+        .hash_password_customized(password.as_bytes(), &salt, None, None, params(cost)?)
+        .map_err(|e| format!("scrypt: {e}"))?;
+    Ok(hash.to_string())
+}
+
+/// Compares in constant time, with the parameters the stored hash names.
+/// Fails where `stored` is no scrypt hash.
+pub fn verify(password: &str, stored: &str, cost: config::Scrypt) -> Result<Verdict, String> {
+    let stored = PasswordHash::new(stored).map_err(|e| format!("stored password hash: {e}"))?;
+    if Scrypt::new()
+        .verify_password(password.as_bytes(), &stored)
+        .is_err()
+    {
+        return Ok(Verdict::Wrong);
+    }
+    let used = Params::try_from(&stored).map_err(|e| format!("stored password hash: {e}"))?;
+    Ok(if same_cost(used, params(cost)?) {
+        Verdict::Right
+    } else {
+        Verdict::RightButOutdated
+    })
+}
+
+fn same_cost(a: Params, b: Params) -> bool {
+    (a.log_n(), a.r(), a.p()) == (b.log_n(), b.r(), b.p())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: config::Scrypt = config::Scrypt {
+        log_n: 4,
+        r: 8,
+        p: 1,
+    };
+
+    #[test]
+    fn the_right_password_is_told_from_the_wrong_one_and_from_an_outdated_hash()
+    -> Result<(), String> {
+        let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
+        assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
+        assert_eq!(verify("correct horse", &stored, COST)?, Verdict::Right);
+        assert_eq!(verify("Correct horse", &stored, COST)?, Verdict::Wrong);
+        let dearer = config::Scrypt { log_n: 5, ..COST };
+        assert_eq!(
+            verify("correct horse", &stored, dearer)?,
+            Verdict::RightButOutdated
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_hash_is_a_fault_and_never_a_match() {
+        for stored in [
+            "",
+            "correct horse",
+            "$scrypt$",
+            "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA",
+        ] {
+            assert_ne!(
+                verify("correct horse", stored, COST),
+                Ok(Verdict::Right),
+                "{stored}"
+            );
+        }
+    }
+}

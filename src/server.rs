@@ -1,0 +1,160 @@
+//! One request from head to answer: the chain, in reading order.
+
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::app::{App, Call};
+use crate::error::Error;
+use crate::http::client_address::{client_address, is_trusted};
+use crate::http::request::{Body, Request};
+use crate::http::response::{self, Response};
+use crate::middleware::authenticate::{Caller, authenticate};
+use crate::middleware::rate_limit::{Class, by_address, by_user, enforce};
+use crate::middleware::{access_log, cors, rate_limit, request_id};
+use crate::model::timestamp::Timestamp;
+use crate::router::{Handler, route};
+use crate::security::token_bucket::Decision;
+
+/// What the chain found out on its way, for headers and the log, whether it got through or not.
+#[derive(Default)]
+struct Trace {
+    user: Option<Uuid>,
+    limit: Option<Decision>,
+}
+
+/// Answers one request. Never panics, whatever a handler does.
+pub fn answer(app: &App, head: &rouille::Request, body: Body) -> rouille::Response {
+    let began = Instant::now();
+    let request = Request::new(head, body);
+    let id = request_id::request_id(request.header("X-Request-ID"));
+    let client = client(app, &request);
+    let call = Call {
+        app,
+        request,
+        id,
+        client,
+    };
+    let mut trace = Trace::default();
+    let outcome = guarded(|| chain(&call, &mut trace));
+    let mut response = outcome.unwrap_or_else(|error| {
+        if let Error::Internal(cause) = &error {
+            log::error!("request {id}: {cause}");
+        }
+        response::error(
+            &error,
+            app.config.error_format,
+            Timestamp(OffsetDateTime::now_utc()),
+        )
+    });
+    add_headers(&call, &trace, &mut response);
+    access_log::write(&access_log::Line {
+        id,
+        method: call.request.method(),
+        path: call.request.path(),
+        status: response.status_code,
+        took: began.elapsed(),
+        user: trace.user,
+        client,
+    });
+    response
+}
+
+/// Route, address limit, authentication, role, user limit, handler (contract, 3).
+fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
+    let endpoint = match route(call.request.method(), call.request.path()) {
+        Err(Error::MethodNotAllowed(methods)) => {
+            return cors::preflight(call, &methods).ok_or(Error::MethodNotAllowed(methods));
+        }
+        found => found?,
+    };
+    match endpoint.handler {
+        Handler::Public(handler) => {
+            if let Some(class) = endpoint.class {
+                trace.limit = by_address(call, class);
+                enforce(trace.limit, class)?;
+            }
+            handler(call)
+        }
+        Handler::User(handler) => {
+            let caller = admit(call, endpoint.class, trace)?;
+            handler(call, &caller)
+        }
+    }
+}
+
+/// Authenticates and counts: for the user, or, where there is none, for the address.
+fn admit(call: &Call, class: Option<Class>, trace: &mut Trace) -> Result<Caller, Error> {
+    let caller = match authenticate(call) {
+        Ok(caller) => caller,
+        // Only a rejected token counts; a database that is down is no fault of the client.
+        Err(error) if error.parts().0 != 401 => return Err(error),
+        Err(error) => {
+            trace.limit = by_address(call, Class::General);
+            enforce(trace.limit, Class::General)?;
+            return Err(error);
+        }
+    };
+    trace.user = Some(caller.user().id);
+    if let Some(class) = class {
+        trace.limit = by_user(call, class, &caller);
+        enforce(trace.limit, class)?;
+    }
+    Ok(caller)
+}
+
+/// Turns a panic into an error.
+fn guarded(run: impl FnOnce() -> Result<Response, Error>) -> Result<Response, Error> {
+    // What a panic could leave half done is dropped with the request: shared state is behind locks
+    // that are never held while a handler runs.
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".into())))
+}
+
+fn client(app: &App, request: &Request) -> IpAddr {
+    let trusted = &app.config.trusted_proxies;
+    let peer = request.peer();
+    let mut forwarded = request.headers("X-Forwarded-For").peekable();
+    let strange = forwarded.peek().is_some() && !is_trusted(peer, trusted);
+    if strange && !app.warned_of_forwarding.swap(true, Ordering::Relaxed) {
+        log::warn!(
+            "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
+        );
+    }
+    client_address(peer, request.headers("X-Forwarded-For"), trusted)
+}
+
+fn add_headers(call: &Call, trace: &Trace, response: &mut Response) {
+    let headers = &mut response.headers;
+    headers.push(("X-Request-ID".into(), call.id.to_string().into()));
+    headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
+    let cached = headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    if call.request.path().starts_with("/api/v1") && !cached {
+        headers.push(("Cache-Control".into(), "no-store".into()));
+    }
+    if let Some(decision) = &trace.limit {
+        rate_limit::add_headers(response, decision);
+    }
+    cors::add_headers(
+        response,
+        call.request.header("Origin"),
+        &call.app.config.cors_origins,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        let outcome = guarded(|| panic!("on purpose"));
+        assert!(matches!(outcome, Err(Error::Internal(_))));
+    }
+}

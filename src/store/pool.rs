@@ -1,0 +1,273 @@
+//! The pool: a query costs one round trip, waits are bounded, and connections that died are
+//! replaced without failing a request.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use postgres::error::SqlState;
+use postgres::types::ToSql;
+use postgres::{Client, Config, Row, Statement};
+use r2d2::{ManageConnection, PooledConnection};
+use r2d2_postgres::PostgresConnectionManager;
+
+use super::link::{Deadline, Linker};
+use crate::error::{Error, Unique};
+
+/// A connection that idled longer is checked before it is used. A server cannot restart faster.
+const TRUSTED_IDLE: Duration = Duration::from_millis(100);
+/// How much longer than the statement timeout an answer may take before the server counts as gone.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Parameters of a query.
+pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// The database, as store modules see it.
+pub struct Database {
+    pool: r2d2::Pool<Connections>,
+    wait: Duration,
+    /// Connections opened before this moment are not trusted without a check.
+    suspect_before: Mutex<Instant>,
+}
+
+impl Database {
+    /// A pool that opens connections as they are needed.
+    pub fn new(
+        config: Config,
+        linker: Linker,
+        size: u32,
+        wait: Duration,
+    ) -> Result<Database, String> {
+        let pool = r2d2::Pool::builder()
+            .max_size(size)
+            .min_idle(Some(1))
+            .max_lifetime(None)
+            .idle_timeout(Some(Duration::from_secs(600)))
+            .connection_timeout(wait)
+            .test_on_check_out(false)
+            .error_handler(Box::new(LogErrors))
+            .build_unchecked(Connections {
+                config,
+                linker,
+                wait,
+            });
+        Ok(Database {
+            pool,
+            wait,
+            suspect_before: Mutex::new(Instant::now()),
+        })
+    }
+
+    /// Runs a query that changes nothing. Where its connection turns out dead it is asked once more.
+    pub fn read(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
+        let deadline = Instant::now() + self.wait;
+        let mut connection = self.check_out(deadline)?;
+        match connection.query(sql, params, self.wait) {
+            Err(_) if connection.broken => {
+                self.retire(&connection);
+                drop(connection);
+                self.check_out(deadline)?
+                    .query(sql, params, self.wait)
+                    .map_err(meaning)
+            }
+            outcome => outcome.map_err(meaning),
+        }
+    }
+
+    /// Runs a query that changes something, once.
+    pub fn write(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
+        let mut connection = self.check_out(Instant::now() + self.wait)?;
+        let outcome = connection.query(sql, params, self.wait);
+        if connection.broken {
+            self.retire(&connection);
+        }
+        outcome.map_err(meaning)
+    }
+
+    /// A connection that answered a moment ago. The first dead one makes all older ones suspect, so
+    /// that after a restart of the database each is looked at once, not trusted for being fresh.
+    fn check_out(&self, deadline: Instant) -> Result<PooledConnection<Connections>, Error> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut connection = self
+                .pool
+                .get_timeout(left)
+                .map_err(|_| Error::Unavailable)?;
+            let suspect = connection.checked_at
+                <= *self
+                    .suspect_before
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+            if !suspect && connection.used_at.elapsed() < TRUSTED_IDLE {
+                return Ok(connection);
+            }
+            if connection.answers(left) {
+                return Ok(connection);
+            }
+            self.retire(&connection);
+        }
+    }
+
+    fn retire(&self, dead: &Connection) {
+        let mut suspect_before = self
+            .suspect_before
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if dead.checked_at > *suspect_before {
+            *suspect_before = Instant::now();
+        }
+    }
+}
+
+/// One connection and the statements prepared on it.
+pub struct Connection {
+    client: Client,
+    /// By the address of the query's text, which is static.
+    statements: HashMap<usize, Statement>,
+    deadline: Deadline,
+    checked_at: Instant,
+    used_at: Instant,
+    broken: bool,
+}
+
+impl Connection {
+    fn query(
+        &mut self,
+        sql: &'static str,
+        params: Params,
+        wait: Duration,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        self.deadline.set(wait + GRACE);
+        let outcome = self
+            .prepared(sql)
+            .and_then(|statement| self.client.query(&statement, params));
+        self.used_at = Instant::now();
+        if let Err(error) = &outcome {
+            self.broken = self.client.is_closed() || is_gone(error);
+        }
+        outcome
+    }
+
+    /// Prepares `sql` at its first use on this connection.
+    fn prepared(&mut self, sql: &'static str) -> Result<Statement, postgres::Error> {
+        let key = sql.as_ptr() as usize;
+        if let Some(statement) = self.statements.get(&key) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql)?;
+        self.statements.insert(key, statement.clone());
+        Ok(statement)
+    }
+
+    fn answers(&mut self, wait: Duration) -> bool {
+        self.deadline.set(wait);
+        self.broken = self.client.is_valid(wait).is_err();
+        self.checked_at = Instant::now();
+        !self.broken
+    }
+}
+
+/// Opens connections for the pool.
+struct Connections {
+    config: Config,
+    linker: Linker,
+    wait: Duration,
+}
+
+impl ManageConnection for Connections {
+    type Connection = Connection;
+    type Error = postgres::Error;
+
+    fn connect(&self) -> Result<Connection, postgres::Error> {
+        let deadline = Deadline::new(self.wait);
+        let hook = self.linker.with_deadline(deadline.clone());
+        let mut client = PostgresConnectionManager::new(self.config.clone(), hook).connect()?;
+        // Set here and not as a start-up parameter, which some proxies in between refuse.
+        client.batch_execute(&format!(
+            "SET statement_timeout = {}",
+            self.wait.as_millis()
+        ))?;
+        let now = Instant::now();
+        Ok(Connection {
+            client,
+            statements: HashMap::new(),
+            deadline,
+            checked_at: now,
+            used_at: now,
+            broken: false,
+        })
+    }
+
+    fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
+        connection.client.is_valid(self.wait)
+    }
+
+    fn has_broken(&self, connection: &mut Connection) -> bool {
+        connection.broken || connection.client.is_closed()
+    }
+}
+
+/// The pool retries on its own; what it meets is worth a line.
+#[derive(Debug)]
+struct LogErrors;
+
+impl r2d2::HandleError<postgres::Error> for LogErrors {
+    fn handle_error(&self, error: postgres::Error) {
+        log::warn!("database connection failed: {}", describe(&error));
+    }
+}
+
+/// Whether the connection is of no more use: it failed, the server ended it, or it now leads to a
+/// standby.
+fn is_gone(error: &postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ]
+        .contains(code),
+        None => {
+            error.is_closed()
+                || error
+                    .source()
+                    .is_some_and(|source| source.is::<std::io::Error>())
+        }
+    }
+}
+
+/// Whether trying again later may help. Classes 08 and 53: connection failures, lack of resources.
+pub fn is_unavailable(error: &postgres::Error) -> bool {
+    let class = error.code().map_or("", |code| &code.code()[..2]);
+    is_gone(error) || class == "08" || class == "53"
+}
+
+/// What an error of the database means to a request.
+fn meaning(error: postgres::Error) -> Error {
+    match error.as_db_error() {
+        Some(db) if db.code() == &SqlState::UNIQUE_VIOLATION => match db.constraint() {
+            Some("users_username_key") => Error::Taken(Unique::Username),
+            Some("users_email_key") => Error::Taken(Unique::Email),
+            constraint => Error::Internal(format!("unique violation of {constraint:?}")),
+        },
+        Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
+        _ if is_unavailable(&error) => {
+            log::warn!("database: {}", describe(&error));
+            Error::Unavailable
+        }
+        _ => Error::Internal(describe(&error)),
+    }
+}
+
+/// The error without its details, which may hold values of a row.
+pub fn describe(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{}: {} ({})", db.severity(), db.message(), db.code().code()),
+        None => match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}
