@@ -1,1 +1,6 @@
-//! tests
+//! Black-box tests: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod accounts;
+mod harness;
+mod tokens;
