@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
@@ -10,7 +11,6 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::hashing::Hashing;
 use crate::http::request::Request;
-use crate::mail::Resets;
 use crate::security::jwt;
 use crate::security::token_bucket::Buckets;
 use crate::store::Database;
@@ -36,8 +36,8 @@ pub struct App {
     pub hashing: Hashing,
     /// Rate limits.
     pub buckets: Buckets<BucketKey>,
-    /// Wakes the thread that looks at reset requests.
-    pub resets: Resets,
+    /// Wakes the background thread.
+    pub bell: Bell,
     /// Start of the process, from which the buckets count.
     pub started: Instant,
     /// Whether the `X-Forwarded-For` of a stranger was warned about.
@@ -52,12 +52,39 @@ impl App {
             key: jwt::Key::new(config.jwt_algorithm, secret),
             hashing: Hashing::new(config.scrypt, cores)?,
             buckets: Buckets::new(),
-            resets: Resets::default(),
+            bell: Bell::default(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,
             db,
         })
+    }
+}
+
+/// How often the background thread looks without being woken: other processes store requests too.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// Wakes the background thread when this process has stored a reset request.
+#[derive(Default)]
+pub struct Bell {
+    waiting: Mutex<bool>,
+    woken: Condvar,
+}
+
+impl Bell {
+    /// There is something to do.
+    pub fn ring(&self) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.woken.notify_one();
+    }
+
+    /// Returns when woken, at the latest after [`PERIOD`].
+    pub fn wait(&self) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self
+            .woken
+            .wait_timeout_while(waiting, PERIOD, |waiting| !*waiting);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
 

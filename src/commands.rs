@@ -84,7 +84,7 @@ fn run_in_background(app: &App) {
         if let Ok(Err(error)) = outcome {
             log::warn!("background work failed, tried again soon: {error:?}");
         }
-        app.resets.wait();
+        app.bell.wait();
     }
 }
 

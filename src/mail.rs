@@ -2,9 +2,6 @@
 //! up, makes the token and hands it over. So nothing in the database can be used as a token, and the
 //! time of an answer does not tell whether an address is known.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
-
 use uuid::Uuid;
 
 use crate::app::{App, unix_time};
@@ -13,33 +10,6 @@ use crate::error::Error;
 use crate::model::user::Role;
 use crate::security::jwt::{Claims, Kind};
 use crate::store;
-
-/// How often the thread looks without being woken: other processes store requests too.
-const PERIOD: Duration = Duration::from_secs(5);
-
-/// Wakes the background thread when this process has stored a request.
-#[derive(Default)]
-pub struct Resets {
-    waiting: Mutex<bool>,
-    woken: Condvar,
-}
-
-impl Resets {
-    /// There is something to do.
-    pub fn wake(&self) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.woken.notify_one();
-    }
-
-    /// Returns when woken, at the latest after [`PERIOD`].
-    pub fn wait(&self) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .woken
-            .wait_timeout_while(waiting, PERIOD, |waiting| !*waiting);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
-    }
-}
 
 /// Looks at the waiting requests.
 pub fn deliver_resets(app: &App) -> Result<(), Error> {

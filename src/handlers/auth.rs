@@ -119,7 +119,7 @@ pub fn request_password_reset(call: &Call) -> Result<Response, Error> {
         .request
         .json(|body| body.required("email", fields::email))?;
     store::resets::request(&call.app.db, &email)?;
-    call.app.resets.wake();
+    call.app.bell.ring();
     response::message("If the e-mail exists, a reset message has been sent")
 }
 

@@ -138,6 +138,7 @@ pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) ->
 }
 
 /// A running server, killed at the end.
+#[allow(dead_code)]
 pub struct Server {
     pub address: String,
     pub database: Arc<Database>,
@@ -146,6 +147,7 @@ pub struct Server {
     log: Arc<Mutex<String>>,
 }
 
+#[allow(dead_code)]
 impl Server {
     /// On a database of its own.
     pub fn start(settings: &[(&str, &str)]) -> Server {

@@ -2,5 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accounts;
+mod bad_input;
+mod database;
 mod harness;
+mod house;
+mod limits;
+mod protocol;
+mod resets;
+mod sessions;
+mod settings;
 mod tokens;
