@@ -95,7 +95,7 @@ impl Config {
         let minutes = |n: u32| Duration::from_secs(u64::from(n) * 60);
         let seconds = |n: u32| Duration::from_secs(u64::from(n));
         let config = Config {
-            environment: r.parsed("CLOAKROOM_ENV", "development", "development or production"),
+            environment: r.choice("CLOAKROOM_ENV", &[("development", Environment::Development), ("production", Environment::Production)]),
             listen: r.listen(),
             database_url: r.secret(
                 &["CLOAKROOM_DATABASE_URL", "DATABASE_URL"],
@@ -107,7 +107,7 @@ impl Config {
             workers: r.count(&["CLOAKROOM_WORKERS"], (4 * cores).max(16), 10_000) as usize,
             data_dir: PathBuf::from(r.or_default("CLOAKROOM_DATA_DIR", "./data")),
             jwt_secret: r.optional_secret("CLOAKROOM_JWT_SECRET", "made at first start, kept in DATA_DIR/jwt-secret"),
-            jwt_algorithm: r.parsed("CLOAKROOM_JWT_ALGORITHM", "HS256", "HS256, HS384 or HS512"),
+            jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", &[("HS256", Algorithm::Hs256), ("HS384", Algorithm::Hs384), ("HS512", Algorithm::Hs512)]),
             access_token_lifetime: minutes(r.count(
                 &["CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"],
                 60,
@@ -125,9 +125,9 @@ impl Config {
             rate_limit_general: r.count(&["CLOAKROOM_RATE_LIMIT_GENERAL"], 100, 1_000_000),
             trusted_proxies: r.networks("CLOAKROOM_TRUSTED_PROXIES"),
             cors_origins: r.parsed("CLOAKROOM_CORS_ORIGINS", "", "comma-separated origins, such as https://app.example.com, or *"),
-            error_format: r.parsed("CLOAKROOM_ERROR_FORMAT", "detail", "detail or envelope"),
+            error_format: r.choice("CLOAKROOM_ERROR_FORMAT", &[("detail", ErrorFormat::Detail), ("envelope", ErrorFormat::Envelope)]),
             log_level: r.log_level(),
-            log_format: r.parsed("CLOAKROOM_LOG_FORMAT", "text", "text or json"),
+            log_format: r.choice("CLOAKROOM_LOG_FORMAT", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
             // Passwords are never trimmed.
             admin_password: r.variables.get("CLOAKROOM_ADMIN_PASSWORD").filter(|p| !p.is_empty()).cloned().map(Secret::new),
             shown: Vec::new(),
@@ -156,7 +156,7 @@ impl Config {
             faults.push(format!(
                 "CLOAKROOM_JWT_SECRET holds {} bytes; allowed: at least {least} for {}",
                 secret.expose().len(),
-                self.jwt_algorithm,
+                format!("{:?}", self.jwt_algorithm).to_uppercase(),
             ));
         }
     }
@@ -226,6 +226,17 @@ impl Reader {
                 .push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
             T::default()
         })
+    }
+
+    /// One word of a closed list; the first is the default.
+    fn choice<T: Copy + Default>(&mut self, name: &'static str, words: &[(&str, T)]) -> T {
+        let value = self.or_default(name, words[0].0);
+        let parsed = words
+            .iter()
+            .find(|(word, _)| *word == value)
+            .map(|(_, choice)| *choice);
+        let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+        self.or_fault(name, value, &allowed.join(", "), parsed)
     }
 
     fn listen(&mut self) -> SocketAddr {

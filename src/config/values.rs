@@ -1,6 +1,6 @@
 //! The types of settings that are more than a number or a text.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::str::FromStr;
 
 /// Development is forgiving; production refuses to start with unsafe settings.
@@ -11,17 +11,6 @@ pub enum Environment {
     Development,
     /// Faces strangers.
     Production,
-}
-
-impl FromStr for Environment {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "development" => Ok(Environment::Development),
-            "production" => Ok(Environment::Production),
-            _ => Err(()),
-        }
-    }
 }
 
 /// A value that must not be printed: its `Debug` form says nothing.
@@ -66,28 +55,6 @@ impl Algorithm {
             Algorithm::Hs384 => 48,
             Algorithm::Hs512 => 64,
         }
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "HS256" => Ok(Algorithm::Hs256),
-            "HS384" => Ok(Algorithm::Hs384),
-            "HS512" => Ok(Algorithm::Hs512),
-            _ => Err(()),
-        }
-    }
-}
-
-impl Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Algorithm::Hs256 => "HS256",
-            Algorithm::Hs384 => "HS384",
-            Algorithm::Hs512 => "HS512",
-        })
     }
 }
 
@@ -136,17 +103,6 @@ pub enum ErrorFormat {
     Envelope,
 }
 
-impl FromStr for ErrorFormat {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "detail" => Ok(ErrorFormat::Detail),
-            "envelope" => Ok(ErrorFormat::Envelope),
-            _ => Err(()),
-        }
-    }
-}
-
 /// Shape of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
@@ -155,17 +111,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "text" => Ok(LogFormat::Text),
-            "json" => Ok(LogFormat::Json),
-            _ => Err(()),
-        }
-    }
 }
 
 /// Which web pages of other origins may call (Fetch standard, CORS protocol).
