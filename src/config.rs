@@ -72,8 +72,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the process environment. On failure: one line a fault.
-    pub fn from_environment() -> Result<Config, Vec<String>> {
+    /// Reads the process environment. With it come the faults, one line each; where there are any
+    /// the settings are not to be used.
+    pub fn from_environment() -> (Config, Vec<String>) {
         let variables = std::env::vars_os()
             .map(|(name, value)| {
                 (
@@ -85,7 +86,7 @@ impl Config {
         Config::from_variables(variables)
     }
 
-    fn from_variables(variables: HashMap<String, String>) -> Result<Config, Vec<String>> {
+    fn from_variables(variables: HashMap<String, String>) -> (Config, Vec<String>) {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let mut r = Reader {
             variables,
@@ -137,15 +138,15 @@ impl Config {
         config.guard_production(&mut r.faults);
         let known: Vec<_> = r.shown.iter().map(|(name, _)| *name).collect();
         let unknown = values::unknown_names(r.variables.keys(), &known);
-        if r.faults.is_empty() {
-            Ok(Config {
-                shown: r.shown,
+        let shown = r.shown;
+        (
+            Config {
+                shown,
                 unknown,
                 ..config
-            })
-        } else {
-            Err(r.faults)
-        }
+            },
+            r.faults,
+        )
     }
 
     fn check_secret(&self, faults: &mut Vec<String>) {

@@ -56,16 +56,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match Config::from_environment().and_then(commands::checked) {
-        Ok(config) => config,
-        Err(faults) => {
-            eprintln!("cloakroom cannot start with these settings:");
-            for fault in faults {
-                eprintln!("  {fault}");
-            }
-            return ExitCode::from(2);
+    let (config, mut faults) = Config::from_environment();
+    faults.extend(commands::faults(&config));
+    if !faults.is_empty() {
+        eprintln!("cloakroom cannot start with these settings:");
+        for fault in faults {
+            eprintln!("  {fault}");
         }
-    };
+        return ExitCode::from(2);
+    }
     let outcome = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),

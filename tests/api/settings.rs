@@ -43,8 +43,13 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_LOG", "loud"),
         ("CLOAKROOM_LOG_FORMAT", "xml"),
     ];
-    let output = run(NOWHERE, &["serve"], &bad);
+    let output = run(
+        NOWHERE,
+        &["serve"],
+        &[&bad[..], &[("CLOAKROOM_DATABASE_URL", "mysql://x")]].concat(),
+    );
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("CLOAKROOM_DATABASE_URL is no PostgreSQL URL"));
     for (name, value) in bad {
         let line = stderr(&output)
             .lines()
