@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::app::Call;
 use crate::error::{Error, FieldError, Place};
-use crate::handlers::{auth, health, me};
+use crate::handlers::{auth, health, me, uploads};
 use crate::http::response::Response;
 use crate::middleware::authenticate::Caller;
 use crate::middleware::rate_limit::Class;
@@ -51,6 +51,15 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
             ("GET", ["users", "me"]) => user(me::show),
             ("PUT", ["users", "me"]) => user(me::update),
             ("POST", ["users", "change-password"]) => user(me::change_password),
+            ("POST", ["uploads"]) => Endpoint {
+                class: Some(Class::Upload),
+                ..user(uploads::create)
+            },
+            ("GET", ["uploads"]) => user(uploads::list),
+            ("GET", ["uploads", id]) => user_at(uploads::show, "file_id", id),
+            ("PUT", ["uploads", id]) => user_at(uploads::update, "file_id", id),
+            ("DELETE", ["uploads", id]) => user_at(uploads::delete, "file_id", id),
+            ("GET", ["uploads", id, "download"]) => user_at(uploads::download, "file_id", id),
             _ => return None,
         },
         _ => return None,
