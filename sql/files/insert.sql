@@ -10,7 +10,7 @@ WITH owner AS (
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                        description)
-    SELECT $1, owner.id, $3, $3, $4, $5, 'files/' || $1::text, $6, $7 FROM owner, service
+    SELECT $1, owner.id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7 FROM owner, service
     RETURNING *
 )
 SELECT file.id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,

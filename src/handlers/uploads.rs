@@ -8,6 +8,7 @@ use crate::files::Draft;
 use crate::http::download;
 use crate::http::fields::Fields;
 use crate::http::multipart::{Multipart, Part};
+use crate::http::query::Query;
 use crate::http::response::{self, Response};
 use crate::middleware::authenticate::Caller;
 use crate::model::fields;
@@ -131,14 +132,19 @@ pub fn list(call: &Call, caller: &Caller) -> Result<Response, Error> {
         ("filename", SortBy::Filename),
         ("file_size", SortBy::Size),
     ];
+    // An empty text matches everything, like none.
+    let text = |query: &mut Query, name| {
+        let text = query.optional(name, fields::search);
+        text.filter(|text| !text.is_empty())
+    };
     let (asked, listing) = call.request.query(|query| {
         let asked = PageRequest {
             page: query.integer("page", 1, 1..=i64::MAX),
             size: query.integer("size", 20, 1..=SIZE_MOST),
         };
         let listing = Listing {
-            search: query.optional("search", fields::search),
-            content_type: query.optional("content_type", fields::search),
+            search: text(query, "search"),
+            content_type: text(query, "content_type").map(|t| t.to_ascii_lowercase()),
             sort_by: query
                 .choice("sort_by", &columns)
                 .unwrap_or(SortBy::UploadDate),
