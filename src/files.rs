@@ -18,6 +18,9 @@ const SWEPT_AGE: Duration = Duration::from_secs(3600);
 /// How many contents are looked up at once.
 const BATCH: usize = 1000;
 
+/// Gives those of some ids that have a record.
+pub type Recorded<'a> = &'a dyn Fn(&[Uuid]) -> Result<Vec<Uuid>, Error>;
+
 /// The directory of contents.
 pub struct Files {
     contents: PathBuf,
@@ -83,15 +86,11 @@ impl Files {
         self.path(id).is_file()
     }
 
-    /// Removes drafts and contents without a record, none younger than an hour. `recorded` gives
-    /// those of some ids that have a record; `removed` is told each path.
-    pub fn sweep(
-        &self,
-        recorded: impl Fn(&[Uuid]) -> Result<Vec<Uuid>, Error>,
-        removed: &mut dyn FnMut(&Path),
-    ) -> Result<(), Error> {
+    /// Removes drafts and contents without a record, none younger than an hour; `removed` is told
+    /// each path.
+    pub fn sweep(&self, recorded: Recorded, removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
         sweep_directory(&self.drafts, &|_| Ok(Vec::new()), removed)?;
-        sweep_directory(&self.contents, &recorded, removed)
+        sweep_directory(&self.contents, recorded, removed)
     }
 
     fn path(&self, id: Uuid) -> PathBuf {
@@ -176,7 +175,7 @@ fn fault(error: io::Error) -> Error {
 /// Looks contents up after they were listed: one that is old and not recorded then will never be.
 fn sweep_directory(
     directory: &Path,
-    recorded: &dyn Fn(&[Uuid]) -> Result<Vec<Uuid>, Error>,
+    recorded: Recorded,
     removed: &mut dyn FnMut(&Path),
 ) -> Result<(), Error> {
     let mut batch = Vec::with_capacity(BATCH);

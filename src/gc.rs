@@ -10,7 +10,7 @@ use crate::store::{self, Database};
 
 /// Removes what no record owns and is older than an hour; logs each path and tells it to `removed`.
 pub fn sweep(files: &Files, db: &Database, removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
-    files.sweep(|ids| store::files::recorded(db, ids), &mut |path| {
+    files.sweep(&|ids| store::files::recorded(db, ids), &mut |path| {
         log::info!("removed {}, which no record owns", path.display());
         removed(path);
     })
