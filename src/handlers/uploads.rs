@@ -1,13 +1,15 @@
 //! Files of users.
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::app::Call;
 use crate::error::Error;
 use crate::files::Draft;
 use crate::http::download;
 use crate::http::fields::Fields;
-use crate::http::multipart::{Multipart, Part};
+use crate::http::multipart::Multipart;
+use crate::http::part::Part;
 use crate::http::query::Query;
 use crate::http::response::{self, Response};
 use crate::middleware::authenticate::Caller;
@@ -16,7 +18,6 @@ use crate::model::file::{self, File, SIGNATURE_BYTES};
 use crate::model::page::{PageRequest, SIZE_MOST};
 use crate::store;
 use crate::store::files::{Listing, SortBy, Upload};
-use uuid::Uuid;
 
 /// What an upload's body may hold beside the file: boundaries, heads of parts, the description.
 const BESIDE_FILE: u64 = 64 * 1024;
@@ -103,23 +104,15 @@ fn receive_file(call: &Call, parts: &mut Multipart, part: &Part) -> Result<Recei
     if !config.allowed_upload_types.allow(&content_type) {
         return Err(Error::TypeNotAllowed);
     }
+    if file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?) {
+        return Err(Error::TypeNotAllowed);
+    }
     let mut draft = call.app.files.draft()?;
-    let mut first = Vec::with_capacity(SIGNATURE_BYTES);
     while let Some(chunk) = parts.chunk()? {
         if draft.size() + chunk.len() as u64 > config.max_upload_size {
             return Err(Error::FileTooLarge(config.max_upload_size));
         }
         draft.write(chunk)?;
-        if first.len() < SIGNATURE_BYTES {
-            let wanted = chunk.len().min(SIGNATURE_BYTES - first.len());
-            first.extend_from_slice(&chunk[..wanted]);
-            if first.len() == SIGNATURE_BYTES && file::contradicts(&content_type, &first) {
-                return Err(Error::TypeNotAllowed);
-            }
-        }
-    }
-    if first.len() < SIGNATURE_BYTES && file::contradicts(&content_type, &first) {
-        return Err(Error::TypeNotAllowed);
     }
     Ok((draft, content_type))
 }
@@ -166,7 +159,9 @@ pub fn show(call: &Call, caller: &Caller, id: Uuid) -> Result<Response, Error> {
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(call: &Call, caller: &Caller, id: Uuid) -> Result<Response, Error> {
     let file = readable(call, caller, id)?;
-    let content = call.app.files.read(id, file.file_size as u64)?;
+    let content = call.app.files.read(id, file.file_size as u64);
+    // It may have been deleted in between; else the content is lost.
+    let content = content.or_else(|lost| readable(call, caller, id).and(Err(lost)))?;
     download::answer(&call.request, &file, content)
 }
 

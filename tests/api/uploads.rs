@@ -781,6 +781,34 @@ fn a_deleted_file_is_gone_and_makes_room() {
 }
 
 #[test]
+fn a_file_that_is_deleted_while_others_read_it_is_there_or_not() {
+    let server = Server::start(&[]);
+    let ann = server.sign_up("ann");
+    let ids: Vec<_> = (0..40)
+        .map(|_| server.upload_text(&ann.access, "a.txt", "one"))
+        .collect();
+    parallel(4, |i| {
+        for id in &ids {
+            if i == 0 {
+                server
+                    .api("DELETE", &format!("/uploads/{id}"))
+                    .bearer(&ann.access)
+                    .send()
+                    .expect(204);
+            } else {
+                let answer = server.download(&ann.access, id).send();
+                assert!(
+                    (answer.status, answer.bytes.as_slice()) == (200, b"one")
+                        || answer.status == 404,
+                    "{answer:?}"
+                );
+            }
+        }
+    });
+    assert_eq!(server.contents().len(), 0);
+}
+
+#[test]
 fn uploads_have_a_rate_of_their_own() {
     let server = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
     let (ann, bo) = (server.sign_up("ann"), server.sign_up("bob"));
