@@ -213,18 +213,20 @@ pub fn gc(config: &Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let db = store::open_and_migrate(config)?;
     let (mut removed, mut missing) = (0, 0);
+    // A reader that has seen enough ends the printing, not the work.
+    let say = |line: String| drop(writeln!(io::stdout(), "{line}"));
     let outcome = Files::open(&config.data_dir).and_then(|files| {
         gc::sweep(&files, &db, &mut |path| {
-            println!("removed {}", path.display());
+            say(format!("removed {}", path.display()));
             removed += 1;
         })?;
         gc::check(&files, &db, &mut |id| {
-            println!("the content of file {id} is missing");
+            say(format!("the content of file {id} is missing"));
             missing += 1;
         })
     });
     outcome.map_err(|e| format!("{e:?}"))?;
-    println!("{removed} removed, {missing} missing.");
+    say(format!("{removed} removed, {missing} missing."));
     Ok(())
 }
 

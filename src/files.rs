@@ -2,6 +2,7 @@
 //! and renamed to its place in `files/`; its name is the id that this program made. A record of it is
 //! made after that and removed before it, so whatever is recorded is there, whole.
 
+use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -19,7 +20,7 @@ const SWEPT_AGE: Duration = Duration::from_secs(3600);
 const BATCH: usize = 1000;
 
 /// Gives those of some ids that have a record.
-pub type Recorded<'a> = &'a dyn Fn(&[Uuid]) -> Result<Vec<Uuid>, Error>;
+pub type Recorded<'a> = &'a dyn Fn(&[Uuid]) -> Result<HashSet<Uuid>, Error>;
 
 /// The directory of contents.
 pub struct Files {
@@ -89,7 +90,7 @@ impl Files {
     /// Removes drafts and contents without a record, none younger than an hour; `removed` is told
     /// each path.
     pub fn sweep(&self, recorded: Recorded, removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
-        sweep_directory(&self.drafts, &|_| Ok(Vec::new()), removed)?;
+        sweep_directory(&self.drafts, &|_| Ok(HashSet::new()), removed)?;
         sweep_directory(&self.contents, recorded, removed)
     }
 

@@ -1,5 +1,7 @@
 //! Table `files`. The database keeps the totals that quotas are compared with.
 
+use std::collections::HashSet;
+
 use postgres::Row;
 use uuid::Uuid;
 
@@ -185,7 +187,7 @@ pub fn list(
 }
 
 /// Those of `ids` that have a record.
-pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
+pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
