@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::files::Files;
 use crate::hashing::Hashing;
 use crate::http::request::Request;
 use crate::security::jwt;
@@ -34,6 +35,8 @@ pub struct App {
     pub key: jwt::Key,
     /// Hashes and compares passwords.
     pub hashing: Hashing,
+    /// Contents of files.
+    pub files: Files,
     /// Rate limits.
     pub buckets: Buckets<BucketKey>,
     /// Wakes the background thread.
@@ -51,6 +54,7 @@ impl App {
         Ok(App {
             key: jwt::Key::new(config.jwt_algorithm, secret),
             hashing: Hashing::new(config.scrypt, cores)?,
+            files: Files::open(&config.data_dir)?,
             buckets: Buckets::new(),
             bell: Bell::default(),
             started: Instant::now(),

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -14,12 +15,13 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::config::{Config, Environment};
 use crate::error::Error;
+use crate::files::Files;
 use crate::hashing::Hashing;
 use crate::http::request::Body;
 use crate::model::fields;
-use crate::{logging, mail, server, store};
+use crate::{gc, logging, mail, server, store};
 
-/// How often expired sessions and used tokens are removed.
+/// How often expired sessions, used tokens and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 
 /// The faults of settings that other modules know to check.
@@ -34,6 +36,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     warn_about(&config);
     let secret = secret(&config)?;
     let db = store::open_and_migrate(&config)?;
+    survive_file_limits()?;
     let app = Arc::new(App::new(config, &secret, db).map_err(|e| format!("{e:?}"))?);
     let background = app.clone();
     std::thread::Builder::new()
@@ -41,6 +44,14 @@ pub fn serve(config: Config) -> Result<(), String> {
         .spawn(move || run_in_background(&background))
         .map_err(|e| format!("background thread: {e}"))?;
     listen(app)
+}
+
+/// A limit on the size of files kills by a signal, unless someone listens; then the write fails instead.
+fn survive_file_limits() -> Result<(), String> {
+    let heard = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, heard)
+        .map(drop)
+        .map_err(|e| format!("signal handler: {e}"))
 }
 
 /// The stock server: a bounded pool of threads.
@@ -75,6 +86,7 @@ fn run_in_background(app: &App) {
             mail::deliver_resets(app)?;
             if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
                 store::sessions::sweep(&app.db)?;
+                gc::sweep(&app.files, &app.db, &mut |_| {})?;
                 swept = Some(Instant::now());
             }
             Ok::<_, Error>(())
@@ -183,7 +195,7 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     let hash = Hashing::new(config.scrypt, 1).and_then(|hashing| hashing.hash(&password));
     let hash = hash.map_err(|e| format!("{e:?}"))?;
     let (username, is_new) = store::users::upsert_admin(&db, &email, username.as_deref(), &hash)
-        .map_err(|e| e.parts().2.to_owned())?;
+        .map_err(|e| e.parts().2)?;
     let verb = if is_new {
         "created"
     } else {
@@ -193,6 +205,28 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
         "Admin {email} {verb}; username: {}.",
         username.as_deref().unwrap_or("none")
     );
+    Ok(())
+}
+
+/// `cloakroom gc`.
+pub fn gc(config: &Config) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    let db = store::open_and_migrate(config)?;
+    let (mut removed, mut missing) = (0, 0);
+    // A reader that has seen enough ends the printing, not the work.
+    let say = |line: String| drop(writeln!(io::stdout(), "{line}"));
+    let outcome = Files::open(&config.data_dir).and_then(|files| {
+        gc::sweep(&files, &db, &mut |path| {
+            say(format!("removed {}", path.display()));
+            removed += 1;
+        })?;
+        gc::check(&files, &db, &mut |id| {
+            say(format!("the content of file {id} is missing"));
+            missing += 1;
+        })
+    });
+    outcome.map_err(|e| format!("{e:?}"))?;
+    say(format!("{removed} removed, {missing} missing."));
     Ok(())
 }
 

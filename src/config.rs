@@ -11,7 +11,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 mod values;
-pub use values::{Algorithm, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret};
+pub use values::{
+    Algorithm, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret, UploadTypes,
+};
 
 /// Everything that can be set. Times are whole seconds or larger, sizes are bytes.
 pub struct Config {
@@ -47,10 +49,20 @@ pub struct Config {
     pub scrypt: Scrypt,
     /// False: every request acts as the development admin.
     pub auth_enabled: bool,
+    /// Bytes of one file.
+    pub max_upload_size: u64,
+    /// Types of files, lower case.
+    pub allowed_upload_types: UploadTypes,
+    /// Bytes of all files.
+    pub storage_quota: u64,
+    /// Bytes of one user's files.
+    pub user_storage_quota: u64,
     /// False: no rate limits.
     pub rate_limit_enabled: bool,
     /// Requests a minute of the class `auth`.
     pub rate_limit_auth: u32,
+    /// Requests a minute of the class `upload`.
+    pub rate_limit_upload: u32,
     /// Requests a minute of the class `general`.
     pub rate_limit_general: u32,
     /// Peers whose `X-Forwarded-For` is believed.
@@ -121,8 +133,13 @@ impl Config {
             password_reset_lifetime: minutes(r.count(&["CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES"], 30, 525_600)),
             scrypt: r.parsed("CLOAKROOM_SCRYPT", "14,8,5", "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, such as 14,8,5"),
             auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
+            max_upload_size: r.bytes(&["CLOAKROOM_MAX_UPLOAD_SIZE", "MAX_UPLOAD_SIZE"], 10_485_760),
+            allowed_upload_types: r.parsed("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/jpeg,image/png,application/pdf,text/plain", "comma-separated types without parameters, at most 100 characters each, such as image/png,text/plain"),
+            storage_quota: r.bytes(&["CLOAKROOM_STORAGE_QUOTA"], 10_737_418_240),
+            user_storage_quota: r.bytes(&["CLOAKROOM_USER_STORAGE_QUOTA"], 1_073_741_824),
             rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
             rate_limit_auth: r.count(&["CLOAKROOM_RATE_LIMIT_AUTH"], 5, 1_000_000),
+            rate_limit_upload: r.count(&["CLOAKROOM_RATE_LIMIT_UPLOAD"], 10, 1_000_000),
             rate_limit_general: r.count(&["CLOAKROOM_RATE_LIMIT_GENERAL"], 100, 1_000_000),
             trusted_proxies: r.networks("CLOAKROOM_TRUSTED_PROXIES"),
             cors_origins: r.parsed("CLOAKROOM_CORS_ORIGINS", "", "comma-separated origins, such as https://app.example.com, or *"),
@@ -253,6 +270,15 @@ impl Reader {
     }
 
     fn count(&mut self, names: &[&'static str], default: usize, most: u32) -> u32 {
+        self.whole(names, default as u64, most.into()) as u32
+    }
+
+    /// A size in bytes, at most an exbibyte, so that sums of two fit the database's integers.
+    fn bytes(&mut self, names: &[&'static str], default: u64) -> u64 {
+        self.whole(names, default, 1 << 60)
+    }
+
+    fn whole(&mut self, names: &[&'static str], default: u64, most: u64) -> u64 {
         let (name, value) = self
             .look_up(names)
             .unwrap_or_else(|| (names[0], default.to_string()));

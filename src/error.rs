@@ -10,6 +10,8 @@ pub enum Place {
     Body,
     /// The query's parameters.
     Query,
+    /// The path's ids.
+    Path,
 }
 
 impl Place {
@@ -18,6 +20,7 @@ impl Place {
         match self {
             Place::Body => "body",
             Place::Query => "query",
+            Place::Path => "path",
         }
     }
 }
@@ -84,6 +87,18 @@ pub enum Error {
     Invalid(Vec<FieldError>),
     /// The body is larger than the endpoint reads.
     BodyTooLarge,
+    /// A file larger than this many bytes, the limit.
+    FileTooLarge(u64),
+    /// A file of a type that is not taken, or that is none of its declared type.
+    TypeNotAllowed,
+    /// A quota or the disk is full.
+    StorageFull,
+    /// No such file.
+    FileNotFound,
+    /// The file is somebody else's.
+    NotPermitted,
+    /// None of the range lies within a file of this many bytes.
+    RangeNotSatisfiable(u64),
     /// The body ended before its announced length.
     BodyCutShort,
     /// The body came too slowly.
@@ -97,6 +112,8 @@ pub enum Error {
     },
     /// The database cannot be reached, or nothing it needs was free in time.
     Unavailable,
+    /// The database was lost while it made a change, which it may have made or not.
+    OutcomeUnknown,
     /// A statement took longer than allowed.
     TimedOut,
     /// Anything unexpected: logged with the request id, never shown.
@@ -105,10 +122,11 @@ pub enum Error {
 
 impl Error {
     /// Status, `error_code` and message.
-    pub fn parts(&self) -> (u16, &'static str, &'static str) {
+    pub fn parts(&self) -> (u16, &'static str, Cow<'static, str>) {
         use Error::*;
         use Unique::*;
-        match self {
+        let (status, code, message) = match self {
+            FileTooLarge(limit) => return (413, "PAYLOAD_TOO_LARGE", over_limit(*limit).into()),
             RouteNotFound => (404, "NOT_FOUND", "Not Found"),
             MethodNotAllowed(_) => (405, "METHOD_NOT_ALLOWED", "Method Not Allowed"),
             AuthenticationRequired => (401, "UNAUTHORIZED", "Authentication required"),
@@ -126,6 +144,11 @@ impl Error {
             Taken(Email) => (409, "CONFLICT", "Email already exists"),
             Invalid(_) => (422, "VALIDATION_ERROR", "Validation failed"),
             BodyTooLarge => (413, "PAYLOAD_TOO_LARGE", "Request body too large"),
+            TypeNotAllowed => (415, "UNSUPPORTED_MEDIA_TYPE", "File type not allowed"),
+            StorageFull => (507, "STORAGE_QUOTA_EXCEEDED", "Storage quota exceeded"),
+            FileNotFound => (404, "NOT_FOUND", "File not found"),
+            NotPermitted => (403, "FORBIDDEN", "Not enough permissions"),
+            RangeNotSatisfiable(_) => (416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable"),
             BodyCutShort => (400, "BAD_REQUEST", "Request body ended early"),
             BodyTooSlow => (408, "REQUEST_TIMEOUT", "Request body came too slowly"),
             RateLimited { login: true, .. } => (
@@ -134,14 +157,15 @@ impl Error {
                 "Too many login attempts. Please try again later.",
             ),
             RateLimited { .. } => (429, "RATE_LIMITED", "Rate limit exceeded"),
-            Unavailable => (
+            Unavailable | OutcomeUnknown => (
                 503,
                 "SERVICE_UNAVAILABLE",
                 "Service temporarily unavailable",
             ),
             TimedOut => (504, "TIMEOUT", "Request timed out"),
             Internal(_) => (500, "INTERNAL_ERROR", "Internal server error"),
-        }
+        };
+        (status, code, message.into())
     }
 
     /// The same failure as registration words it.
@@ -150,5 +174,13 @@ impl Error {
             Error::Taken(unique) => Error::TakenAtRegistration(unique),
             other => other,
         }
+    }
+}
+
+/// In MB where the limit is whole ones, else in bytes (contract, 7).
+fn over_limit(limit: u64) -> String {
+    match limit % 1_048_576 {
+        0 => format!("File size exceeds maximum limit ({}MB)", limit / 1_048_576),
+        _ => format!("File size exceeds maximum limit ({limit} bytes)"),
     }
 }

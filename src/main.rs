@@ -4,6 +4,8 @@ mod app;
 mod commands;
 mod config;
 mod error;
+mod files;
+mod gc;
 mod handlers;
 mod hashing;
 mod http;
@@ -52,6 +54,8 @@ enum Command {
         #[arg(long)]
         username: Option<String>,
     },
+    /// Remove file contents that no record owns, older than an hour; report records without content.
+    Gc,
 }
 
 fn main() -> ExitCode {
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
+        Command::Gc => commands::gc(&config),
         Command::CreateAdmin { email, username } => {
             commands::create_admin(&config, &email, username.as_deref())
         }

@@ -17,7 +17,7 @@ CREATE TABLE users (
     created_at timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     last_login timestamptz,
-    -- Kept by the trigger on files.
+    -- Kept by the triggers on files.
     total_uploads bigint NOT NULL DEFAULT 0,
     total_storage_used bigint NOT NULL DEFAULT 0
 );
@@ -60,38 +60,3 @@ CREATE TABLE used_password_reset_tokens (
 );
 
 CREATE INDEX used_password_reset_tokens_expiry ON used_password_reset_tokens (expires_at);
-
--- Files: the contents lie in the data directory under file_path.
-CREATE TABLE files (
-    id uuid PRIMARY KEY,
-    user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    filename varchar(255) NOT NULL,
-    original_filename varchar(255) NOT NULL,
-    content_type varchar(100) NOT NULL,
-    file_size bigint NOT NULL CONSTRAINT files_file_size_check CHECK (file_size >= 0),
-    file_path varchar(500) NOT NULL CONSTRAINT files_file_path_key UNIQUE,
-    file_hash varchar(64) NOT NULL,
-    description text,
-    upload_date timestamptz NOT NULL DEFAULT now(),
-    updated_at timestamptz NOT NULL DEFAULT now(),
-    is_public boolean NOT NULL DEFAULT false
-);
-
-CREATE INDEX files_owner ON files (user_id, upload_date, id);
-
--- The statistics of a user are computed from the files, once a change instead of once a look:
--- every authenticated request reads them with the user's row.
-CREATE FUNCTION count_file() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'INSERT' THEN
-        UPDATE users SET total_uploads = total_uploads + 1, total_storage_used = total_storage_used + NEW.file_size
-        WHERE id = NEW.user_id;
-    ELSE
-        UPDATE users SET total_uploads = total_uploads - 1, total_storage_used = total_storage_used - OLD.file_size
-        WHERE id = OLD.user_id;
-    END IF;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER files_count AFTER INSERT OR DELETE ON files FOR EACH ROW EXECUTE FUNCTION count_file();

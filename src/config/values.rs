@@ -163,6 +163,46 @@ fn is_origin(text: &str) -> bool {
     })
 }
 
+/// The types of files that are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UploadTypes(Vec<String>);
+
+impl UploadTypes {
+    /// Whether files of that type are taken; `essence` is lower case and without parameters.
+    pub fn allow(&self, essence: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == essence)
+    }
+}
+
+impl FromStr for UploadTypes {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let types: Vec<String> = text
+            .split(',')
+            .map(|part| part.trim().to_ascii_lowercase())
+            .filter(|part| !part.is_empty())
+            .collect();
+        let all_good = types.iter().all(|part| is_media_type(part));
+        (all_good && !types.is_empty())
+            .then_some(UploadTypes(types))
+            .ok_or(())
+    }
+}
+
+/// `type/subtype` of token characters (RFC 9110, 5.6.2), as long as the database holds.
+fn is_media_type(text: &str) -> bool {
+    let is_token = |word: &str| {
+        !word.is_empty()
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    };
+    text.len() <= 100
+        && text
+            .split_once('/')
+            .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
 /// Variables of the scripts and commands around the service: known, but no settings of it.
 const BESIDE: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
 

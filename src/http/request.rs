@@ -6,7 +6,8 @@ use std::io::{self, Read};
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::query;
+use super::multipart::Multipart;
+use super::query::Query;
 use crate::error::{Error, FieldError, Place};
 use crate::model::fields as rules;
 
@@ -20,6 +21,9 @@ pub struct Body<'a> {
     /// `Content-Length`, where there is one.
     pub announced: Option<u64>,
 }
+
+/// Gives some more of a body, zero bytes at its end.
+pub type Source<'a> = Box<dyn FnMut(&mut [u8]) -> Result<usize, Error> + 'a>;
 
 /// One request.
 pub struct Request<'a> {
@@ -46,9 +50,9 @@ impl<'a> Request<'a> {
         self.head.raw_url().split('?').next().unwrap_or_default()
     }
 
-    /// The query's parameters.
-    pub fn query(&self) -> query::Query {
-        query::Query::parse(self.head.raw_query_string())
+    /// Hands the query's parameters to `read`. All bad ones are answered at once.
+    pub fn query<T>(&self, read: impl FnOnce(&mut Query) -> T) -> Result<T, Error> {
+        Query::read(self.head.raw_query_string(), read)
     }
 
     /// The first header of that name.
@@ -101,26 +105,59 @@ impl<'a> Request<'a> {
         String::from_utf8(self.bytes(BODY_MOST)?).map_err(|_| bad_body(rules::not_json()))
     }
 
-    /// The whole body, at most `most` bytes. A body announced longer is refused before it is read.
+    /// The body in parts, at most `most` bytes; `over` is what is answered to a longer one.
+    pub fn multipart(
+        &self,
+        most: u64,
+        over: impl Fn() -> Error + 'static,
+    ) -> Result<Multipart<'_>, Error> {
+        let source = self.source(most, over)?;
+        Multipart::new(source, self.header("Content-Type").unwrap_or_default())
+    }
+
+    /// The whole body, at most `most` bytes.
     fn bytes(&self, most: u64) -> Result<Vec<u8>, Error> {
-        let body = &mut *self.body.borrow_mut();
+        let mut source = self.source(most, || Error::BodyTooLarge)?;
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 8192];
+        loop {
+            match source(&mut chunk)? {
+                0 => return Ok(bytes),
+                length => bytes.extend_from_slice(&chunk[..length]),
+            }
+        }
+    }
+
+    /// The body as it comes, at most `most` bytes. One announced longer is refused before it is read,
+    /// one that ends before its announced length at that end.
+    fn source(&self, most: u64, over: impl Fn() -> Error + 'static) -> Result<Source<'_>, Error> {
+        let mut body = self.body.borrow_mut();
         let announced = body.announced;
         if announced.is_some_and(|length| length > most) {
-            return Err(Error::BodyTooLarge);
+            return Err(over());
         }
-        let mut bytes = Vec::with_capacity(announced.unwrap_or(0) as usize);
-        (&mut body.reader)
-            .take(most + 1)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
-        if bytes.len() as u64 > most {
-            return Err(Error::BodyTooLarge);
+        let mut received = 0;
+        Ok(Box::new(move |into| {
+            let length = read(&mut *body.reader, into)?;
+            received += length as u64;
+            if received > most {
+                return Err(over());
+            }
+            // The stock server reports a client that hung up as a plain end.
+            if length == 0 && announced.is_some_and(|length| length != received) {
+                return Err(Error::BodyCutShort);
+            }
+            Ok(length)
+        }))
+    }
+}
+
+fn read(reader: &mut dyn Read, into: &mut [u8]) -> Result<usize, Error> {
+    loop {
+        match reader.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome.map_err(unreadable),
         }
-        // The stock server reports a client that hung up as a plain end.
-        if announced.is_some_and(|length| length != bytes.len() as u64) {
-            return Err(Error::BodyCutShort);
-        }
-        Ok(bytes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What handlers answer with, and the bodies of errors (contract, 4).
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use serde::Serialize;
 use serde_json::json;
@@ -18,6 +19,16 @@ pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
     Ok(Response::from_data("application/json", bytes).with_status_code(status))
 }
 
+/// A body of `length` bytes that is read as it is sent.
+pub fn stream(status: u16, body: impl Read + Send + 'static, length: u64) -> Response {
+    Response {
+        status_code: status,
+        headers: Vec::new(),
+        data: rouille::ResponseBody::from_reader_and_size(body, length as usize),
+        upgrade: None,
+    }
+}
+
 /// 200 with a single text for people.
 pub fn message(text: &str) -> Result<Response, Error> {
     json(200, &json!({ "message": text }))
@@ -32,7 +43,7 @@ pub fn no_content() -> Response {
 pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
     let (status, code, message) = error.parts();
     let body = match format {
-        ErrorFormat::Detail => detail(error, code, message),
+        ErrorFormat::Detail => detail(error, code, &message),
         ErrorFormat::Envelope => {
             let details = field_errors(error).map(list);
             json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}})
@@ -45,7 +56,12 @@ pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
         Error::RateLimited { retry_after, .. } => response
             .with_unique_header("Retry-After", retry_after.to_string())
             .with_unique_header("X-RateLimit-Retry-After", retry_after.to_string()),
-        Error::Unavailable => response.with_unique_header("Retry-After", "5"),
+        Error::RangeNotSatisfiable(length) => {
+            response.with_unique_header("Content-Range", format!("bytes */{length}"))
+        }
+        Error::Unavailable | Error::OutcomeUnknown => {
+            response.with_unique_header("Retry-After", "5")
+        }
         _ if status == 401 => response.with_unique_header("WWW-Authenticate", "Bearer"),
         _ => response,
     }

@@ -14,22 +14,33 @@ use crate::security::token_bucket::Decision;
 pub enum Class {
     /// Sign-in and the like, per client address and endpoint; the endpoint's name.
     Auth(&'static str),
+    /// Uploads of files, per user.
+    Upload,
     /// Everything else.
     General,
 }
 
+impl Class {
+    /// The name of its buckets.
+    fn name(self) -> &'static str {
+        match self {
+            Class::Auth(endpoint) => endpoint,
+            Class::Upload => "upload",
+            Class::General => "general",
+        }
+    }
+}
+
 /// Takes a token for the client's address.
 pub fn by_address(call: &Call, class: Class) -> Option<Decision> {
-    let name = match class {
-        Class::Auth(endpoint) => endpoint,
-        Class::General => "general",
-    };
-    take(call, class, BucketKey::Address(name, network(call.client)))
+    let key = BucketKey::Address(class.name(), network(call.client));
+    take(call, class, key)
 }
 
 /// Takes a token for the user.
 pub fn by_user(call: &Call, class: Class, caller: &Caller) -> Option<Decision> {
-    take(call, class, BucketKey::User("general", caller.user().id))
+    let key = BucketKey::User(class.name(), caller.user().id);
+    take(call, class, key)
 }
 
 /// `None`: rate limits are off.
@@ -37,6 +48,7 @@ fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
     let config = &call.app.config;
     let limit = match class {
         Class::Auth(_) => config.rate_limit_auth,
+        Class::Upload => config.rate_limit_upload,
         Class::General => config.rate_limit_general,
     };
     config.rate_limit_enabled.then(|| {

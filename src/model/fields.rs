@@ -1,8 +1,17 @@
 //! Rules of single fields (contract, 7) and the one table of texts that answers their breach
 //! (contract, 4). A rule takes the text of a field and gives the value or the problem.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use uuid::Uuid;
+
 use crate::error::Problem;
 
+/// Longest description, characters.
+pub const DESCRIPTION_MOST: usize = 4096;
+/// Longest filename, characters.
+const FILENAME_MOST: usize = 255;
 /// Longest e-mail address, characters.
 const EMAIL_MOST: usize = 255;
 /// Longest display name, characters.
@@ -49,6 +58,49 @@ pub fn password(text: &str) -> Result<String, Problem> {
         ));
     }
     length(text, 0, PASSWORD.1).map(str::to_owned)
+}
+
+/// A name for a file, out of whatever a client calls it: the last component of a path, without control
+/// characters, trimmed; not empty, `.` or `..`; at most 255 characters.
+pub fn filename(text: &str) -> Result<String, Problem> {
+    length(&bare_filename(text)?, 0, FILENAME_MOST).map(str::to_owned)
+}
+
+/// Like [`filename`], but cut before its extension where it is too long.
+pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
+    let name = bare_filename(text)?;
+    let over = name.chars().count().saturating_sub(FILENAME_MOST);
+    if over == 0 {
+        return Ok(name);
+    }
+    // An extension that leaves no room for a name is none.
+    let dot = name.rfind('.').unwrap_or(name.len());
+    let stem = name[..dot].chars().count();
+    Ok(if stem > over {
+        let stem: String = name[..dot].chars().take(stem - over).collect();
+        stem + &name[dot..]
+    } else {
+        name.chars().take(FILENAME_MOST).collect()
+    })
+}
+
+fn bare_filename(text: &str) -> Result<String, Problem> {
+    let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = last.chars().filter(|c| !c.is_control()).collect();
+    match name.trim() {
+        "" | "." | ".." => Err(wrong("Must be a filename")),
+        name => Ok(name.to_owned()),
+    }
+}
+
+/// Free text, at most 4096 characters.
+pub fn description(text: &str) -> Result<String, Problem> {
+    length(text, 0, DESCRIPTION_MOST).map(str::to_owned)
+}
+
+/// Any text to search for.
+pub fn search(text: &str) -> Result<String, Problem> {
+    length(text, 0, usize::MAX).map(str::to_owned)
 }
 
 /// Something to look up or compare: any text that is not empty.
@@ -101,16 +153,57 @@ pub fn not_an_object() -> Problem {
     wrong("Must be an object")
 }
 
-/// The value is none of a closed list.
-pub fn one_of(names: &str) -> Problem {
-    problem("enum", format!("Must be one of: {names}"))
+/// The body is no form in parts, or ends before its last delimiter.
+pub fn not_multipart() -> Problem {
+    wrong("Must be multipart/form-data, complete, with its boundary in Content-Type")
 }
 
-fn wrong(message: &'static str) -> Problem {
+/// The value is no boolean.
+pub fn not_a_boolean() -> Problem {
+    problem("bool_type", "Must be a boolean")
+}
+
+/// An id of a path.
+pub fn uuid(text: &str) -> Result<Uuid, Problem> {
+    text.parse()
+        .map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+}
+
+/// A whole number of the range, in decimal digits.
+pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
+    match text.parse() {
+        Ok(n) if n < *allowed.start() => {
+            Err(wrong(format!("Must be at least {}", allowed.start())))
+        }
+        Ok(n) if n > *allowed.end() => Err(wrong(format!("Must be at most {}", allowed.end()))),
+        Ok(n) => Ok(n),
+        Err(_) => Err(problem("int_parsing", "Must be an integer")),
+    }
+}
+
+/// `true` or `false`, also as `1` and `0`, in any case.
+pub fn boolean(text: &str) -> Result<bool, Problem> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(not_a_boolean()),
+    }
+}
+
+/// A word of a closed list, each with its value.
+pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+    let found = choices.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+        problem("enum", format!("Must be one of: {}", words.join(", ")))
+    })
+}
+
+fn wrong(message: impl Into<Cow<'static, str>>) -> Problem {
     problem("value_error", message)
 }
 
-fn problem(kind: &'static str, message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     Problem {
         kind,
         message: message.into(),
@@ -180,5 +273,32 @@ mod tests {
             password(&"x".repeat(1025)).map_err(|p| p.kind),
             Err("string_too_long")
         );
+    }
+
+    #[test]
+    fn filenames_are_one_component_and_keep_their_extension() {
+        let long = "x".repeat(300);
+        let cut = "x".repeat(255);
+        for (given, expected) in [
+            ("a.txt", Ok("a.txt")),
+            ("../../etc/passwd", Ok("passwd")),
+            ("C:\\dir\\a.txt", Ok("a.txt")),
+            (" a\r\nb\0.txt ", Ok("ab.txt")),
+            ("%41;\"\u{202e}\u{1f600}", Ok("%41;\"\u{202e}\u{1f600}")),
+            (&format!("{long}.txt"), Ok(&*format!("{}.txt", &cut[4..]))),
+            (&long, Ok(&cut)),
+            (&format!("a.{long}"), Ok(&*format!("a.{}", &cut[2..]))),
+            (&format!(".{long}"), Ok(&*format!(".{}", &cut[1..]))),
+            ("", Err(())),
+            (".", Err(())),
+            ("a/..", Err(())),
+            ("a/", Err(())),
+            (" \t", Err(())),
+        ] {
+            let outcome = uploaded_filename(given);
+            assert_eq!(outcome.as_deref().map_err(|_| ()), expected, "{given:?}");
+        }
+        assert_eq!(filename(&long).map_err(|p| p.kind), Err("string_too_long"));
+        assert_eq!(filename(&cut).as_deref(), Ok(&*cut));
     }
 }

@@ -1,5 +1,7 @@
 //! Types of the domain and the rules they obey.
 
 pub mod fields;
+pub mod file;
+pub mod page;
 pub mod timestamp;
 pub mod user;

@@ -1,6 +1,7 @@
 //! PostgreSQL: the pool, and one module a table. One query is one file below `sql/` and one round
 //! trip; what must be unique or used once is decided by the database within that query.
 
+pub mod files;
 mod link;
 mod migrations;
 mod pool;

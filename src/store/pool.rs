@@ -75,14 +75,21 @@ impl Database {
         }
     }
 
-    /// Runs a query that changes something, once.
+    /// Runs a query that changes something, once. Where its connection dies under it, nobody knows
+    /// what became of the change: [`Error::OutcomeUnknown`].
     pub fn write(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
         let mut connection = self.check_out(Instant::now() + self.wait)?;
         let outcome = connection.query(sql, params, self.wait);
+        let error = match outcome {
+            Ok(rows) => return Ok(rows),
+            Err(error) => error,
+        };
         if connection.broken {
             self.retire(&connection);
+            log::warn!("database: {}", describe(&error));
+            return Err(Error::OutcomeUnknown);
         }
-        outcome.map_err(meaning)
+        Err(meaning(error))
     }
 
     /// A connection that answered a moment ago. The first dead one makes all older ones suspect, so

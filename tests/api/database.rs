@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::harness::{Database, Directory, PASSWORD, Server, eventually, parallel, run};
 
 /// A PostgreSQL of the test's own, made by the project's script.
-struct Cluster {
+pub struct Cluster {
     directory: PathBuf,
-    url: String,
+    pub url: String,
 }
 
 impl Cluster {
-    fn start(name: &str, options: &str) -> Cluster {
+    pub fn start(name: &str, options: &str) -> Cluster {
         let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let directory = root.join(format!("postgres-{name}"));
         Cluster::script("remove", &directory, "");
@@ -44,11 +44,11 @@ impl Cluster {
             .to_owned()
     }
 
-    fn stop(&self) {
+    pub fn stop(&self) {
         Cluster::script("stop", &self.directory, "");
     }
 
-    fn start_again(&self) {
+    pub fn start_again(&self) {
         let url = Cluster::script(
             "start",
             &self.directory,

@@ -4,6 +4,9 @@
 mod accounts;
 mod bad_input;
 mod database;
+mod downloads;
+mod file_faults;
+mod forms;
 mod harness;
 mod house;
 mod limits;
@@ -12,3 +15,4 @@ mod resets;
 mod sessions;
 mod settings;
 mod tokens;
+mod uploads;

@@ -1,0 +1,231 @@
+//! Answers that are files: streamed, whole or in a range, or not at all where the client has them
+//! (RFC 9110, 13 and 14).
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::time::SystemTime;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::request::Request;
+use super::response::{self, Response};
+use crate::error::Error;
+use crate::model::file::File;
+
+/// Everything but what RFC 8187, 3.2.1 leaves as it is.
+const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+
+/// Answers with `content`, which is that of `file` in its whole length.
+pub fn answer(request: &Request, file: &File, mut content: fs::File) -> Result<Response, Error> {
+    let tag = format!("\"{}\"", file.file_hash);
+    // The content never changes. HTTP knows no parts of a second.
+    let seconds = file.upload_date.0.unix_timestamp();
+    let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
+    let length = file.file_size as u64;
+    let headers = [
+        ("ETag", tag.clone()),
+        ("Last-Modified", httpdate::fmt_http_date(modified)),
+        ("Accept-Ranges", "bytes".into()),
+        ("Cache-Control", "private, no-cache".into()),
+    ];
+    let mut response = if is_known(request, &tag, modified) {
+        response::stream(304, std::io::empty(), 0)
+    } else {
+        let range = if request.method() == "GET" && applies(request, &tag, modified) {
+            range(request.header("Range").unwrap_or_default(), length)
+        } else {
+            Range::Whole
+        };
+        let (status, from, to) = match range {
+            Range::Whole => (200, 0, length),
+            Range::Part(from, to) => (206, from, to),
+            Range::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
+        };
+        content
+            .seek(SeekFrom::Start(from))
+            .map_err(|e| Error::Internal(format!("content of file {}: {e}", file.id)))?;
+        let mut response = response::stream(status, content.take(to - from), to - from);
+        if status == 206 {
+            let place = format!("bytes {from}-{}/{length}", to - 1);
+            response = response.with_unique_header("Content-Range", place);
+        }
+        response
+            .with_unique_header("Content-Type", file.content_type.clone())
+            .with_unique_header("Content-Disposition", disposition(&file.original_filename))
+    };
+    for (name, value) in headers {
+        response = response.with_unique_header(name, value);
+    }
+    Ok(response)
+}
+
+/// Whether the client has the content: by its tag, else by its time (RFC 9110, 13.2.2).
+fn is_known(request: &Request, tag: &str, modified: SystemTime) -> bool {
+    let mut tags = request.headers("If-None-Match").peekable();
+    if tags.peek().is_some() {
+        // No tag of ours holds a comma. The comparison is the weak one.
+        return tags
+            .flat_map(|list| list.split(','))
+            .map(str::trim)
+            .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag);
+    }
+    request
+        .header("If-Modified-Since")
+        .and_then(|date| httpdate::parse_http_date(date).ok())
+        .is_some_and(|date| modified <= date)
+}
+
+/// Whether a range is of the content that the client has another part of (RFC 9110, 13.1.5).
+fn applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
+    request.header("If-Range").is_none_or(|known| {
+        known == tag || httpdate::parse_http_date(known).is_ok_and(|date| date == modified)
+    })
+}
+
+/// What a `Range` asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Range {
+    /// Everything: no range, several, or none that is understood (RFC 9110, 14.2).
+    Whole,
+    /// From a byte to before a byte.
+    Part(u64, u64),
+    /// Nothing that is there.
+    Unsatisfiable,
+}
+
+fn range(header: &str, length: u64) -> Range {
+    parse_range(header, length).unwrap_or(Range::Whole)
+}
+
+fn parse_range(header: &str, length: u64) -> Option<Range> {
+    let (unit, set) = header.split_once('=')?;
+    let (first, last) = set.trim().split_once('-')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // A number too large for 64 bits is past any end.
+    let number = |text: &str| is_number(text).then(|| text.parse().unwrap_or(u64::MAX));
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (from, to) = match (first, last) {
+        ("", suffix) => match number(suffix)? {
+            0 => return Some(Range::Unsatisfiable),
+            // The end of nothing is nothing, and no range can say so.
+            _ if length == 0 => return None,
+            n => (length.saturating_sub(n), length),
+        },
+        (first, "") => (number(first)?, length),
+        (first, last) => {
+            let (from, last) = (number(first)?, number(last)?);
+            if last < from {
+                return None;
+            }
+            (from, length.min(last.saturating_add(1)))
+        }
+    };
+    Some(if from < length {
+        Range::Part(from, to)
+    } else {
+        Range::Unsatisfiable
+    })
+}
+
+/// `Content-Disposition` with the name (RFC 6266): bare where it is a token, else quoted, and where
+/// something had to be replaced also in the form that has every character. Nothing of it can end the
+/// header or the value.
+fn disposition(name: &str) -> String {
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if !name.is_empty() && name.bytes().all(is_token) {
+        return format!("attachment; filename={name}");
+    }
+    let mut quoted = String::new();
+    for c in name.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            ' '..='~' => quoted.push(c),
+            _ => quoted.push('_'),
+        }
+    }
+    let plain = format!("attachment; filename=\"{quoted}\"");
+    if name.chars().all(|c| matches!(c, ' '..='~')) {
+        plain
+    } else {
+        format!(
+            "{plain}; filename*=UTF-8''{}",
+            utf8_percent_encode(name, NOT_ATTR_CHAR)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_ranges_are_understood_and_others_ignored() {
+        for (header, length, expected) in [
+            ("bytes=0-0", 10, Range::Part(0, 1)),
+            ("bytes=2-5", 10, Range::Part(2, 6)),
+            ("Bytes= 2-", 10, Range::Part(2, 10)),
+            ("bytes=9-100", 10, Range::Part(9, 10)),
+            ("bytes=0-99999999999999999999", 10, Range::Part(0, 10)),
+            ("bytes=-3", 10, Range::Part(7, 10)),
+            ("bytes=-30", 10, Range::Part(0, 10)),
+            ("bytes=10-", 10, Range::Unsatisfiable),
+            ("bytes=99999999999999999999-", 10, Range::Unsatisfiable),
+            ("bytes=-0", 10, Range::Unsatisfiable),
+            ("bytes=0-", 0, Range::Unsatisfiable),
+            ("bytes=-1", 0, Range::Whole),
+            ("bytes=5-2", 10, Range::Whole),
+            ("bytes=0-1,3-4", 10, Range::Whole),
+            ("bytes=-", 10, Range::Whole),
+            ("bytes=a-b", 10, Range::Whole),
+            ("bytes=+1-2", 10, Range::Whole),
+            ("bytes", 10, Range::Whole),
+            ("lines=0-1", 10, Range::Whole),
+            ("", 10, Range::Whole),
+        ] {
+            assert_eq!(range(header, length), expected, "{header} of {length}");
+        }
+    }
+
+    #[test]
+    fn no_filename_leaves_its_place_in_the_header() {
+        for (name, expected) in [
+            ("a.txt", "attachment; filename=a.txt"),
+            ("%41.txt", "attachment; filename=%41.txt"),
+            ("a b.txt", "attachment; filename=\"a b.txt\""),
+            ("a;b=c.txt", "attachment; filename=\"a;b=c.txt\""),
+            ("a\"b\\.txt", "attachment; filename=\"a\\\"b\\\\.txt\""),
+            (
+                "a\r\nX: 1",
+                "attachment; filename=\"a__X: 1\"; filename*=UTF-8''a%0D%0AX%3A%201",
+            ),
+            (
+                "\u{fc} '%.txt",
+                "attachment; filename=\"_ '%.txt\"; filename*=UTF-8''%C3%BC%20%27%25.txt",
+            ),
+            (
+                "\u{1f600}",
+                "attachment; filename=\"_\"; filename*=UTF-8''%F0%9F%98%80",
+            ),
+            (
+                "\u{202e}gpj",
+                "attachment; filename=\"_gpj\"; filename*=UTF-8''%E2%80%AEgpj",
+            ),
+        ] {
+            assert_eq!(disposition(name), expected);
+        }
+    }
+}
