@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::hashing::Hashing;
 use crate::http::request::Request;
 use crate::mail::Resets;
+use crate::metrics::Metrics;
 use crate::security::jwt;
 use crate::security::token_bucket::Buckets;
 use crate::store::Database;
@@ -36,6 +37,8 @@ pub struct App {
     pub hashing: Hashing,
     /// Rate limits.
     pub buckets: Buckets<BucketKey>,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Wakes the thread that looks at reset requests.
     pub resets: Resets,
     /// Start of the process, from which the buckets count.
@@ -52,6 +55,7 @@ impl App {
             key: jwt::Key::new(config.jwt_algorithm, secret),
             hashing: Hashing::new(config.scrypt, cores)?,
             buckets: Buckets::new(),
+            metrics: Metrics::new(),
             resets: Resets::default(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),

@@ -4,17 +4,20 @@ mod app;
 mod commands;
 mod config;
 mod error;
+mod front;
 mod handlers;
 mod hashing;
 mod http;
 mod logging;
 mod mail;
+mod metrics;
 mod middleware;
 mod model;
 mod router;
 mod security;
 mod server;
 mod store;
+mod turns;
 
 use std::process::ExitCode;
 

@@ -24,6 +24,51 @@ impl FromStr for Environment {
     }
 }
 
+/// What listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpServer {
+    /// The product's own listener.
+    #[default]
+    Front,
+    /// The stock server, for use behind a proxy.
+    Rouille,
+}
+
+impl FromStr for HttpServer {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "front" => Ok(HttpServer::Front),
+            "rouille" => Ok(HttpServer::Rouille),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Who may read `/metrics`; others are told there is no such path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetricsAccess {
+    /// Nobody.
+    Off,
+    /// Loopback peers that forward for nobody.
+    #[default]
+    Loopback,
+    /// Anyone.
+    Any,
+}
+
+impl FromStr for MetricsAccess {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "off" => Ok(MetricsAccess::Off),
+            "loopback" => Ok(MetricsAccess::Loopback),
+            "any" => Ok(MetricsAccess::Any),
+            _ => Err(()),
+        }
+    }
+}
+
 /// A value that must not be printed: its `Debug` form says nothing.
 #[derive(Clone, Default)]
 pub struct Secret(String);

@@ -4,3 +4,4 @@
 pub mod auth;
 pub mod health;
 pub mod me;
+pub mod metrics;
