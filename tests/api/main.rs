@@ -2,5 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accounts;
+mod front;
 mod harness;
+mod raw;
+mod siege;
 mod tokens;
