@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::hashing::Hashing;
 use crate::http::request::Request;
+use crate::metrics::Metrics;
 use crate::security::jwt;
 use crate::security::token_bucket::Buckets;
 use crate::store::Database;
@@ -41,6 +42,8 @@ pub struct App {
     pub buckets: Buckets<BucketKey>,
     /// Wakes the background thread.
     pub bell: Bell,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Start of the process, from which the buckets count.
     pub started: Instant,
     /// Whether the `X-Forwarded-For` of a stranger was warned about.
@@ -57,6 +60,7 @@ impl App {
             files: Files::open(&config.data_dir)?,
             buckets: Buckets::new(),
             bell: Bell::default(),
+            metrics: Metrics::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, HttpServer};
 use crate::error::Error;
 use crate::files::Files;
+use crate::front::{self, Front, Stop};
 use crate::hashing::Hashing;
 use crate::http::request::Body;
 use crate::model::fields;
@@ -23,6 +24,9 @@ use crate::{gc, logging, mail, server, store};
 
 /// How often expired sessions, used tokens and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
+
+/// How often the stock server looks whether it is to stop.
+const STOCK_POLL: Duration = Duration::from_millis(200);
 
 /// The faults of settings that other modules know to check.
 pub fn faults(config: &Config) -> Option<String> {
@@ -54,24 +58,64 @@ fn survive_file_limits() -> Result<(), String> {
         .map_err(|e| format!("signal handler: {e}"))
 }
 
-/// The stock server: a bounded pool of threads.
+/// Until the process is asked to stop.
 fn listen(app: Arc<App>) -> Result<(), String> {
-    let (address, workers) = (app.config.listen, app.config.workers);
-    let server = rouille::Server::new(address, move |head| {
-        let reader: Box<dyn io::Read> = match head.data() {
-            Some(body) => Box::new(body),
-            None => Box::new(io::empty()),
-        };
-        let announced = head
-            .header("Content-Length")
-            .and_then(|text| text.parse().ok());
-        server::answer(&app, head, Body { reader, announced })
-    })
-    .map_err(|e| format!("cannot listen on {address}: {e}"))?
-    .pool_size(workers);
-    announce(server.server_addr());
-    server.run();
-    Err("the listener ended".into())
+    let stop = Stop::on_signals().map_err(|e| format!("signals: {e}"))?;
+    let address = app.config.listen;
+    let fault = |e: &dyn std::fmt::Display| format!("cannot listen on {address}: {e}");
+    match app.config.http_server {
+        HttpServer::Front => {
+            let listener = front::bind(address).map_err(|e| fault(&e))?;
+            announce(listener.local_addr().map_err(|e| fault(&e))?);
+            let answering = app.clone();
+            let handler =
+                Box::new(move |head: &_, body: Body| server::answer(&answering, head, body));
+            let front = Front::new(&app.config, app.metrics.clone(), &stop, handler);
+            front::run(&Arc::new(front), listener, &stop);
+        }
+        HttpServer::Rouille => {
+            let (answering, workers) = (app.clone(), app.config.workers);
+            let server = rouille::Server::new(address, move |head| answer_stock(&answering, head))
+                .map_err(|e| fault(&e))?
+                .pool_size(workers);
+            announce(server.server_addr());
+            run_stock(server, stop);
+        }
+    }
+    Ok(())
+}
+
+/// It notices the stop in a moment without requests, and answers until then, but not for longer than
+/// [`front::STOP_MOST`]: it offers no more.
+fn run_stock<F>(server: rouille::Server<F>, stop: Stop)
+where
+    F: Fn(&rouille::Request) -> rouille::Response + Send + Sync + 'static,
+{
+    let stop = Arc::new(stop);
+    let asked = stop.clone();
+    let serving = std::thread::spawn(move || {
+        while !asked.is_asked() {
+            server.poll_timeout(STOCK_POLL);
+        }
+        server.join(); // answers in the making
+    });
+    stop.wait();
+    let deadline = Instant::now() + front::STOP_MOST;
+    while !serving.is_finished() && Instant::now() < deadline {
+        std::thread::sleep(STOCK_POLL);
+    }
+}
+
+/// The stock server hands the body with the head.
+fn answer_stock(app: &App, head: &rouille::Request) -> rouille::Response {
+    let reader: Box<dyn io::Read> = match head.data() {
+        Some(body) => Box::new(body),
+        None => Box::new(io::empty()),
+    };
+    let announced = head
+        .header("Content-Length")
+        .and_then(|text| text.parse().ok());
+    server::answer(app, head, Body { reader, announced })
 }
 
 fn announce(address: SocketAddr) {

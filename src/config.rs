@@ -12,7 +12,8 @@ use ipnet::IpNet;
 
 mod values;
 pub use values::{
-    Algorithm, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret, UploadTypes,
+    Algorithm, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat, MetricsAccess, Scrypt,
+    Secret, UploadTypes,
 };
 
 /// Everything that can be set. Times are whole seconds or larger, sizes are bytes.
@@ -29,8 +30,18 @@ pub struct Config {
     pub database_pool_size: u32,
     /// Longest wait for a pooled connection, and the statement timeout.
     pub database_timeout: Duration,
-    /// Threads that answer requests.
+    /// What listens.
+    pub http_server: HttpServer,
+    /// Threads of the stock server.
     pub workers: usize,
+    /// Open client connections.
+    pub max_connections: usize,
+    /// From a request's first byte to the end of its head.
+    pub head_timeout: Duration,
+    /// Between requests.
+    pub idle_timeout: Duration,
+    /// Who may read `/metrics`.
+    pub metrics: MetricsAccess,
     /// Directory of everything kept outside the database.
     pub data_dir: PathBuf,
     /// Signing secret; `None` means the one kept in `data_dir` (development only).
@@ -117,7 +128,12 @@ impl Config {
             database_ca: r.text("CLOAKROOM_DATABASE_CA").map(PathBuf::from),
             database_pool_size: r.count(&["CLOAKROOM_DATABASE_POOL_SIZE"], (2 * cores).max(8), 10_000),
             database_timeout: seconds(r.count(&["CLOAKROOM_DATABASE_TIMEOUT_SECONDS"], 5, 86_400)),
+            http_server: r.choice("CLOAKROOM_HTTP_SERVER", &[("front", HttpServer::Front), ("rouille", HttpServer::Rouille)]),
             workers: r.count(&["CLOAKROOM_WORKERS"], (4 * cores).max(16), 10_000) as usize,
+            max_connections: r.count(&["CLOAKROOM_MAX_CONNECTIONS"], 1024, 1_000_000) as usize,
+            head_timeout: seconds(r.count(&["CLOAKROOM_HEAD_TIMEOUT_SECONDS"], 10, 86_400)),
+            idle_timeout: seconds(r.count(&["CLOAKROOM_IDLE_TIMEOUT_SECONDS"], 60, 86_400)),
+            metrics: r.choice("CLOAKROOM_METRICS", &[("loopback", MetricsAccess::Loopback), ("off", MetricsAccess::Off), ("any", MetricsAccess::Any)]),
             data_dir: PathBuf::from(r.or_default("CLOAKROOM_DATA_DIR", "./data")),
             jwt_secret: r.optional_secret("CLOAKROOM_JWT_SECRET", "made at first start, kept in DATA_DIR/jwt-secret"),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", &[("HS256", Algorithm::Hs256), ("HS384", Algorithm::Hs384), ("HS512", Algorithm::Hs512)]),

@@ -57,6 +57,16 @@ pub enum Unique {
 /// A failed request.
 #[derive(Debug)]
 pub enum Error {
+    /// A head that breaks the rules of HTTP/1.1.
+    BadRequest,
+    /// A head that is too long, or has too many headers.
+    HeadersTooLarge,
+    /// A head that did not end in time.
+    HeadTooSlow,
+    /// Neither HTTP/1.0 nor HTTP/1.1.
+    VersionNotSupported,
+    /// An `Expect` other than `100-continue`.
+    ExpectationFailed,
     /// No such path.
     RouteNotFound,
     /// The path exists, the method does not; the methods it has.
@@ -101,6 +111,8 @@ pub enum Error {
     RangeNotSatisfiable(u64),
     /// The body ended before its announced length.
     BodyCutShort,
+    /// A body that breaks the rules of the chunked coding.
+    BodyMalformed,
     /// The body came too slowly.
     BodyTooSlow,
     /// An empty token bucket; whole seconds until a request is allowed again.
@@ -127,6 +139,15 @@ impl Error {
         use Unique::*;
         let (status, code, message) = match self {
             FileTooLarge(limit) => return (413, "PAYLOAD_TOO_LARGE", over_limit(*limit).into()),
+            BadRequest => (400, "BAD_REQUEST", "Malformed request"),
+            HeadersTooLarge => (431, "HEADERS_TOO_LARGE", "Request headers too large"),
+            HeadTooSlow => (408, "REQUEST_TIMEOUT", "Request headers came too slowly"),
+            VersionNotSupported => (
+                505,
+                "HTTP_VERSION_NOT_SUPPORTED",
+                "HTTP version not supported",
+            ),
+            ExpectationFailed => (417, "EXPECTATION_FAILED", "Expectation failed"),
             RouteNotFound => (404, "NOT_FOUND", "Not Found"),
             MethodNotAllowed(_) => (405, "METHOD_NOT_ALLOWED", "Method Not Allowed"),
             AuthenticationRequired => (401, "UNAUTHORIZED", "Authentication required"),
@@ -150,6 +171,7 @@ impl Error {
             NotPermitted => (403, "FORBIDDEN", "Not enough permissions"),
             RangeNotSatisfiable(_) => (416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable"),
             BodyCutShort => (400, "BAD_REQUEST", "Request body ended early"),
+            BodyMalformed => (400, "BAD_REQUEST", "Malformed request body"),
             BodyTooSlow => (408, "REQUEST_TIMEOUT", "Request body came too slowly"),
             RateLimited { login: true, .. } => (
                 429,

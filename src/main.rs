@@ -5,18 +5,21 @@ mod commands;
 mod config;
 mod error;
 mod files;
+mod front;
 mod gc;
 mod handlers;
 mod hashing;
 mod http;
 mod logging;
 mod mail;
+mod metrics;
 mod middleware;
 mod model;
 mod router;
 mod security;
 mod server;
 mod store;
+mod turns;
 
 use std::process::ExitCode;
 

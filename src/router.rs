@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::app::Call;
 use crate::error::{Error, FieldError, Place};
-use crate::handlers::{auth, health, me, uploads};
+use crate::handlers::{auth, health, me, metrics, uploads};
 use crate::http::response::Response;
 use crate::middleware::authenticate::Caller;
 use crate::middleware::rate_limit::Class;
@@ -35,6 +35,7 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
     Some(match segments {
         ["healthz"] if method == "GET" => unlimited(health::alive),
         ["readyz"] if method == "GET" => unlimited(health::ready),
+        ["metrics"] if method == "GET" => unlimited(metrics::show),
         ["api", "v1", rest @ ..] => match (method, rest) {
             ("POST", ["auth", "register"]) => public(auth::register, Class::Auth("register")),
             ("POST", ["auth", "login"]) => public(auth::login, Class::Auth("login")),
@@ -106,15 +107,30 @@ fn path_id(name: &'static str, text: &str) -> Result<Uuid, FieldError> {
 /// Methods that endpoints use, in the order of `Allow`. `HEAD` is answered where `GET` is.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-/// The endpoint of a request. Fails with 404, or with 405 and the path's methods.
-pub fn route(method: &str, path: &str) -> Result<Endpoint, Error> {
+/// The endpoint of a request and its name. Fails with 404, or with 405 and the path's methods.
+pub fn route(method: &str, path: &str) -> Result<(Endpoint, String), Error> {
     let segments = decode(path).ok_or(Error::RouteNotFound)?;
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     let method = if method == "HEAD" { "GET" } else { method };
-    find(method, &segments).ok_or_else(|| match methods_of(&segments) {
-        methods if methods.is_empty() => Error::RouteNotFound,
-        methods => Error::MethodNotAllowed(methods),
-    })
+    match find(method, &segments) {
+        Some(endpoint) => Ok((endpoint, name(method, segments))),
+        None => Err(match methods_of(&segments) {
+            methods if methods.is_empty() => Error::RouteNotFound,
+            methods => Error::MethodNotAllowed(methods),
+        }),
+    }
+}
+
+/// Method and path with `{id}` in place of ids: a segment is one where any word leads to an endpoint.
+/// So there are no more names than endpoints.
+fn name(method: &str, mut segments: Vec<&str>) -> String {
+    for at in 0..segments.len() {
+        let word = std::mem::replace(&mut segments[at], "{id}");
+        if find(method, &segments).is_none() {
+            segments[at] = word;
+        }
+    }
+    format!("{method} /{}", segments.join("/"))
 }
 
 fn methods_of(segments: &[&str]) -> String {

@@ -23,6 +23,7 @@ use crate::security::token_bucket::Decision;
 /// What the chain found out on its way, for headers and the log, whether it got through or not.
 #[derive(Default)]
 struct Trace {
+    endpoint: Option<String>,
     user: Option<Uuid>,
     limit: Option<Decision>,
 }
@@ -30,6 +31,7 @@ struct Trace {
 /// Answers one request. Never panics, whatever a handler does.
 pub fn answer(app: &App, head: &rouille::Request, body: Body) -> rouille::Response {
     let began = Instant::now();
+    let _running = app.metrics.running();
     let request = Request::new(head, body);
     let id = request_id::request_id(request.header("X-Request-ID"));
     let client = client(app, &request);
@@ -41,37 +43,51 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> rouille::Respon
     };
     let mut trace = Trace::default();
     let outcome = guarded(|| chain(&call, &mut trace));
-    let mut response = outcome.unwrap_or_else(|error| {
-        if let Error::Internal(cause) = &error {
-            log::error!("request {id}: {cause}");
-        }
-        response::error(
-            &error,
-            app.config.error_format,
-            Timestamp(OffsetDateTime::now_utc()),
-        )
-    });
+    let mut response = outcome
+        .and_then(sendable)
+        .unwrap_or_else(|error| failed(&call, &error));
     add_headers(&call, &trace, &mut response);
+    let (status, took) = (response.status_code, began.elapsed());
+    app.metrics.answered(trace.endpoint, status, took);
     access_log::write(&access_log::Line {
         id,
         method: call.request.method(),
         path: call.request.path(),
-        status: response.status_code,
-        took: began.elapsed(),
+        status,
+        took,
         user: trace.user,
         client,
     });
     response
 }
 
+/// The servers below would send a broken header, or leave it out without a word.
+fn sendable(response: Response) -> Result<Response, Error> {
+    if response::is_sendable(&response) {
+        Ok(response)
+    } else {
+        let cause = format!("a control character in a header of {response:?}");
+        Err(Error::Internal(cause))
+    }
+}
+
+fn failed(call: &Call, error: &Error) -> Response {
+    if let Error::Internal(cause) = error {
+        log::error!("request {}: {cause}", call.id);
+    }
+    let now = Timestamp(OffsetDateTime::now_utc());
+    response::error(error, call.app.config.error_format, now)
+}
+
 /// Route, address limit, authentication, role, user limit, handler (contract, 3).
 fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
-    let endpoint = match route(call.request.method(), call.request.path()) {
+    let (endpoint, name) = match route(call.request.method(), call.request.path()) {
         Err(Error::MethodNotAllowed(methods)) => {
             return cors::preflight(call, &methods).ok_or(Error::MethodNotAllowed(methods));
         }
         found => found?,
     };
+    trace.endpoint = Some(name);
     match endpoint.handler {
         Handler::Public(handler) => {
             if let Some(class) = endpoint.class {

@@ -13,6 +13,28 @@ pub enum Environment {
     Production,
 }
 
+/// What listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpServer {
+    /// The product's own listener.
+    #[default]
+    Front,
+    /// The stock server, for use behind a proxy.
+    Rouille,
+}
+
+/// Who may read `/metrics`; others are told there is no such path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetricsAccess {
+    /// Nobody.
+    Off,
+    /// Loopback peers that forward for nobody.
+    #[default]
+    Loopback,
+    /// Anyone.
+    Any,
+}
+
 /// A value that must not be printed: its `Debug` form says nothing.
 #[derive(Clone, Default)]
 pub struct Secret(String);

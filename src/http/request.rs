@@ -75,6 +75,13 @@ impl<'a> Request<'a> {
         self.head.remote_addr().ip()
     }
 
+    /// Whether it comes from this host and was forwarded for nobody.
+    pub fn is_local(&self) -> bool {
+        let forwarded = ["X-Forwarded-For", "Forwarded"];
+        self.peer().to_canonical().is_loopback()
+            && forwarded.iter().all(|name| self.header(name).is_none())
+    }
+
     /// Reads a JSON object and hands its fields to `read`. All bad fields are answered at once.
     /// An empty body reads as an object without fields.
     pub fn json<T>(&self, read: impl FnOnce(&mut Fields) -> T) -> Result<T, Error> {
@@ -164,6 +171,7 @@ fn read(reader: &mut dyn Read, into: &mut [u8]) -> Result<usize, Error> {
 fn unreadable(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
+        io::ErrorKind::InvalidData => Error::BodyMalformed,
         _ => Error::BodyCutShort,
     }
 }

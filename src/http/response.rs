@@ -39,6 +39,15 @@ pub fn no_content() -> Response {
     Response::empty_204()
 }
 
+/// Whether every header can be sent as it is. A control character would end the value, or the head.
+pub fn is_sendable(response: &Response) -> bool {
+    let breaks = |c: char| c.is_control() && c != '\t';
+    let headers = &response.headers;
+    !headers
+        .iter()
+        .any(|(name, value)| name.contains(breaks) || value.contains(breaks))
+}
+
 /// The answer to a failed request.
 pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
     let (status, code, message) = error.parts();

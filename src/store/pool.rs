@@ -14,6 +14,7 @@ use r2d2_postgres::PostgresConnectionManager;
 
 use super::link::{Deadline, Linker};
 use crate::error::{Error, Unique};
+use crate::turns::{Turn, Turns};
 
 /// A connection that idled longer is checked before it is used. A server cannot restart faster.
 const TRUSTED_IDLE: Duration = Duration::from_millis(100);
@@ -26,6 +27,8 @@ pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// The database, as store modules see it.
 pub struct Database {
     pool: r2d2::Pool<Connections>,
+    /// As many as connections: the pool itself wakes those who wait in no order.
+    turns: Turns,
     wait: Duration,
     /// Connections opened before this moment are not trusted without a check.
     suspect_before: Mutex<Instant>,
@@ -54,6 +57,7 @@ impl Database {
             });
         Ok(Database {
             pool,
+            turns: Turns::new(size as usize),
             wait,
             suspect_before: Mutex::new(Instant::now()),
         })
@@ -62,12 +66,14 @@ impl Database {
     /// Runs a query that changes nothing. Where its connection turns out dead it is asked once more.
     pub fn read(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
         let deadline = Instant::now() + self.wait;
-        let mut connection = self.check_out(deadline)?;
+        let mut checked_out = self.check_out(deadline)?;
+        let connection = &mut checked_out.connection;
         match connection.query(sql, params, self.wait) {
             Err(_) if connection.broken => {
-                self.retire(&connection);
-                drop(connection);
+                self.retire(connection);
+                drop(checked_out);
                 self.check_out(deadline)?
+                    .connection
                     .query(sql, params, self.wait)
                     .map_err(meaning)
             }
@@ -78,14 +84,15 @@ impl Database {
     /// Runs a query that changes something, once. Where its connection dies under it, nobody knows
     /// what became of the change: [`Error::OutcomeUnknown`].
     pub fn write(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
-        let mut connection = self.check_out(Instant::now() + self.wait)?;
+        let mut checked_out = self.check_out(Instant::now() + self.wait)?;
+        let connection = &mut checked_out.connection;
         let outcome = connection.query(sql, params, self.wait);
         let error = match outcome {
             Ok(rows) => return Ok(rows),
             Err(error) => error,
         };
         if connection.broken {
-            self.retire(&connection);
+            self.retire(connection);
             log::warn!("database: {}", describe(&error));
             return Err(Error::OutcomeUnknown);
         }
@@ -94,7 +101,9 @@ impl Database {
 
     /// A connection that answered a moment ago. The first dead one makes all older ones suspect, so
     /// that after a restart of the database each is looked at once, not trusted for being fresh.
-    fn check_out(&self, deadline: Instant) -> Result<PooledConnection<Connections>, Error> {
+    fn check_out(&self, deadline: Instant) -> Result<CheckedOut<'_>, Error> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let turn = self.turns.take(left).ok_or(Error::Unavailable)?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut connection = self
@@ -107,13 +116,28 @@ impl Database {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
             if !suspect && connection.used_at.elapsed() < TRUSTED_IDLE {
-                return Ok(connection);
+                return Ok(CheckedOut { connection, turn });
             }
             if connection.answers(left) {
-                return Ok(connection);
+                return Ok(CheckedOut { connection, turn });
             }
             self.retire(&connection);
         }
+    }
+
+    /// Connections that requests hold.
+    pub fn in_use(&self) -> usize {
+        self.turns.taken()
+    }
+
+    /// Connections.
+    pub fn open(&self) -> usize {
+        self.pool.state().connections as usize
+    }
+
+    /// Requests that wait for a connection.
+    pub fn waiting(&self) -> usize {
+        self.turns.waiting()
     }
 
     fn retire(&self, dead: &Connection) {
@@ -125,6 +149,13 @@ impl Database {
             *suspect_before = Instant::now();
         }
     }
+}
+
+/// A connection, given back before the turn is passed on.
+struct CheckedOut<'a> {
+    connection: PooledConnection<Connections>,
+    #[expect(dead_code, reason = "held, not looked at")]
+    turn: Turn<'a>,
 }
 
 /// One connection and the statements prepared on it.

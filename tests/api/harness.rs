@@ -128,6 +128,23 @@ pub fn command(database_url: &str, data: &Path, settings: &[(&str, &str)]) -> Co
     command
 }
 
+/// The same command behind a line of shell, which may set limits.
+pub fn within_shell(line: &str, command: Command) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", &format!("{line} && exec \"$0\"")])
+        .arg(command.get_program())
+        .env_clear()
+        .stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        shell.envs(value.map(|value| (name, value)));
+    }
+    if let Some(directory) = command.get_current_dir() {
+        shell.current_dir(directory);
+    }
+    shell
+}
+
 /// Runs a command of the binary to its end.
 pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
     let data = Directory::create();
@@ -164,7 +181,12 @@ impl Server {
         data: &Arc<Directory>,
         settings: &[(&str, &str)],
     ) -> Server {
-        let mut child = command(&database.url, &data.0, settings)
+        Server::spawn(command(&database.url, &data.0, settings), database, data)
+    }
+
+    /// From a command that ends up as the binary.
+    pub fn spawn(mut command: Command, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
+        let mut child = command
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");

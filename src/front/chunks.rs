@@ -1,0 +1,109 @@
+//! The chunked coding (RFC 9112, 7.1): pure decoding, a step at a time.
+
+/// Longest line of a chunk's size, bytes; extensions are read past.
+const LINE_MOST: usize = 256;
+/// Longest trailer section, bytes; it is read past.
+const TRAILER_MOST: usize = 8 * 1024;
+
+/// The coding was broken.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Read more, there is no whole line yet.
+    More,
+    /// The next bytes, so many, are the coding's own.
+    Skip(usize),
+    /// The next bytes, at most so many, are content.
+    Content(u64),
+    /// The body has ended.
+    End,
+}
+
+/// Where in a body the decoder is.
+#[derive(Debug)]
+pub enum Chunks {
+    /// Before a line with a size.
+    Size,
+    /// Within a chunk; bytes left.
+    Content(u64),
+    /// Before the line end after a chunk.
+    Gap,
+    /// After the last chunk; bytes of trailers seen.
+    Trailer(usize),
+    /// After the end.
+    End,
+}
+
+impl Chunks {
+    /// Looks at what follows. After `Content` the caller says what it took.
+    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Malformed> {
+        match *self {
+            Chunks::Content(left) => Ok(Step::Content(left)),
+            Chunks::End => Ok(Step::End),
+            Chunks::Size => match line(bytes, LINE_MOST)? {
+                None => Ok(Step::More),
+                Some(line) => {
+                    *self = match size(line)? {
+                        0 => Chunks::Trailer(0),
+                        size => Chunks::Content(size),
+                    };
+                    Ok(Step::Skip(line.len()))
+                }
+            },
+            Chunks::Gap => match line(bytes, 2)? {
+                None => Ok(Step::More),
+                Some(_) => {
+                    *self = Chunks::Size;
+                    Ok(Step::Skip(2))
+                }
+            },
+            Chunks::Trailer(seen) => match line(bytes, TRAILER_MOST - seen)? {
+                None => Ok(Step::More),
+                Some(line) => {
+                    *self = match line.len() {
+                        2 => Chunks::End,
+                        length => Chunks::Trailer(seen + length),
+                    };
+                    Ok(Step::Skip(line.len()))
+                }
+            },
+        }
+    }
+
+    /// The caller took so many bytes of content, at most as many as it was told.
+    pub fn took(&mut self, count: u64) {
+        if let Chunks::Content(left) = self {
+            *left -= count;
+            if *left == 0 {
+                *self = Chunks::Gap;
+            }
+        }
+    }
+}
+
+/// The first line with its end, if it is whole.
+fn line(bytes: &[u8], most: usize) -> Result<Option<&[u8]>, Malformed> {
+    match bytes.iter().take(most).position(|byte| *byte == b'\n') {
+        Some(0) => Err(Malformed),
+        Some(at) if bytes[at - 1] == b'\r' => Ok(Some(&bytes[..=at])),
+        Some(_) => Err(Malformed),
+        None if bytes.len() >= most => Err(Malformed),
+        None => Ok(None),
+    }
+}
+
+/// The crate takes an empty size for 0 and any byte in an extension.
+fn size(line: &[u8]) -> Result<u64, Malformed> {
+    let text = &line[..line.len() - 2];
+    let starts = text.first().is_some_and(u8::is_ascii_hexdigit);
+    if !starts || text.iter().any(|b| b.is_ascii_control() && *b != b'\t') {
+        return Err(Malformed);
+    }
+    match httparse::parse_chunk_size(line) {
+        Ok(httparse::Status::Complete((length, size))) if length == line.len() => Ok(size),
+        _ => Err(Malformed),
+    }
+}

@@ -1,0 +1,90 @@
+//! The HTTP/1.1 listener that faces strangers (contract, 8): a thread a connection, one buffer of
+//! fixed size each, an absolute deadline on every wait. Handlers are given a `rouille::Request` and a
+//! reader of its body and cannot tell it from the stock server.
+
+mod answer;
+mod body;
+mod chunks;
+mod connection;
+mod head;
+mod house;
+mod listener;
+mod stop;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use house::House;
+
+use crate::config::{Config, ErrorFormat};
+use crate::http::request::Body;
+use crate::metrics::Metrics;
+
+pub use listener::{bind, run};
+pub use stop::Stop;
+
+// What the contract fixes (section 8), in its order.
+
+/// "Head: at most 16 KiB": bytes, and the size of a connection's buffer.
+const HEAD_MOST: usize = 16 * 1024;
+/// "and 100 headers".
+const HEADERS_MOST: usize = 100;
+/// "then a short lingering close": time and reads until the client has to have seen the answer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_READS: usize = 64;
+/// "slower than 4 KiB/s on average": bytes a second.
+const BODY_RATE: u64 = 4 * 1024;
+/// "after its first 10 s".
+const BODY_GRACE: Duration = Duration::from_secs(10);
+/// "drained up to 64 KiB": bytes.
+const DRAIN_MOST: u64 = 64 * 1024;
+/// "cut after 30 s without progress".
+const STALL_MOST: Duration = Duration::from_secs(30);
+/// "finish every request ... (at most 30 s)".
+pub const STOP_MOST: Duration = Duration::from_secs(30);
+
+// What it leaves open.
+
+/// Connections the kernel keeps until they are accepted.
+const BACKLOG: i32 = 4096;
+/// Stack of a connection's thread, bytes; untouched pages cost nothing. JSON nested 127 deep
+/// overflows 128 KiB in a debug build.
+const STACK: usize = 512 * 1024;
+/// Pause after an error of `accept`, and longest wait for a cut connection to be gone.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Files beside connections and the database's pool.
+const FILES_BESIDE: usize = 32;
+
+/// What answers requests. It must not panic; where it does, its connection ends.
+pub type Handler = dyn Fn(&rouille::Request, Body) -> rouille::Response + Send + Sync;
+
+/// What connections share.
+pub struct Front {
+    /// Answers requests.
+    pub handler: Box<Handler>,
+    /// `CLOAKROOM_HEAD_TIMEOUT_SECONDS`.
+    pub head_timeout: Duration,
+    /// `CLOAKROOM_IDLE_TIMEOUT_SECONDS`.
+    pub idle_timeout: Duration,
+    /// Body of the front's own refusals.
+    pub error_format: ErrorFormat,
+    /// Counts connections and refusals.
+    pub metrics: Metrics,
+    /// The open connections.
+    pub house: Arc<House>,
+}
+
+impl Front {
+    /// A front without connections.
+    pub fn new(config: &Config, metrics: Metrics, stop: &Stop, handler: Box<Handler>) -> Front {
+        Front {
+            handler,
+            head_timeout: config.head_timeout,
+            idle_timeout: config.idle_timeout,
+            error_format: config.error_format,
+            metrics,
+            house: Arc::new(House::new(listener::connections_most(config), stop)),
+        }
+    }
+}

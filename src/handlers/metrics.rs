@@ -1,0 +1,31 @@
+//! What the process counts about itself.
+
+use crate::app::Call;
+use crate::config::MetricsAccess;
+use crate::error::Error;
+use crate::http::response::Response;
+use crate::metrics::Now;
+
+/// `GET /metrics`: text of OpenMetrics 1.0, for whom `CLOAKROOM_METRICS` lets in.
+pub fn show(call: &Call) -> Result<Response, Error> {
+    let app = call.app;
+    let admitted = match app.config.metrics {
+        MetricsAccess::Off => false,
+        MetricsAccess::Loopback => call.request.is_local(),
+        MetricsAccess::Any => true,
+    };
+    if !admitted {
+        return Err(Error::RouteNotFound);
+    }
+    let (hashes_running, hashes_waiting) = app.hashing.load();
+    let text = app.metrics.text(&Now {
+        pool_in_use: app.db.in_use(),
+        pool_open: app.db.open(),
+        pool_waiting: app.db.waiting(),
+        hashes_running,
+        hashes_waiting,
+    });
+    let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(Response::from_data(kind, text))
+}

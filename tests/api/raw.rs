@@ -1,0 +1,129 @@
+//! HTTP by hand: what no honest client library would send.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// One connection. Reads give up after 20 seconds.
+pub struct Raw {
+    stream: BufReader<TcpStream>,
+}
+
+/// What came back on it.
+#[derive(Debug)]
+pub struct RawAnswer {
+    pub status: u16,
+    /// Status line and headers.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Raw {
+    pub fn open(address: &str) -> Raw {
+        Raw::try_open(address).expect("a connection")
+    }
+
+    pub fn try_open(address: &str) -> io::Result<Raw> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+        Ok(Raw {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
+        self.try_send(bytes).expect("the connection takes bytes");
+        self
+    }
+
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// The next answer, to any method but `HEAD`.
+    pub fn answer(&mut self) -> RawAnswer {
+        self.try_answer().expect("an answer")
+    }
+
+    pub fn try_answer(&mut self) -> io::Result<RawAnswer> {
+        let head = self.head()?;
+        let field = |name: &str| {
+            head.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                key.eq_ignore_ascii_case(name).then(|| value.trim())
+            })
+        };
+        let length = field("Content-Length").map_or(0, |text| text.parse().expect("a length"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .expect("a status");
+        Ok(RawAnswer { status, head, body })
+    }
+
+    /// A head up to its empty line.
+    pub fn head(&mut self) -> io::Result<String> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(head)
+    }
+
+    /// Waits for the end of the connection and gives what came before it.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => {}
+            Err(e) => panic!("the connection stays open: {e}"),
+        }
+        rest
+    }
+
+    /// The connection must end, with nothing more on it.
+    #[track_caller]
+    pub fn closed(&mut self) {
+        let rest = self.rest();
+        assert_eq!(String::from_utf8_lossy(&rest), "");
+    }
+
+    /// The connection must still serve.
+    #[track_caller]
+    pub fn serves(&mut self) {
+        self.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(self.answer().status, 200);
+    }
+
+    pub fn socket(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+}
+
+impl RawAnswer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    pub fn has(&self, header: &str) -> bool {
+        self.head.lines().any(|line| line == header)
+    }
+}
+
+/// Sends `bytes` on a new connection and gives the first answer to it.
+pub fn ask(address: &str, bytes: impl AsRef<[u8]>) -> (Raw, RawAnswer) {
+    let mut raw = Raw::open(address);
+    raw.send(bytes);
+    let answer = raw.answer();
+    (raw, answer)
+}
