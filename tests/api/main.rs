@@ -4,6 +4,8 @@
 mod accounts;
 mod front;
 mod harness;
+mod lifecycle;
+mod outage;
 mod raw;
 mod siege;
 mod tokens;
