@@ -53,6 +53,8 @@ const BACKLOG: i32 = 4096;
 const STACK: usize = 512 * 1024;
 /// Pause after an error of `accept`, and longest wait for a cut connection to be gone.
 const PAUSE: Duration = Duration::from_millis(20);
+/// After a stop: for heads that are on their way, so that an orderly client loses no request.
+const STOP_GRACE: Duration = Duration::from_millis(100);
 /// Files beside connections and the database's pool.
 const FILES_BESIDE: usize = 32;
 
@@ -85,6 +87,23 @@ impl Front {
             error_format: config.error_format,
             metrics,
             house: Arc::new(House::new(listener::connections_most(config), stop)),
+        }
+    }
+}
+
+/// Tries a property on random values for `CLOAKROOM_TEST_PROPERTY_SECONDS`, else a second.
+#[cfg(test)]
+fn repeat<S: proptest::strategy::Strategy>(
+    values: &S,
+    holds: impl Fn(S::Value) -> proptest::test_runner::TestCaseResult,
+) {
+    let seconds = std::env::var("CLOAKROOM_TEST_PROPERTY_SECONDS");
+    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        let mut runner = proptest::test_runner::TestRunner::default();
+        if let Err(fault) = runner.run(values, &holds) {
+            panic!("{fault}");
         }
     }
 }
