@@ -38,9 +38,10 @@ impl Cluster {
         let port = port
             .and_then(|rest| rest.split('/').next())
             .expect("a port");
+        // The server first: from then on it starts no session, so the second look misses none.
+        let _ = kill_process(processes_of(port)[0], signal);
         for pid in processes_of(port) {
-            // A session may have ended meanwhile.
-            let _ = kill_process(pid, signal);
+            let _ = kill_process(pid, signal); // it may have ended meanwhile
         }
     }
 }
