@@ -107,3 +107,71 @@ fn size(line: &[u8]) -> Result<u64, Malformed> {
         _ => Err(Malformed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the decoder makes of `bytes` that arrive `piece` at a time: the content, how much it
+    /// used, and whether the body ended.
+    fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), Malformed> {
+        let (mut chunks, mut content) = (Chunks::Size, Vec::new());
+        let (mut at, mut arrived) = (0, 0);
+        loop {
+            match chunks.step(&bytes[at..arrived])? {
+                Step::End => return Ok((content, at, true)),
+                Step::Skip(count) => at += count,
+                Step::Content(most) if at < arrived => {
+                    let count = most.min((arrived - at) as u64);
+                    content.extend_from_slice(&bytes[at..at + count as usize]);
+                    at += count as usize;
+                    chunks.took(count);
+                }
+                _ if arrived == bytes.len() => return Ok((content, at, false)),
+                _ => arrived = (arrived + piece).min(bytes.len()),
+            }
+        }
+    }
+
+    /// The same by `httparse` alone, sizes only: where content starts and how long it is.
+    fn framed_by_the_crate(mut bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            let Ok(httparse::Status::Complete((line, size))) = httparse::parse_chunk_size(bytes)
+            else {
+                return None;
+            };
+            if size == 0 {
+                return Some(content);
+            }
+            let (chunk, rest) = bytes.get(line..)?.split_at_checked(size.try_into().ok()?)?;
+            content.extend_from_slice(chunk);
+            bytes = rest.strip_prefix(b"\r\n")?;
+        }
+    }
+
+    fn body() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => proptest::collection::vec(any::<u8>(), 1..40)
+                .prop_map(|data| [format!("{:x}\r\n", data.len()).as_bytes(), &data, b"\r\n"].concat()),
+            1 => "[0-9a-fA-F]{0,17}[ \t;=a\r\n]{0,4}\r?\n".prop_map(String::into_bytes),
+            1 => Just(b"0\r\n\r\n".to_vec()),
+            1 => proptest::collection::vec(any::<u8>(), 0..8),
+        ];
+        proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+    }
+
+    #[test]
+    fn what_is_accepted_is_framed_as_the_crate_does_however_it_arrives() {
+        crate::front::repeat(&(body(), 1..64_usize), |(bytes, piece)| {
+            let whole = decode(&bytes, bytes.len().max(1));
+            prop_assert_eq!(&decode(&bytes, piece), &whole, "in pieces");
+            if let Ok((content, _, true)) = whole {
+                prop_assert_eq!(framed_by_the_crate(&bytes), Some(content));
+            }
+            Ok(())
+        });
+    }
+}

@@ -146,3 +146,78 @@ fn names_a_version(bytes: &[u8]) -> bool {
     let word = line.and_then(|line| line.rsplit(|byte| *byte == b' ').next());
     word.is_some_and(|word| word.starts_with(b"HTTP/"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            4 => Just("GET / HTTP/1.1".to_owned()),
+            1 => "(POST|HEAD|get|\\*) (/[a-z?%]{0,9}|\\*|http://x/y|x:1) HTTP/1\\.[01]",
+            1 => "[ -~]{0,20} HTTP/[0-9]\\.[0-9]",
+            1 => ".{0,30}",
+        ];
+        let header = prop_oneof![
+            2 => Just("Host: x".to_owned()),
+            2 => "(Content-Length|content-length): ?[0-9]{0,22}[ ,+]?[0-9]?",
+            2 => "Transfer-Encoding: ?(chunked|CHUNKED|gzip|chunked, chunked|)",
+            1 => "(Expect|Connection): (100-continue|close|keep-alive|x)",
+            1 => "[A-Za-z-]{1,10}:[ \t]?[ -~é\u{1}\r\n]{0,10}",
+            1 => ".{0,20}",
+        ];
+        let end = prop_oneof![8 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r")];
+        let lines = proptest::collection::vec((header, end), 0..6);
+        (line, lines, proptest::collection::vec(any::<u8>(), 0..3)).prop_map(
+            |(line, lines, noise)| {
+                let mut bytes = format!("{line}\r\n").into_bytes();
+                for (header, end) in lines {
+                    bytes.extend_from_slice(header.as_bytes());
+                    bytes.extend_from_slice(end.as_bytes());
+                }
+                bytes.extend_from_slice(&noise);
+                bytes.extend_from_slice(b"\r\n");
+                bytes
+            },
+        )
+    }
+
+    #[test]
+    fn what_is_accepted_is_framed_as_the_crate_does() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        crate::front::repeat(&head(), |bytes| {
+            let Ok(head) = parse(&bytes, peer) else {
+                return Ok(());
+            };
+            let mut headers = [httparse::EMPTY_HEADER; HEADERS_MOST];
+            let mut raw = httparse::Request::new(&mut headers);
+            prop_assert_eq!(
+                raw.parse(&bytes),
+                Ok(httparse::Status::Complete(bytes.len()))
+            );
+            let seen: Vec<_> = head.request.headers().collect();
+            let same = raw.headers.iter().map(|h| (h.name, h.value));
+            prop_assert!(same.eq(seen.iter().map(|(name, value)| (*name, value.as_bytes()))));
+            let named = |name: &str| {
+                let matching = seen
+                    .iter()
+                    .filter(move |(n, _)| n.eq_ignore_ascii_case(name));
+                matching.map(|(_, value)| value.trim()).collect::<Vec<_>>()
+            };
+            let (lengths, codings) = (named("Content-Length"), named("Transfer-Encoding"));
+            prop_assert!(lengths.len() + codings.len() <= 1);
+            match head.framing {
+                Framing::Chunked => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
+                Framing::Length(length) => prop_assert!(
+                    codings.is_empty()
+                        && lengths
+                            .iter()
+                            .all(|l| l.parse().unwrap_or(u64::MAX) == length)
+                ),
+            }
+            Ok(())
+        });
+    }
+}

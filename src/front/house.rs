@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{PAUSE, Stop};
+use super::{PAUSE, STOP_GRACE, Stop};
 
 /// State of a guest that is not waiting for its client. Any other number says since when it waits:
 /// milliseconds times two plus one, and one more where it is between two requests.
@@ -80,14 +80,13 @@ impl House {
     }
 
     /// Returns when there is room for one more; where all are busy that takes as long as one of them
-    /// does. False where the process stops.
-    pub fn make_room(&self) -> bool {
+    /// does. A stop ends the wait: who was accepted before it is served.
+    pub fn make_room(&self) {
         let mut guests = self.guests();
         while guests.here.len() >= self.most && !self.stopping.load(SeqCst) {
             cut_one(&guests);
             guests = self.wait_for_one_to_leave(guests, PAUSE);
         }
-        !self.stopping.load(SeqCst)
     }
 
     /// Cuts the connection that has waited longest for its client.
@@ -118,7 +117,7 @@ impl House {
     /// Gives how many were left.
     pub fn close(&self, most: Duration) -> usize {
         let deadline = Instant::now() + most;
-        let mut guests = self.guests();
+        let guests = self.wait_until_empty(Instant::now() + STOP_GRACE);
         for guest in guests.here.values() {
             let state = guest.state.load(SeqCst);
             if state != BUSY && state % 2 == 0 {
@@ -126,10 +125,16 @@ impl House {
                 let _ = guest.socket.shutdown(Shutdown::Read);
             }
         }
+        drop(guests);
+        self.wait_until_empty(deadline).here.len()
+    }
+
+    fn wait_until_empty(&self, deadline: Instant) -> MutexGuard<'_, Guests> {
+        let mut guests = self.guests();
         while !guests.here.is_empty() && Instant::now() < deadline {
             guests = self.wait_for_one_to_leave(guests, PAUSE);
         }
-        guests.here.len()
+        guests
     }
 
     fn wait_for_one_to_leave<'a>(

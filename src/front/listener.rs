@@ -65,9 +65,8 @@ pub fn run(front: &Arc<Front>, listener: TcpListener, stop: &Stop) {
         let accepted = wait(&listener, stop).and_then(|()| listener.accept());
         match accepted {
             Ok((socket, peer)) => {
-                if front.house.make_room()
-                    && let Err(error) = take_in(front, socket, peer)
-                {
+                front.house.make_room();
+                if let Err(error) = take_in(front, socket, peer) {
                     troubles.meet("no thread for a connection", &error, front);
                 }
             }

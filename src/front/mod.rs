@@ -33,6 +33,9 @@ const HEADERS_MOST: usize = 100;
 /// "then a short lingering close": time and reads until the client has to have seen the answer.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
+/// Bytes of such a read: together enough for a file well over the default limit, whose sender looks
+/// for an answer only when all of it is sent.
+const LINGER_CHUNK: usize = 256 * 1024;
 /// "slower than 4 KiB/s on average": bytes a second.
 const BODY_RATE: u64 = 4 * 1024;
 /// "after its first 10 s".
@@ -53,6 +56,8 @@ const BACKLOG: i32 = 4096;
 const STACK: usize = 512 * 1024;
 /// Pause after an error of `accept`, and longest wait for a cut connection to be gone.
 const PAUSE: Duration = Duration::from_millis(20);
+/// After a stop: for heads that are on their way, so that an orderly client loses no request.
+const STOP_GRACE: Duration = Duration::from_millis(100);
 /// Files beside connections and the database's pool.
 const FILES_BESIDE: usize = 32;
 
@@ -85,6 +90,23 @@ impl Front {
             error_format: config.error_format,
             metrics,
             house: Arc::new(House::new(listener::connections_most(config), stop)),
+        }
+    }
+}
+
+/// Tries a property on random values for `CLOAKROOM_TEST_PROPERTY_SECONDS`, else a second.
+#[cfg(test)]
+fn repeat<S: proptest::strategy::Strategy>(
+    values: &S,
+    holds: impl Fn(S::Value) -> proptest::test_runner::TestCaseResult,
+) {
+    let seconds = std::env::var("CLOAKROOM_TEST_PROPERTY_SECONDS");
+    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        let mut runner = proptest::test_runner::TestRunner::default();
+        if let Err(fault) = runner.run(values, &holds) {
+            panic!("{fault}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::house::Guest;
-use super::{HEAD_MOST, LINGER, LINGER_READS, STALL_MOST};
+use super::{HEAD_MOST, LINGER, LINGER_READS, STALL_MOST, STOP_GRACE};
 use crate::error::Error;
 
 /// Longest wait of one write, so that a stall is noticed in time.
@@ -79,7 +79,7 @@ impl Wire {
                 waits = true;
                 // After the line above: either this sees the stop, or the stop sees this.
                 if self.guest.is_stopping() {
-                    break Err(NoHead::Closed);
+                    deadline = deadline.min(Instant::now() + STOP_GRACE);
                 }
             }
             let began = self.start != self.end;
@@ -168,9 +168,10 @@ impl Wire {
     pub fn linger(mut self) {
         let deadline = Instant::now() + LINGER;
         let _ = self.guest.socket.shutdown(std::net::Shutdown::Write);
+        (self.start, self.end) = (0, 0);
+        let mut dropped = vec![0; LINGER_CHUNK];
         for _ in 0..LINGER_READS {
-            (self.start, self.end) = (0, 0);
-            if self.fill_for_body(deadline).is_err() {
+            if self.read(&mut dropped, deadline).is_err() {
                 break;
             }
         }

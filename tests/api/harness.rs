@@ -130,7 +130,7 @@ pub fn command(database_url: &str, data: &Path, settings: &[(&str, &str)]) -> Co
 
 /// The same command behind a line of shell, which may set limits.
 pub fn within_shell(line: &str, command: Command) -> Command {
-    let mut shell = Command::new("/bin/sh");
+    let mut shell = Command::new("/bin/bash");
     shell
         .args(["-c", &format!("{line} && exec \"$0\"")])
         .arg(command.get_program())

@@ -127,7 +127,10 @@ fn head(path: &str) -> String {
 #[test]
 fn each_library_is_named_in_its_room_only() {
     for (library, rooms) in [
-        ("rouille::", &["http/", "front/", "server.rs", "commands.rs"][..]),
+        (
+            "rouille::",
+            &["http/", "front/", "server.rs", "commands.rs"][..],
+        ),
         ("postgres::", &["store/"]),
         ("std::env::", &["config.rs"]),
     ] {

@@ -185,8 +185,8 @@ fn a_client_that_stops_reading_is_cut() {
             .and_then(|n| n.parse::<u32>().ok())
             .expect("the gauge")
     };
-    assert_eq!(open(), 2, "itself and the stalled one");
-    while open() == 2 {
+    assert!(open() >= 2, "itself and the stalled one");
+    while open() >= 2 {
         assert!(begin.elapsed() < Duration::from_secs(40), "still open");
         thread::sleep(Duration::from_millis(500));
     }
