@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::house::Guest;
-use super::{HEAD_MOST, LINGER, LINGER_READS, STALL_MOST, STOP_GRACE};
+use super::{HEAD_MOST, LINGER, LINGER_CHUNK, LINGER_READS, STALL_MOST, STOP_GRACE};
 use crate::error::Error;
 
 /// Longest wait of one write, so that a stall is noticed in time.
