@@ -2,7 +2,7 @@
 
 use scrypt::Params;
 use scrypt::Scrypt;
-use scrypt::password_hash::phc::PasswordHash;
+use scrypt::password_hash::phc::{Output, PasswordHash, Salt};
 use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
 
 use crate::config;
@@ -35,6 +35,24 @@ pub fn hash(
     let hash: PasswordHash = Scrypt::new()
         .hash_password_customized(password.as_bytes(), &salt, None, None, params(cost)?)
         .map_err(|e| format!("scrypt: {e}"))?;
+    Ok(hash.to_string())
+}
+
+/// A hash of nobody's password, made without the work of one: comparing with it takes that work, and
+/// never matches, because `output` is no hash of anything known.
+pub fn dummy(
+    salt: [u8; SALT_BYTES],
+    output: [u8; 32],
+    cost: config::Scrypt,
+) -> Result<String, String> {
+    let fault = |e| format!("scrypt: {e}");
+    let hash = PasswordHash {
+        algorithm: scrypt::phc::ALG_ID,
+        version: None,
+        params: params(cost)?.try_into().map_err(fault)?,
+        salt: Some(Salt::new(&salt).map_err(|e| e.to_string())?),
+        hash: Some(Output::new(&output).map_err(|e| e.to_string())?),
+    };
     Ok(hash.to_string())
 }
 
@@ -82,6 +100,20 @@ mod tests {
             verify("correct horse", &stored, dearer)?,
             Verdict::RightButOutdated
         );
+        Ok(())
+    }
+
+    #[test]
+    fn a_dummy_is_a_hash_of_the_configured_cost() -> Result<(), String> {
+        let dummy = dummy([1; SALT_BYTES], [2; 32], COST)?;
+        let real = hash("correct horse", [1; SALT_BYTES], COST)?;
+        let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
+        assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
+        assert!(
+            real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(),
+            "{real}"
+        );
+        assert_eq!(verify("correct horse", &dummy, COST)?, Verdict::Wrong);
         Ok(())
     }
 
