@@ -137,11 +137,12 @@ impl Writer {
         let mut body = body.take(left);
         loop {
             let room = PIECE.saturating_sub(self.out.len()) as u64;
-            let count = (&mut body).take(room).read_to_end(&mut self.out)? as u64;
+            let read = (&mut body).take(room).read_to_end(&mut self.out);
+            let count = read.map_err(broken_off)? as u64;
             left -= count;
             let ended = left == 0 || count < room;
             if ended && size.is_some() && left > 0 {
-                return Err(io::Error::other("the body was shorter than its length"));
+                return Err(broken_off(io::ErrorKind::UnexpectedEof.into()));
             }
             wire.write(&self.out)?;
             if ended {
@@ -156,7 +157,8 @@ impl Writer {
         let mut piece = Vec::new();
         loop {
             piece.clear();
-            let count = (&mut body).take(PIECE as u64).read_to_end(&mut piece)?;
+            let read = (&mut body).take(PIECE as u64).read_to_end(&mut piece);
+            let count = read.map_err(broken_off)?;
             if count > 0 {
                 write!(self.out, "{count:x}\r\n")?;
                 self.out.extend_from_slice(&piece);
@@ -172,6 +174,12 @@ impl Writer {
             }
         }
     }
+}
+
+/// The client learns it by the end of the connection: the head has left.
+fn broken_off(error: io::Error) -> io::Error {
+    log::error!("the body of an answer broke off: {error}");
+    error
 }
 
 impl Date {

@@ -94,16 +94,16 @@ impl Front {
     }
 }
 
-/// Tries a property on random values for `CLOAKROOM_TEST_PROPERTY_SECONDS`, else a second.
+/// Tries a property on random values for `CLOAKROOM_TEST_PROPERTY_SECONDS`, else a second. Read when
+/// the tests are compiled: only the settings read the environment.
 #[cfg(test)]
 fn repeat<S: proptest::strategy::Strategy>(
     values: &S,
     holds: impl Fn(S::Value) -> proptest::test_runner::TestCaseResult,
 ) {
-    let seconds = std::env::var("CLOAKROOM_TEST_PROPERTY_SECONDS");
-    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seconds = option_env!("CLOAKROOM_TEST_PROPERTY_SECONDS").and_then(|text| text.parse().ok());
     let begin = std::time::Instant::now();
-    while begin.elapsed() < Duration::from_secs(seconds) {
+    while begin.elapsed() < Duration::from_secs(seconds.unwrap_or(1)) {
         let mut runner = proptest::test_runner::TestRunner::default();
         if let Err(fault) = runner.run(values, &holds) {
             panic!("{fault}");

@@ -110,7 +110,22 @@ impl Drop for Directory {
 
 /// The binary with a clean environment and settings that suit tests: cheap hashes, no rate limits.
 pub fn command(database_url: &str, data: &Path, settings: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cloakroom"));
+    command_at(
+        Path::new(env!("CARGO_BIN_EXE_cloakroom")),
+        database_url,
+        data,
+        settings,
+    )
+}
+
+/// The same with a copy of the binary.
+pub fn command_at(
+    binary: &Path,
+    database_url: &str,
+    data: &Path,
+    settings: &[(&str, &str)],
+) -> Command {
+    let mut command = Command::new(binary);
     command
         .env_clear()
         .stdin(Stdio::null())

@@ -69,26 +69,29 @@ fn postgres(command: &str, directory: &Path) -> String {
 
 /// The server that listens on the port, and its children.
 fn processes_of(port: &str) -> Vec<Pid> {
-    let output = Command::new("ps")
-        .args(["-eo", "pid=,ppid=,args="])
-        .output()
-        .expect("ps");
-    let text = String::from_utf8(output.stdout).expect("text");
-    let rows: Vec<(i32, i32, &str)> = text
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            let pid = words.next()?.parse().ok()?;
-            let parent = words.next()?.parse().ok()?;
-            Some((pid, parent, line))
-        })
+    let numbers = std::fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            name.to_str()?.parse::<i32>().ok()
+        });
+    // A process may end while it is looked at.
+    let about = |pid: i32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+    let rows: Vec<(i32, String, String)> = numbers
+        .filter_map(|pid| Some((pid, about(pid, "stat")?, about(pid, "cmdline")?)))
         .collect();
+    let arguments = format!("\0-p\0{port}\0");
     let server = rows
         .iter()
-        .find(|(_, _, line)| line.contains(" -D ") && line.contains(&format!(" -p {port} ")))
-        .unwrap_or_else(|| panic!("no server on {port} in {text}"))
+        .find(|(_, _, line)| line.contains("\0-D\0") && line.contains(&arguments))
+        .unwrap_or_else(|| panic!("no server on {port}"))
         .0;
-    let children = rows.iter().filter(|row| row.1 == server);
+    // The name in parentheses, then the state and the parent.
+    let parent = |stat: &str| {
+        let after = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())?;
+        after.split(' ').nth(1)?.parse::<i32>().ok()
+    };
+    let children = rows.iter().filter(|row| parent(&row.1) == Some(server));
     std::iter::once(server)
         .chain(children.map(|row| row.0))
         .filter_map(Pid::from_raw)

@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::harness::{Database, Directory, Server, command, eventually, within_shell};
+use crate::harness::{Database, Directory, Server, command, command_at, eventually, within_shell};
 use crate::raw::{Raw, ask};
 
 const GET: &str = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -212,7 +211,10 @@ fn a_full_file_table_ends_nothing() {
 fn a_full_thread_table_ends_nothing() {
     let database = Database::create();
     let data = Arc::new(Directory::create());
-    let inner = command(&database.url, &data.0, &[]);
+    // Another user may not be able to look into the project's directory.
+    let binary = data.0.join("cloakroom");
+    std::fs::copy(env!("CARGO_BIN_EXE_cloakroom"), &binary).expect("a copy");
+    let inner = command_at(&binary, &database.url, &data.0, &[]);
     let mut limited;
     if rustix::process::getuid().is_root() {
         // The limit does not hold for root: run as somebody who owns nothing else.
@@ -231,11 +233,17 @@ fn a_full_thread_table_ends_nothing() {
 /// The limit counts all that the user runs.
 fn threads_of_this_user() -> usize {
     let own = rustix::process::getuid().as_raw().to_string();
-    let output = Command::new("ps")
-        .args(["-L", "-u", &own, "-o", "lwp="])
-        .output()
-        .expect("ps");
-    output.stdout.iter().filter(|byte| **byte == b'\n').count()
+    let statuses = std::fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next().map(str::to_owned)
+    };
+    statuses
+        .filter(|status| field(status, "Uid:").as_ref() == Some(&own))
+        .filter_map(|status| field(&status, "Threads:")?.parse::<usize>().ok())
+        .sum()
 }
 
 fn besiege_and_recover(server: &Server, connections: usize) {
