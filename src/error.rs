@@ -10,6 +10,8 @@ pub enum Place {
     Body,
     /// The query's parameters.
     Query,
+    /// The path's ids.
+    Path,
 }
 
 impl Place {
@@ -18,6 +20,7 @@ impl Place {
         match self {
             Place::Body => "body",
             Place::Query => "query",
+            Place::Path => "path",
         }
     }
 }

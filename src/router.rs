@@ -1,11 +1,14 @@
 //! The table of contents: every endpoint, who may enter, and what it counts against.
 
+use uuid::Uuid;
+
 use crate::app::Call;
-use crate::error::Error;
+use crate::error::{Error, FieldError, Place};
 use crate::handlers::{auth, health, me};
 use crate::http::response::Response;
 use crate::middleware::authenticate::Caller;
 use crate::middleware::rate_limit::Class;
+use crate::model::fields;
 
 type Answer = Result<Response, Error>;
 
@@ -15,6 +18,8 @@ pub enum Handler {
     Public(fn(&Call) -> Answer),
     /// A signed-in user.
     User(fn(&Call, &Caller) -> Answer),
+    /// A signed-in user, with the id of the path, which is looked at after authentication.
+    UserAt(fn(&Call, &Caller, Uuid) -> Answer, Result<Uuid, FieldError>),
 }
 
 /// One endpoint.
@@ -71,6 +76,22 @@ fn user(handler: fn(&Call, &Caller) -> Answer) -> Endpoint {
         handler: Handler::User(handler),
         class: Some(Class::General),
     }
+}
+
+fn user_at(handler: fn(&Call, &Caller, Uuid) -> Answer, name: &'static str, id: &str) -> Endpoint {
+    Endpoint {
+        handler: Handler::UserAt(handler, path_id(name, id)),
+        class: Some(Class::General),
+    }
+}
+
+/// The id of a path; `name` is what clients see where it is none.
+fn path_id(name: &'static str, text: &str) -> Result<Uuid, FieldError> {
+    fields::uuid(text).map_err(|problem| FieldError {
+        place: Place::Path,
+        field: Some(name),
+        problem,
+    })
 }
 
 /// Methods that endpoints use, in the order of `Allow`. `HEAD` is answered where `GET` is.

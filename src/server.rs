@@ -84,6 +84,11 @@ fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
             let caller = admit(call, endpoint.class, trace)?;
             handler(call, &caller)
         }
+        Handler::UserAt(handler, id) => {
+            let caller = admit(call, endpoint.class, trace)?;
+            let id = id.map_err(|fault| Error::Invalid(vec![fault]))?;
+            handler(call, &caller, id)
+        }
     }
 }
 

@@ -108,7 +108,8 @@ pub fn logout(call: &Call, caller: &Caller) -> Result<Response, Error> {
         ("local", Scope::Local),
         ("others", Scope::Others),
     ];
-    let scope = call.request.query().one_of("scope", &scopes, Scope::All)?;
+    let scope = call.request.query(|query| query.choice("scope", &scopes))?;
+    let scope = scope.unwrap_or(Scope::All);
     store::sessions::end(&call.app.db, caller.user().id, caller.session(), scope)?;
     Ok(response::no_content())
 }

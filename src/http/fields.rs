@@ -65,6 +65,18 @@ impl Fields {
         outcome.map_err(|problem| self.fault(name, problem)).ok()
     }
 
+    /// A boolean that may be absent or `null`.
+    pub fn optional_boolean(&mut self, name: &'static str) -> Option<bool> {
+        match self.values.get(name)? {
+            Value::Null => None,
+            Value::Bool(value) => Some(*value),
+            _ => {
+                self.fault(name, rules::not_a_boolean());
+                None
+            }
+        }
+    }
+
     fn fault(&mut self, field: &'static str, problem: Problem) {
         self.faults.push(FieldError {
             place: Place::Body,

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::query;
+use super::query::Query;
 use crate::error::{Error, FieldError, Place};
 use crate::model::fields as rules;
 
@@ -46,9 +46,9 @@ impl<'a> Request<'a> {
         self.head.raw_url().split('?').next().unwrap_or_default()
     }
 
-    /// The query's parameters.
-    pub fn query(&self) -> query::Query {
-        query::Query::parse(self.head.raw_query_string())
+    /// Hands the query's parameters to `read`. All bad ones are answered at once.
+    pub fn query<T>(&self, read: impl FnOnce(&mut Query) -> T) -> Result<T, Error> {
+        Query::read(self.head.raw_query_string(), read)
     }
 
     /// The first header of that name.

@@ -1,6 +1,11 @@
 //! Rules of single fields (contract, 7) and the one table of texts that answers their breach
 //! (contract, 4). A rule takes the text of a field and gives the value or the problem.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use uuid::Uuid;
+
 use crate::error::Problem;
 
 /// Longest e-mail address, characters.
@@ -101,16 +106,52 @@ pub fn not_an_object() -> Problem {
     wrong("Must be an object")
 }
 
-/// The value is none of a closed list.
-pub fn one_of(names: &str) -> Problem {
-    problem("enum", format!("Must be one of: {names}"))
+/// The value is no boolean.
+pub fn not_a_boolean() -> Problem {
+    problem("bool_type", "Must be a boolean")
 }
 
-fn wrong(message: &'static str) -> Problem {
+/// An id of a path.
+pub fn uuid(text: &str) -> Result<Uuid, Problem> {
+    text.parse()
+        .map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+}
+
+/// A whole number of the range, in decimal digits.
+pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
+    match text.parse() {
+        Ok(n) if n < *allowed.start() => {
+            Err(wrong(format!("Must be at least {}", allowed.start())))
+        }
+        Ok(n) if n > *allowed.end() => Err(wrong(format!("Must be at most {}", allowed.end()))),
+        Ok(n) => Ok(n),
+        Err(_) => Err(problem("int_parsing", "Must be an integer")),
+    }
+}
+
+/// `true` or `false`, also as `1` and `0`, in any case.
+pub fn boolean(text: &str) -> Result<bool, Problem> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err(not_a_boolean()),
+    }
+}
+
+/// A word of a closed list, each with its value.
+pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+    let found = choices.iter().find(|(word, _)| *word == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+        problem("enum", format!("Must be one of: {}", words.join(", ")))
+    })
+}
+
+fn wrong(message: impl Into<Cow<'static, str>>) -> Problem {
     problem("value_error", message)
 }
 
-fn problem(kind: &'static str, message: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     Problem {
         kind,
         message: message.into(),
