@@ -10,8 +10,11 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+mod production;
 mod values;
-pub use values::{Algorithm, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret};
+pub use values::{
+    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret, Smtp,
+};
 
 /// Everything that can be set. Times are whole seconds or larger, sizes are bytes.
 pub struct Config {
@@ -47,18 +50,44 @@ pub struct Config {
     pub scrypt: Scrypt,
     /// False: every request acts as the development admin.
     pub auth_enabled: bool,
+    /// Whether `X-API-Key` is asked for.
+    pub api_key_enabled: bool,
+    /// The keys that are good; none: every request that needs one is answered 500.
+    pub api_keys: Vec<Secret>,
+    /// Where the key is asked for.
+    pub api_key_scope: ApiKeyScope,
+    /// Exports need the token of an admin.
+    pub export_require_admin: bool,
+    /// Anyone may export without a token.
+    pub allow_anonymous_export: bool,
+    /// Most rows of an export.
+    pub export_max_rows: u32,
+    /// Longest wait before an export's first byte.
+    pub export_timeout: Duration,
+    /// Bytes of all files.
+    pub storage_quota: u64,
     /// False: no rate limits.
     pub rate_limit_enabled: bool,
     /// Requests a minute of the class `auth`.
     pub rate_limit_auth: u32,
     /// Requests a minute of the class `general`.
     pub rate_limit_general: u32,
+    /// Requests a minute of the class `admin`.
+    pub rate_limit_admin: u32,
     /// Peers whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Origins that browsers may call from.
     pub cors_origins: CorsOrigins,
+    /// Whether the endpoints for tests of clients exist.
+    pub test_endpoints_enabled: bool,
     /// Shape of error bodies.
     pub error_format: ErrorFormat,
+    /// The mail server.
+    pub smtp: Smtp,
+    /// Sender of mails.
+    pub mail_from: Option<String>,
+    /// Link in the mail about a password reset, with `{token}` in it.
+    pub password_reset_url: Option<String>,
     /// Level of this program's own log records.
     pub log_level: log::LevelFilter,
     /// Shape of log lines.
@@ -121,12 +150,25 @@ impl Config {
             password_reset_lifetime: minutes(r.count(&["CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES"], 30, 525_600)),
             scrypt: r.parsed("CLOAKROOM_SCRYPT", "14,8,5", "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, such as 14,8,5"),
             auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
+            api_key_enabled: r.flag("CLOAKROOM_API_KEY_ENABLED", false),
+            api_keys: r.secrets("CLOAKROOM_API_KEY"),
+            api_key_scope: r.choice("CLOAKROOM_API_KEY_SCOPE", &[("exports", ApiKeyScope::Exports), ("all", ApiKeyScope::All)]),
+            export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
+            allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
+            export_max_rows: r.count(&["CLOAKROOM_EXPORT_MAX_ROWS"], 1_000_000, 1_000_000_000),
+            export_timeout: seconds(r.count(&["CLOAKROOM_EXPORT_TIMEOUT_SECONDS"], 60, 86_400)),
+            storage_quota: r.bytes(&["CLOAKROOM_STORAGE_QUOTA"], 10_737_418_240),
             rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
             rate_limit_auth: r.count(&["CLOAKROOM_RATE_LIMIT_AUTH"], 5, 1_000_000),
             rate_limit_general: r.count(&["CLOAKROOM_RATE_LIMIT_GENERAL"], 100, 1_000_000),
+            rate_limit_admin: r.count(&["CLOAKROOM_RATE_LIMIT_ADMIN"], 200, 1_000_000),
             trusted_proxies: r.networks("CLOAKROOM_TRUSTED_PROXIES"),
             cors_origins: r.parsed("CLOAKROOM_CORS_ORIGINS", "", "comma-separated origins, such as https://app.example.com, or *"),
+            test_endpoints_enabled: r.flag("CLOAKROOM_TEST_ENDPOINTS_ENABLED", false),
             error_format: r.choice("CLOAKROOM_ERROR_FORMAT", &[("detail", ErrorFormat::Detail), ("envelope", ErrorFormat::Envelope)]),
+            smtp: r.smtp("CLOAKROOM_SMTP_URL"),
+            mail_from: r.checked("CLOAKROOM_MAIL_FROM", "an e-mail address, such as Cloakroom <noreply@example.com>", values::is_mailbox),
+            password_reset_url: r.checked("CLOAKROOM_PASSWORD_RESET_URL", "an http or https URL with {token} in it", values::is_reset_url),
             log_level: r.log_level(),
             log_format: r.choice("CLOAKROOM_LOG_FORMAT", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
             // Passwords are never trimmed.
@@ -135,7 +177,7 @@ impl Config {
             unknown: Vec::new(),
         };
         config.check_secret(&mut r.faults);
-        config.guard_production(&mut r.faults);
+        production::guard(&config, &mut r.faults);
         let known: Vec<_> = r.shown.iter().map(|(name, _)| *name).collect();
         let unknown = values::unknown_names(r.variables.keys(), &known);
         let shown = r.shown;
@@ -159,18 +201,6 @@ impl Config {
                 secret.expose().len(),
                 format!("{:?}", self.jwt_algorithm).to_uppercase(),
             ));
-        }
-    }
-
-    fn guard_production(&self, faults: &mut Vec<String>) {
-        if self.environment != Environment::Production {
-            return;
-        }
-        if self.jwt_secret.is_none() {
-            faults.push("CLOAKROOM_JWT_SECRET is not set; in production set it to a long random text, the same for every process".into());
-        }
-        if !self.auth_enabled {
-            faults.push("CLOAKROOM_AUTH_ENABLED is false; in production it must be true".into());
         }
     }
 }
@@ -307,6 +337,68 @@ impl Reader {
             },
         ));
         found.map(|(_, value)| Secret::new(value))
+    }
+
+    /// Comma-separated secrets.
+    fn secrets(&mut self, name: &'static str) -> Vec<Secret> {
+        let found = self
+            .look_up(&[name])
+            .map_or(String::new(), |(_, value)| value);
+        let parts = found
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty());
+        let secrets: Vec<_> = parts.map(|part| Secret::new(part.to_owned())).collect();
+        self.shown.push((
+            name,
+            match secrets.len() {
+                0 => String::new(),
+                n => format!("({n} set, not shown)"),
+            },
+        ));
+        secrets
+    }
+
+    fn bytes(&mut self, names: &[&'static str], default: u64) -> u64 {
+        let (name, value) = self
+            .look_up(names)
+            .unwrap_or_else(|| (names[0], default.to_string()));
+        self.shown.push((names[0], value.clone()));
+        let parsed = value.parse().ok().filter(|n| (1..=1 << 60).contains(n));
+        self.or_fault(name, value, "a number of bytes from 1 to 2^60", parsed)
+    }
+
+    /// `none`, or a URL, whose password is not shown.
+    fn smtp(&mut self, name: &'static str) -> Smtp {
+        let found = self
+            .look_up(&[name])
+            .map_or(String::new(), |(_, value)| value);
+        let parsed: Option<Smtp> = found.parse().ok();
+        self.shown.push((
+            name,
+            match &parsed {
+                Some(Smtp::Server(url)) => values::without_credentials(url),
+                _ => found,
+            },
+        ));
+        self.or_fault(
+            name,
+            "(not shown)",
+            "none, smtp://host:port or smtps://user:password@host:port",
+            parsed,
+        )
+    }
+
+    /// A text that `rule` accepts.
+    fn checked(
+        &mut self,
+        name: &'static str,
+        allowed: &str,
+        rule: fn(&str) -> bool,
+    ) -> Option<String> {
+        let text = self.text(name)?;
+        let good = rule(&text).then(|| text.clone());
+        self.or_fault(name, text, allowed, good.map(Some))
     }
 
     fn networks(&mut self, name: &'static str) -> Vec<IpNet> {

@@ -14,22 +14,31 @@ use crate::security::token_bucket::Decision;
 pub enum Class {
     /// Sign-in and the like, per client address and endpoint; the endpoint's name.
     Auth(&'static str),
+    /// Administration, per user.
+    Admin,
     /// Everything else.
     General,
 }
 
+impl Class {
+    fn name(self) -> &'static str {
+        match self {
+            Class::Auth(endpoint) => endpoint,
+            Class::Admin => "admin",
+            Class::General => "general",
+        }
+    }
+}
+
 /// Takes a token for the client's address.
 pub fn by_address(call: &Call, class: Class) -> Option<Decision> {
-    let name = match class {
-        Class::Auth(endpoint) => endpoint,
-        Class::General => "general",
-    };
-    take(call, class, BucketKey::Address(name, network(call.client)))
+    let network = network(call.client);
+    take(call, class, BucketKey::Address(class.name(), network))
 }
 
 /// Takes a token for the user.
 pub fn by_user(call: &Call, class: Class, caller: &Caller) -> Option<Decision> {
-    take(call, class, BucketKey::User("general", caller.user().id))
+    take(call, class, BucketKey::User(class.name(), caller.user().id))
 }
 
 /// `None`: rate limits are off.
@@ -37,6 +46,7 @@ fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
     let config = &call.app.config;
     let limit = match class {
         Class::Auth(_) => config.rate_limit_auth,
+        Class::Admin => config.rate_limit_admin,
         Class::General => config.rate_limit_general,
     };
     config.rate_limit_enabled.then(|| {
