@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
+mod mail;
 mod production;
 mod values;
+pub use mail::Smtp;
 pub use values::{
-    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret, Smtp,
+    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, LogFormat, Scrypt, Secret,
 };
 
 /// Everything that can be set. Times are whole seconds or larger, sizes are bytes.
@@ -167,8 +169,8 @@ impl Config {
             test_endpoints_enabled: r.flag("CLOAKROOM_TEST_ENDPOINTS_ENABLED", false),
             error_format: r.choice("CLOAKROOM_ERROR_FORMAT", &[("detail", ErrorFormat::Detail), ("envelope", ErrorFormat::Envelope)]),
             smtp: r.smtp("CLOAKROOM_SMTP_URL"),
-            mail_from: r.checked("CLOAKROOM_MAIL_FROM", "an e-mail address, such as Cloakroom <noreply@example.com>", values::is_mailbox),
-            password_reset_url: r.checked("CLOAKROOM_PASSWORD_RESET_URL", "an http or https URL with {token} in it", values::is_reset_url),
+            mail_from: r.checked("CLOAKROOM_MAIL_FROM", "an e-mail address, such as Cloakroom <noreply@example.com>", mail::is_mailbox),
+            password_reset_url: r.checked("CLOAKROOM_PASSWORD_RESET_URL", "an http or https URL with {token} in it", mail::is_reset_url),
             log_level: r.log_level(),
             log_format: r.choice("CLOAKROOM_LOG_FORMAT", &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
             // Passwords are never trimmed.
@@ -339,26 +341,6 @@ impl Reader {
         found.map(|(_, value)| Secret::new(value))
     }
 
-    /// Comma-separated secrets.
-    fn secrets(&mut self, name: &'static str) -> Vec<Secret> {
-        let found = self
-            .look_up(&[name])
-            .map_or(String::new(), |(_, value)| value);
-        let parts = found
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty());
-        let secrets: Vec<_> = parts.map(|part| Secret::new(part.to_owned())).collect();
-        self.shown.push((
-            name,
-            match secrets.len() {
-                0 => String::new(),
-                n => format!("({n} set, not shown)"),
-            },
-        ));
-        secrets
-    }
-
     fn bytes(&mut self, names: &[&'static str], default: u64) -> u64 {
         let (name, value) = self
             .look_up(names)
@@ -366,39 +348,6 @@ impl Reader {
         self.shown.push((names[0], value.clone()));
         let parsed = value.parse().ok().filter(|n| (1..=1 << 60).contains(n));
         self.or_fault(name, value, "a number of bytes from 1 to 2^60", parsed)
-    }
-
-    /// `none`, or a URL, whose password is not shown.
-    fn smtp(&mut self, name: &'static str) -> Smtp {
-        let found = self
-            .look_up(&[name])
-            .map_or(String::new(), |(_, value)| value);
-        let parsed: Option<Smtp> = found.parse().ok();
-        self.shown.push((
-            name,
-            match &parsed {
-                Some(Smtp::Server(url)) => values::without_credentials(url),
-                _ => found,
-            },
-        ));
-        self.or_fault(
-            name,
-            "(not shown)",
-            "none, smtp://host:port or smtps://user:password@host:port",
-            parsed,
-        )
-    }
-
-    /// A text that `rule` accepts.
-    fn checked(
-        &mut self,
-        name: &'static str,
-        allowed: &str,
-        rule: fn(&str) -> bool,
-    ) -> Option<String> {
-        let text = self.text(name)?;
-        let good = rule(&text).then(|| text.clone());
-        self.or_fault(name, text, allowed, good.map(Some))
     }
 
     fn networks(&mut self, name: &'static str) -> Vec<IpNet> {

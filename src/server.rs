@@ -109,8 +109,8 @@ fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
     }
 }
 
-/// Authenticates, counts for the user, checks the API key, and lets `role` say whether it may be. What
-/// is refused for the key or the role counts too, and says so rather than 429.
+/// Authenticates, counts for the user, checks the API key, and lets `role` say whether it may be. A
+/// wrong key is 429 where the bucket is empty, like a rejected token; a wrong role is always 403.
 fn admit<T>(
     call: &Call,
     class: Option<Class>,
@@ -120,7 +120,7 @@ fn admit<T>(
     let caller = identify(call, trace)?;
     let class = class.unwrap_or(Class::General);
     trace.limit = by_user(call, class, &caller);
-    api_key::check(call)?;
+    api_key::check(call).or_else(|error| enforce(trace.limit, class).and(Err(error)))?;
     let admitted = role(caller)?;
     enforce(trace.limit, class)?;
     Ok(admitted)
@@ -135,7 +135,8 @@ fn admit_to_export(call: &Call, trace: &mut Trace) -> Result<(), Error> {
     }
     let caller = identify(call, trace)?;
     trace.limit = by_user(call, Class::General, &caller);
-    api_key::check_at_export(call)?;
+    api_key::check_at_export(call)
+        .or_else(|error| enforce(trace.limit, Class::General).and(Err(error)))?;
     if call.app.config.export_require_admin {
         caller.admin()?;
     }
