@@ -69,7 +69,7 @@ const FLOORS: [&[&str]; 13] = [
     &["mail"],
     &["app"],
     &["store", "hashing"],
-    &["http", "security"],
+    &["http", "security", "csv"],
     &["logging"],
     &["model"],
     &["error", "config"],
