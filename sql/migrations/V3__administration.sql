@@ -32,15 +32,15 @@ BEGIN
 END
 $$;
 
--- Removes the records of a user's files and gives where their contents lie. A function for the same
--- reason, with uploads.
-CREATE FUNCTION remove_files(of_user uuid) RETURNS text[] LANGUAGE plpgsql AS $$
+-- Removes the records of a user's files and gives their ids. A function for the same reason, with
+-- uploads.
+CREATE FUNCTION remove_files(of_user uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
-    paths text[];
+    ids uuid[];
 BEGIN
-    WITH removed AS (DELETE FROM files WHERE user_id = of_user RETURNING file_path)
-    SELECT coalesce(array_agg(file_path), '{}') INTO paths FROM removed;
-    RETURN paths;
+    WITH removed AS (DELETE FROM files WHERE user_id = of_user RETURNING id)
+    SELECT coalesce(array_agg(id), '{}') INTO ids FROM removed;
+    RETURN ids;
 END
 $$;
 

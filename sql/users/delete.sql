@@ -1,5 +1,5 @@
 -- Deletes an account: its name and address are free, its sessions end, the records of its files go.
--- Gives where their contents lie. A trigger keeps the last active admin.
+-- Gives the ids of the files. A trigger keeps the last active admin.
 WITH deleted AS (
     UPDATE users
     SET is_deleted = true, sessions_ended_at = now(), updated_at = now()

@@ -53,7 +53,7 @@ fn export(call: &Call, which: Selection) -> Result<Response, Error> {
         return Err(Error::ExportTooLarge);
     }
     let mut position = Position::START;
-    let mut bytes = exports::header().to_vec();
+    let mut bytes = exports::HEADER.to_vec();
     bytes.extend(exports::batch(
         &call.app.db,
         &which,

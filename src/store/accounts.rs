@@ -80,9 +80,8 @@ pub fn update(db: &Database, id: Uuid, change: &Description) -> Result<User, Err
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Deletes the account, its sessions and the records of its files. Gives where the contents of the
-/// files lie. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
-pub fn delete(db: &Database, id: Uuid) -> Result<Vec<String>, Error> {
+/// Deletes the account, its sessions and the records of its files. Gives the ids of the files. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
+pub fn delete(db: &Database, id: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.write(sql!("users/delete"), &[&id])?;
     rows.first()
         .map(|row| row.get(0))
@@ -97,8 +96,8 @@ pub fn count(db: &Database) -> Result<i64, Error> {
         .ok_or_else(|| Error::Internal("count gave no row".into()))
 }
 
-/// Removes every account, for tests. Gives their number, and where the contents of their files lie.
-pub fn delete_all(db: &Database) -> Result<(i64, Vec<String>), Error> {
+/// Removes every account, for tests. Gives their number, and the ids of their files.
+pub fn delete_all(db: &Database) -> Result<(i64, Vec<Uuid>), Error> {
     let rows = db.write(sql!("users/delete_all"), &[])?;
     rows.first()
         .map(|row| (row.get(0), row.get(1)))

@@ -53,9 +53,7 @@ pub fn count(db: &Database, which: &Selection, most: i64, wait: Duration) -> Res
 }
 
 /// The first row of every export.
-pub fn header() -> &'static [u8] {
-    b"id,username,email,name,role,is_active,created_at,updated_at,last_login,total_uploads,total_storage_used\r\n"
-}
+pub const HEADER: &[u8] = b"id,username,email,name,role,is_active,created_at,updated_at,last_login,total_uploads,total_storage_used\r\n";
 
 /// The next rows after `position`, which moves to the last of them; none: the export is complete.
 pub fn batch(
@@ -74,7 +72,7 @@ pub fn batch(
         ],
         wait,
     )?;
-    let mut rows = Rows::new(found.len() * ROW_BYTES);
+    let (mut rows, mut last) = (Rows::new(found.len() * ROW_BYTES), *position);
     for row in &found {
         let (id, created_at): (Uuid, _) = (row.get(0), row.get(6));
         let time = |column| row.get::<_, Option<_>>(column).map(Timestamp);
@@ -94,7 +92,9 @@ pub fn batch(
         rows.number(row.get(9))?;
         rows.number(row.get(10))?;
         rows.end()?;
-        *position = Position(created_at, id);
+        last = Position(created_at, id);
     }
-    rows.finish()
+    let bytes = rows.finish()?;
+    *position = last;
+    Ok(bytes)
 }

@@ -52,7 +52,9 @@ fn everyone_gets_what_the_table_says() {
     let third = server.sign_up("third");
     server.sign_up_admin("root");
     for (method, path, expected) in TABLE {
-        let path = path.replace("{user}", user.id()).replace("{other}", third.id());
+        let path = path
+            .replace("{user}", user.id())
+            .replace("{other}", third.id());
         let found = [None, Some("user"), Some("other"), Some("root")].map(|name| {
             let request = server.request(method, &path);
             let request = match name {

@@ -27,6 +27,9 @@ fn config(settings: &[(&str, &str)]) -> (bool, String) {
     )
 }
 
+/// Settings, and what must be said about them.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
 #[test]
 fn production_refuses_what_must_not_face_strangers() {
     const MAIL: (&str, &str) = (
@@ -39,7 +42,7 @@ fn production_refuses_what_must_not_face_strangers() {
         "https://example.com/reset?token={token}",
     );
     const CLOSED: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "false");
-    let cases: &[(&[(&str, &str)], &[&str])] = &[
+    let cases: &[Case] = &[
         (&[], &[]),
         (
             &[("CLOAKROOM_JWT_SECRET", "")],
@@ -219,6 +222,7 @@ fn with_scope_all_every_endpoint_asks_for_the_key() {
 #[test]
 fn with_scope_exports_other_endpoints_ask_for_no_key() {
     let server = Server::start(&[("CLOAKROOM_API_KEY_ENABLED", "true")]);
+    server.logged("CLOAKROOM_API_KEY holds no key");
     let ann = server.sign_up("ann");
     server.get("/users/me", &ann.access).expect(200);
     server
