@@ -1,6 +1,7 @@
 //! What handlers are given: the application, and one call of it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -30,8 +31,8 @@ pub enum BucketKey {
 pub struct App {
     /// The settings.
     pub config: Config,
-    /// The database.
-    pub db: Database,
+    /// The database; streamed answers outlive the request that began them.
+    pub db: Arc<Database>,
     /// Signs and checks tokens.
     pub key: jwt::Key,
     /// Hashes and compares passwords.
@@ -64,7 +65,7 @@ impl App {
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,
-            db,
+            db: Arc::new(db),
         })
     }
 }

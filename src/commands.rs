@@ -143,6 +143,11 @@ fn run_in_background(app: &App) {
 }
 
 fn warn_about(config: &Config) {
+    if config.api_key_enabled && config.api_keys.is_empty() {
+        log::error!(
+            "CLOAKROOM_API_KEY_ENABLED is true and CLOAKROOM_API_KEY holds no key: what asks for one is answered 500"
+        );
+    }
     for (name, nearest) in &config.unknown {
         log::warn!("{name} is no setting; did you mean {nearest}?");
     }

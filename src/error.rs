@@ -81,6 +81,26 @@ pub enum Error {
     InvalidToken,
     /// A good token of an account that is gone or switched off.
     UserNotUsable,
+    /// `X-API-Key` is missing, at an export or elsewhere; the text.
+    ApiKeyMissing(&'static str),
+    /// `X-API-Key` is none of the configured keys.
+    ApiKeyInvalid,
+    /// API keys are asked for, but none is configured.
+    ApiKeyMisconfigured,
+    /// The request's role is not `admin`.
+    AdminRequired,
+    /// No such account, or a deleted one.
+    UserNotFound,
+    /// The change would leave no active admin.
+    LastAdmin,
+    /// The endpoint is switched off.
+    FeatureOff,
+    /// An export of more rows than allowed.
+    ExportTooLarge,
+    /// `offset` below 0.
+    OffsetOutOfRange,
+    /// `limit` below 1 or above 100.
+    LimitOutOfRange,
     /// Wrong name or password.
     BadCredentials,
     /// The right password of an account that is switched off.
@@ -155,6 +175,16 @@ impl Error {
             InvalidAuthorization => (401, "UNAUTHORIZED", "Invalid authorization header format"),
             InvalidToken => (401, "UNAUTHORIZED", "Invalid token"),
             UserNotUsable => (401, "UNAUTHORIZED", "User not found or inactive"),
+            ApiKeyMissing(message) => (401, "UNAUTHORIZED", *message),
+            ApiKeyInvalid => (401, "UNAUTHORIZED", "Invalid API key"),
+            ApiKeyMisconfigured => (500, "INTERNAL_ERROR", "API key validation misconfigured"),
+            AdminRequired => (403, "FORBIDDEN", "Admin privileges required."),
+            UserNotFound => (404, "NOT_FOUND", "User not found"),
+            LastAdmin => (409, "CONFLICT", "At least one active admin is required"),
+            FeatureOff => (404, "NOT_FOUND", "This feature is not available"),
+            ExportTooLarge => (413, "PAYLOAD_TOO_LARGE", "Export too large"),
+            OffsetOutOfRange => (400, "BAD_REQUEST", "Offset must be >= 0"),
+            LimitOutOfRange => (400, "BAD_REQUEST", "Limit must be between 1 and 100"),
             BadCredentials => (401, "UNAUTHORIZED", "Invalid username or password"),
             InactiveAccount => (403, "FORBIDDEN", "Inactive or deleted user."),
             WrongCurrentPassword => (400, "BAD_REQUEST", "Current password is incorrect"),

@@ -82,6 +82,11 @@ impl Files {
         }
     }
 
+    /// Removes the contents of a user whose records are gone.
+    pub fn remove_all(&self, ids: &[Uuid]) {
+        ids.iter().for_each(|id| self.remove(*id));
+    }
+
     /// Whether a content of that id is there.
     pub fn has(&self, id: Uuid) -> bool {
         self.path(id).is_file()

@@ -3,6 +3,7 @@
 mod app;
 mod commands;
 mod config;
+mod csv;
 mod error;
 mod files;
 mod front;

@@ -3,10 +3,11 @@
 use uuid::Uuid;
 
 use crate::app::Call;
+use crate::config::{Config, Smtp};
 use crate::error::{Error, FieldError, Place};
-use crate::handlers::{auth, health, me, metrics, uploads};
+use crate::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
 use crate::http::response::Response;
-use crate::middleware::authenticate::Caller;
+use crate::middleware::authenticate::{Admin, Caller};
 use crate::middleware::rate_limit::Class;
 use crate::model::fields;
 
@@ -20,6 +21,12 @@ pub enum Handler {
     User(fn(&Call, &Caller) -> Answer),
     /// A signed-in user, with the id of the path, which is looked at after authentication.
     UserAt(fn(&Call, &Caller, Uuid) -> Answer, Result<Uuid, FieldError>),
+    /// A signed-in administrator.
+    Admin(fn(&Call, &Admin) -> Answer),
+    /// A signed-in administrator, with the id of the path.
+    AdminAt(fn(&Call, &Admin, Uuid) -> Answer, Result<Uuid, FieldError>),
+    /// Whom the one access check of exports admits.
+    Export(fn(&Call) -> Answer),
 }
 
 /// One endpoint.
@@ -28,7 +35,35 @@ pub struct Endpoint {
     pub handler: Handler,
     /// What it counts against; `None`: no limit.
     pub class: Option<Class>,
+    /// Whether the settings offer it.
+    pub is_on: fn(&Config) -> bool,
 }
+
+impl Endpoint {
+    fn limited(handler: Handler, class: Class) -> Endpoint {
+        Endpoint {
+            handler,
+            class: Some(class),
+            is_on: |_| true,
+        }
+    }
+
+    fn only_if(self, is_on: fn(&Config) -> bool) -> Endpoint {
+        Endpoint { is_on, ..self }
+    }
+}
+
+/// What stands where an id of a user may stand, and is none.
+const NO_IDS: [&str; 8] = [
+    "me",
+    "change-password",
+    "export",
+    "export-full",
+    "export-alive",
+    "export-simple",
+    "exports",
+    "test-only",
+];
 
 /// The endpoint of a method and a path, whose segments are percent-decoded.
 fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
@@ -44,9 +79,10 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
             ("POST", ["auth", "request-password-reset"]) => public(
                 auth::request_password_reset,
                 Class::Auth("request-password-reset"),
-            ),
+            )
+            .only_if(offers_resets),
             ("POST", ["auth", "reset-password"]) => {
-                public(auth::reset_password, Class::Auth("reset-password"))
+                public(auth::reset_password, Class::Auth("reset-password")).only_if(offers_resets)
             }
             ("GET", ["auth", "me"]) => user(me::show),
             ("GET", ["users", "me"]) => user(me::show),
@@ -61,6 +97,28 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
             ("PUT", ["uploads", id]) => user_at(uploads::update, "file_id", id),
             ("DELETE", ["uploads", id]) => user_at(uploads::delete, "file_id", id),
             ("GET", ["uploads", id, "download"]) => user_at(uploads::download, "file_id", id),
+            ("GET", ["users", "export"]) => export(exports::filtered),
+            ("GET", ["users", "exports", "csv"]) => export(exports::filtered),
+            ("GET", ["users", "export-full"]) => export(exports::full),
+            ("GET", ["users", "export-alive"]) => export(exports::alive),
+            ("GET", ["users", "export-simple"]) => export(exports::simple),
+            (_, ["users", "test-only", rest]) => match (method, *rest) {
+                ("GET", "alive") => admin(test_only::alive),
+                ("POST", "create") => admin(test_only::create),
+                ("DELETE", "delete-all") => admin(test_only::delete_all),
+                ("GET", "count") => admin(test_only::count),
+                _ => return None,
+            }
+            .only_if(|config| config.test_endpoints_enabled),
+            ("POST", ["users"]) => admin(users::create),
+            ("GET", ["users"]) => admin(users::list),
+            (_, ["users", id]) if NO_IDS.contains(id) => return None,
+            ("GET", ["users", id]) => admin_at(users::show, "user_id", id),
+            ("PUT", ["users", id]) => admin_at(users::update, "user_id", id),
+            ("DELETE", ["users", id]) => admin_at(users::delete, "user_id", id),
+            ("GET", ["admin", "users"]) => admin(admin::list),
+            ("PUT", ["admin", "users", id]) => admin_at(users::update, "user_id", id),
+            ("GET", ["admin", "stats"]) => admin(admin::stats),
             _ => return None,
         },
         _ => return None,
@@ -71,28 +129,36 @@ fn unlimited(handler: fn(&Call) -> Answer) -> Endpoint {
     Endpoint {
         handler: Handler::Public(handler),
         class: None,
+        is_on: |_| true,
     }
 }
 
 fn public(handler: fn(&Call) -> Answer, class: Class) -> Endpoint {
-    Endpoint {
-        handler: Handler::Public(handler),
-        class: Some(class),
-    }
+    Endpoint::limited(Handler::Public(handler), class)
 }
 
 fn user(handler: fn(&Call, &Caller) -> Answer) -> Endpoint {
-    Endpoint {
-        handler: Handler::User(handler),
-        class: Some(Class::General),
-    }
+    Endpoint::limited(Handler::User(handler), Class::General)
 }
 
 fn user_at(handler: fn(&Call, &Caller, Uuid) -> Answer, name: &'static str, id: &str) -> Endpoint {
-    Endpoint {
-        handler: Handler::UserAt(handler, path_id(name, id)),
-        class: Some(Class::General),
-    }
+    Endpoint::limited(Handler::UserAt(handler, path_id(name, id)), Class::General)
+}
+
+fn admin(handler: fn(&Call, &Admin) -> Answer) -> Endpoint {
+    Endpoint::limited(Handler::Admin(handler), Class::Admin)
+}
+
+fn admin_at(handler: fn(&Call, &Admin, Uuid) -> Answer, name: &'static str, id: &str) -> Endpoint {
+    Endpoint::limited(Handler::AdminAt(handler, path_id(name, id)), Class::Admin)
+}
+
+fn export(handler: fn(&Call) -> Answer) -> Endpoint {
+    Endpoint::limited(Handler::Export(handler), Class::General)
+}
+
+fn offers_resets(config: &Config) -> bool {
+    !matches!(config.smtp, Smtp::Off)
 }
 
 /// The id of a path; `name` is what clients see where it is none.
@@ -186,6 +252,14 @@ mod tests {
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
             ("GET", "/api/v1/auth/login", Err("POST")),
             ("get", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+            ("DELETE", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+            ("GET", "/api/v1/users/change-password", Err("POST")),
+            ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
+            ("GET", "/api/v1/users/exports", Err("404")),
+            ("DELETE", "/api/v1/users/test-only", Err("404")),
+            ("GET", "/api/v1/users/test-only/delete-all", Err("DELETE")),
+            ("GET", "/api/v1/users/no-id", Ok(())),
+            ("POST", "/api/v1/users/no-id", Err("GET, HEAD, PUT, DELETE")),
         ] {
             assert_eq!(
                 outcome(method, path),

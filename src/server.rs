@@ -15,7 +15,7 @@ use crate::http::request::{Body, Request};
 use crate::http::response::{self, Response};
 use crate::middleware::authenticate::{Caller, authenticate};
 use crate::middleware::rate_limit::{Class, by_address, by_user, enforce};
-use crate::middleware::{access_log, cors, rate_limit, request_id};
+use crate::middleware::{access_log, api_key, cors, rate_limit, request_id};
 use crate::model::timestamp::Timestamp;
 use crate::router::{Handler, route};
 use crate::security::token_bucket::Decision;
@@ -88,44 +88,92 @@ fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
         found => found?,
     };
     trace.endpoint = Some(name);
+    if !(endpoint.is_on)(&call.app.config) {
+        return Err(Error::FeatureOff);
+    }
     match endpoint.handler {
         Handler::Public(handler) => {
             if let Some(class) = endpoint.class {
                 trace.limit = by_address(call, class);
                 enforce(trace.limit, class)?;
+                api_key::check(call)?;
             }
             handler(call)
         }
         Handler::User(handler) => {
-            let caller = admit(call, endpoint.class, trace)?;
+            let caller = admit(call, endpoint.class, trace, Ok)?;
             handler(call, &caller)
         }
         Handler::UserAt(handler, id) => {
-            let caller = admit(call, endpoint.class, trace)?;
+            let caller = admit(call, endpoint.class, trace, Ok)?;
             let id = id.map_err(|fault| Error::Invalid(vec![fault]))?;
             handler(call, &caller, id)
+        }
+        Handler::Admin(handler) => {
+            let admin = admit(call, endpoint.class, trace, |caller| caller.admin())?;
+            handler(call, &admin)
+        }
+        Handler::AdminAt(handler, id) => {
+            let admin = admit(call, endpoint.class, trace, |caller| caller.admin())?;
+            let id = id.map_err(|fault| Error::Invalid(vec![fault]))?;
+            handler(call, &admin, id)
+        }
+        Handler::Export(handler) => {
+            admit_to_export(call, trace)?;
+            handler(call)
         }
     }
 }
 
-/// Authenticates and counts: for the user, or, where there is none, for the address.
-fn admit(call: &Call, class: Option<Class>, trace: &mut Trace) -> Result<Caller, Error> {
-    let caller = match authenticate(call) {
-        Ok(caller) => caller,
-        // Only a rejected token counts; a database that is down is no fault of the client.
-        Err(error) if error.parts().0 != 401 => return Err(error),
+/// Authenticates, counts for the user, checks the API key, and lets `role` say whether it may be. A
+/// wrong key is 429 where the bucket is empty, like a rejected token; a wrong role is always 403.
+fn admit<T>(
+    call: &Call,
+    class: Option<Class>,
+    trace: &mut Trace,
+    role: impl FnOnce(Caller) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let caller = identify(call, trace)?;
+    let class = class.unwrap_or(Class::General);
+    trace.limit = by_user(call, class, &caller);
+    api_key::check(call).or_else(|error| enforce(trace.limit, class).and(Err(error)))?;
+    let admitted = role(caller)?;
+    enforce(trace.limit, class)?;
+    Ok(admitted)
+}
+
+/// The one access check of all exports (spec.md, Authentication 7): token, key, role.
+fn admit_to_export(call: &Call, trace: &mut Trace) -> Result<(), Error> {
+    let has_token = call.request.header("Authorization").is_some();
+    if !has_token && api_key::may_export_anonymously(call) {
+        trace.limit = by_address(call, Class::General);
+        return enforce(trace.limit, Class::General);
+    }
+    let caller = identify(call, trace)?;
+    trace.limit = by_user(call, Class::General, &caller);
+    api_key::check_at_export(call)
+        .or_else(|error| enforce(trace.limit, Class::General).and(Err(error)))?;
+    if call.app.config.export_require_admin {
+        caller.admin()?;
+    }
+    enforce(trace.limit, Class::General)
+}
+
+/// Authenticates. What is rejected counts for the address.
+fn identify(call: &Call, trace: &mut Trace) -> Result<Caller, Error> {
+    match authenticate(call) {
+        Ok(caller) => {
+            trace.user = Some(caller.user().id);
+            Ok(caller)
+        }
+        // A database that is down is no fault of the client.
+        Err(error) if error.parts().0 != 401 => Err(error),
         Err(error) => {
             trace.limit = by_address(call, Class::General);
             enforce(trace.limit, Class::General)?;
-            return Err(error);
+            Err(error)
         }
-    };
-    trace.user = Some(caller.user().id);
-    if let Some(class) = class {
-        trace.limit = by_user(call, class, &caller);
-        enforce(trace.limit, class)?;
     }
-    Ok(caller)
 }
 
 /// Turns a panic into an error.

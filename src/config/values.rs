@@ -172,7 +172,7 @@ impl FromStr for CorsOrigins {
 }
 
 /// `scheme://host[:port]` and nothing after it: a path or a trailing slash would never match.
-fn is_origin(text: &str) -> bool {
+pub fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| {
         !scheme.is_empty()
             && scheme
@@ -223,6 +223,16 @@ fn is_media_type(text: &str) -> bool {
         && text
             .split_once('/')
             .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+/// Where `X-API-Key` is asked for, once it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ApiKeyScope {
+    /// At exports only.
+    #[default]
+    Exports,
+    /// At every endpoint below `/api/v1`.
+    All,
 }
 
 /// Variables of the scripts and commands around the service: known, but no settings of it.

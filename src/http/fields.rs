@@ -77,6 +77,23 @@ impl Fields {
         }
     }
 
+    /// A list of strings that may be absent or `null`.
+    pub fn optional_list<T>(
+        &mut self,
+        name: &'static str,
+        rule: fn(&[&str]) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let words: Option<Vec<&str>> = match self.values.get(name)? {
+            Value::Null => return None,
+            Value::Array(items) => items.iter().map(Value::as_str).collect(),
+            _ => None,
+        };
+        let outcome = words
+            .ok_or_else(rules::not_a_list)
+            .and_then(|words| rule(&words));
+        outcome.map_err(|problem| self.fault(name, problem)).ok()
+    }
+
     fn fault(&mut self, field: &'static str, problem: Problem) {
         self.faults.push(FieldError {
             place: Place::Body,

@@ -34,6 +34,24 @@ pub fn message(text: &str) -> Result<Response, Error> {
     json(200, &json!({ "message": text }))
 }
 
+/// 200 with a body of unknown length, named for a download. Nothing is read before the client takes it.
+pub fn download(
+    content_type: &'static str,
+    filename: &str,
+    body: impl std::io::Read + Send + 'static,
+) -> Response {
+    let disposition = format!("attachment; filename={filename}");
+    Response {
+        status_code: 200,
+        headers: vec![
+            ("Content-Type".into(), content_type.into()),
+            ("Content-Disposition".into(), disposition.into()),
+        ],
+        data: rouille::ResponseBody::from_reader(body),
+        upgrade: None,
+    }
+}
+
 /// 204.
 pub fn no_content() -> Response {
     Response::empty_204()

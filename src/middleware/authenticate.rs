@@ -2,7 +2,7 @@
 
 use crate::app::{App, Call, unix_time};
 use crate::error::Error;
-use crate::model::user::User;
+use crate::model::user::{Role, User};
 use crate::security::jwt::{Claims, Kind};
 use crate::store;
 use uuid::Uuid;
@@ -22,6 +22,19 @@ impl Caller {
     /// The session of the presented token; tokens made elsewhere may have none.
     pub fn session(&self) -> Option<Uuid> {
         self.session
+    }
+}
+
+/// Proof that a request comes from an administrator.
+pub struct Admin(());
+
+impl Caller {
+    /// The proof, where the role of the request is `admin`.
+    pub fn admin(&self) -> Result<Admin, Error> {
+        match self.user.role {
+            Role::Admin => Ok(Admin(())),
+            Role::User => Err(Error::AdminRequired),
+        }
     }
 }
 

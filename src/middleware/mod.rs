@@ -1,6 +1,7 @@
 //! The steps of the chain in `server.rs`: plain functions, one job each.
 
 pub mod access_log;
+pub mod api_key;
 pub mod authenticate;
 pub mod cors;
 pub mod rate_limit;

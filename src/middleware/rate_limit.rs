@@ -16,6 +16,8 @@ pub enum Class {
     Auth(&'static str),
     /// Uploads of files, per user.
     Upload,
+    /// Administration, per user.
+    Admin,
     /// Everything else.
     General,
 }
@@ -26,6 +28,7 @@ impl Class {
         match self {
             Class::Auth(endpoint) => endpoint,
             Class::Upload => "upload",
+            Class::Admin => "admin",
             Class::General => "general",
         }
     }
@@ -49,6 +52,7 @@ fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
     let limit = match class {
         Class::Auth(_) => config.rate_limit_auth,
         Class::Upload => config.rate_limit_upload,
+        Class::Admin => config.rate_limit_admin,
         Class::General => config.rate_limit_general,
     };
     config.rate_limit_enabled.then(|| {

@@ -6,18 +6,26 @@ use std::ops::RangeInclusive;
 
 use uuid::Uuid;
 
+use super::timestamp::Timestamp;
+use super::user::Role;
 use crate::error::Problem;
 
 /// Longest description, characters.
 pub const DESCRIPTION_MOST: usize = 4096;
 /// Longest filename, characters.
 const FILENAME_MOST: usize = 255;
+/// Longest part to look for, characters: no text that is searched is longer.
+const PART_MOST: usize = 255;
 /// Longest e-mail address, characters.
 const EMAIL_MOST: usize = 255;
 /// Longest display name, characters.
 const NAME_MOST: usize = 255;
 /// Password length, characters.
 const PASSWORD: (usize, usize) = (8, 1024);
+/// Most permissions of an account, and the length of one, characters.
+const PERMISSIONS: (usize, usize) = (100, 64);
+/// Longest text of an account made for a test, bytes: a row of an index holds no more.
+const TEST_TEXT_MOST: usize = 1500;
 /// Username length, characters.
 const USERNAME: (usize, usize) = (3, 50);
 
@@ -103,6 +111,45 @@ pub fn search(text: &str) -> Result<String, Problem> {
     length(text, 0, usize::MAX).map(str::to_owned)
 }
 
+/// `user` or `admin`.
+pub fn role(text: &str) -> Result<Role, Problem> {
+    choice(text, &Role::CHOICES)
+}
+
+/// At most 100 words of 1 to 64 characters.
+pub fn permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
+    if words.len() > PERMISSIONS.0 {
+        return Err(wrong(format!("Must have at most {} items", PERMISSIONS.0)));
+    }
+    let word = |text: &&str| length(text, 1, PERMISSIONS.1).map(str::to_owned);
+    words.iter().map(word).collect()
+}
+
+/// A part to look for; an empty one is in everything.
+pub fn part(text: &str) -> Result<String, Problem> {
+    length(text, 0, PART_MOST).map(str::to_owned)
+}
+
+/// A field of an account made for a test: any text the database can keep.
+pub fn test_text(text: &str) -> Result<String, Problem> {
+    let text = length(text, 0, usize::MAX)?;
+    if text.len() > TEST_TEXT_MOST {
+        let message = format!("Must be at most {TEST_TEXT_MOST} bytes long");
+        return Err(problem("string_too_long", message));
+    }
+    Ok(text.to_owned())
+}
+
+/// Permissions of an account made for a test.
+pub fn test_permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
+    words.iter().map(|word| test_text(word)).collect()
+}
+
+/// A point in time (RFC 3339).
+pub fn timestamp(text: &str) -> Result<Timestamp, Problem> {
+    Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
+}
+
 /// Something to look up or compare: any text that is not empty.
 pub fn given(text: &str) -> Result<String, Problem> {
     length(text, 1, usize::MAX).map(str::to_owned)
@@ -141,6 +188,11 @@ pub fn missing() -> Problem {
 /// The value is no string.
 pub fn not_a_string() -> Problem {
     problem("string_type", "Must be a string")
+}
+
+/// The value is no list of strings.
+pub fn not_a_list() -> Problem {
+    wrong("Must be a list of strings")
 }
 
 /// The body is no JSON.

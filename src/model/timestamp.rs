@@ -1,25 +1,57 @@
 //! Points in time as the API shows them.
 
 use serde::{Serialize, Serializer};
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
+use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-const FORMAT: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+/// Bytes of the text form.
+const LENGTH: usize = 27;
 
 /// RFC 3339, UTC, `Z`, microseconds (contract, 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub OffsetDateTime);
 
 impl Timestamp {
+    /// The text form, ASCII. Exports write millions, so nothing is allocated.
+    pub fn bytes(self) -> [u8; LENGTH] {
+        let at = self.0.to_offset(UtcOffset::UTC);
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        // Years that do not fit four digits never leave the database.
+        write_digits(&mut text[..4], at.year().clamp(0, 9999).unsigned_abs());
+        write_digits(&mut text[5..7], u8::from(at.month()).into());
+        write_digits(&mut text[8..10], at.day().into());
+        write_digits(&mut text[11..13], at.hour().into());
+        write_digits(&mut text[14..16], at.minute().into());
+        write_digits(&mut text[17..19], at.second().into());
+        write_digits(&mut text[20..26], at.microsecond());
+        text
+    }
+
     /// The text form.
     pub fn text(self) -> String {
-        // Formatting fails only for years that do not fit four digits; those never leave the database.
-        self.0
-            .to_offset(UtcOffset::UTC)
-            .format(FORMAT)
-            .unwrap_or_default()
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+
+    /// Any RFC 3339 text; a space where the `+` of the offset was meant is understood, because that
+    /// is what a query makes of one. `None`: none of these.
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        let mut text = text.to_owned();
+        let sign = text.len().checked_sub("+00:00".len())?;
+        if text.get(sign..=sign) == Some(" ") {
+            text.replace_range(sign..=sign, "+");
+        }
+        // The library takes any character between date and time, RFC 3339 these.
+        if !["T", "t", " "].contains(&text.get(10..11)?) {
+            return None;
+        }
+        OffsetDateTime::parse(&text, &Rfc3339).ok().map(Timestamp)
+    }
+}
+
+fn write_digits(place: &mut [u8], mut number: u32) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -44,5 +76,48 @@ mod tests {
             Timestamp(datetime!(2026-01-02 03:04:05 UTC)).text(),
             "2026-01-02T03:04:05.000000Z"
         );
+    }
+
+    #[test]
+    fn any_rfc_3339_text_is_understood_and_nothing_else() {
+        for (text, meant) in [
+            ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02t03:04:05z", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02 03:04:05Z", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02T03:04:05.6Z", "2026-01-02T03:04:05.600000Z"),
+            (
+                "2026-01-02T03:04:05.123456789Z",
+                "2026-01-02T03:04:05.123456Z",
+            ),
+            ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000000Z"),
+            ("2026-01-02T03:04:05 02:00", "2026-01-02T01:04:05.000000Z"),
+            ("2026-01-02 03:04:05 02:00", "2026-01-02T01:04:05.000000Z"),
+            ("2026-01-02T03:04:05-00:00", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02T23:30:00-05:30", "2026-01-03T05:00:00.000000Z"),
+            ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000000Z"),
+        ] {
+            assert_eq!(
+                Timestamp::parse(text).map(Timestamp::text).as_deref(),
+                Some(meant),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "now",
+            "2026-01-02",
+            "2026-01-02T03:04:05",
+            "2026-01-02T03:04Z",
+            "2026-13-02T03:04:05Z",
+            "2026-02-29T03:04:05Z",
+            "2026-01-02T24:04:05Z",
+            "2026-01-02T03:04:05+0200",
+            "2026-01-02x03:04:05Z",
+            "1767323045",
+            "2026-01-02T03:04:05Z ",
+            "2026-01-02\u{e9}03:04:05Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
+        }
     }
 }

@@ -25,6 +25,9 @@ impl Role {
         }
     }
 
+    /// Every role, by its name.
+    pub const CHOICES: [(&'static str, Role); 2] = [("user", Role::User), ("admin", Role::Admin)];
+
     /// The role of that name.
     pub fn named(name: &str) -> Option<Role> {
         [Role::User, Role::Admin]

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
-use postgres::types::ToSql;
+use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, Row, Statement};
 use r2d2::{ManageConnection, PooledConnection};
 use r2d2_postgres::PostgresConnectionManager;
@@ -23,6 +23,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Parameters of a query.
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Parameters of a query that is planned for them, with their types.
+pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// The database, as store modules see it.
 pub struct Database {
@@ -65,17 +68,34 @@ impl Database {
 
     /// Runs a query that changes nothing. Where its connection turns out dead it is asked once more.
     pub fn read(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
+        self.ask(|connection| connection.query(sql, params, self.wait))
+    }
+
+    /// Like [`Database::read`], but planned anew for these parameters, in the same round trip, and it
+    /// may take `wait`; the ordinary wait where there is none. For queries with optional filters, of
+    /// which a plan for all values uses no index.
+    pub fn read_planned(
+        &self,
+        sql: &'static str,
+        params: TypedParams,
+        wait: Option<Duration>,
+    ) -> Result<Vec<Row>, Error> {
+        let wait = wait.unwrap_or(self.wait);
+        self.ask(|connection| connection.query_planned(sql, params, wait))
+    }
+
+    fn ask(
+        &self,
+        question: impl Fn(&mut Connection) -> Result<Vec<Row>, postgres::Error>,
+    ) -> Result<Vec<Row>, Error> {
         let deadline = Instant::now() + self.wait;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
-        match connection.query(sql, params, self.wait) {
+        match question(connection) {
             Err(_) if connection.broken => {
                 self.retire(connection);
                 drop(checked_out);
-                self.check_out(deadline)?
-                    .connection
-                    .query(sql, params, self.wait)
-                    .map_err(meaning)
+                question(&mut self.check_out(deadline)?.connection).map_err(meaning)
             }
             outcome => outcome.map_err(meaning),
         }
@@ -163,6 +183,8 @@ pub struct Connection {
     client: Client,
     /// By the address of the query's text, which is static.
     statements: HashMap<usize, Statement>,
+    /// `statement_timeout` as it is set now.
+    timeout: Duration,
     deadline: Deadline,
     checked_at: Instant,
     used_at: Instant,
@@ -176,15 +198,45 @@ impl Connection {
         params: Params,
         wait: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
+        self.timed(wait, |this| {
+            let statement = this.prepared(sql)?;
+            this.client.query(&statement, params)
+        })
+    }
+
+    fn query_planned(
+        &mut self,
+        sql: &'static str,
+        params: TypedParams,
+        wait: Duration,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        self.timed(wait, |this| this.client.query_typed(sql, params))
+    }
+
+    /// Runs `work` with `wait` as the statement timeout, and notes how the connection fared.
+    fn timed<T>(
+        &mut self,
+        wait: Duration,
+        work: impl FnOnce(&mut Connection) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
         self.deadline.set(wait + GRACE);
-        let outcome = self
-            .prepared(sql)
-            .and_then(|statement| self.client.query(&statement, params));
+        let outcome = self.limit_statements(wait).and_then(|()| work(self));
         self.used_at = Instant::now();
         if let Err(error) = &outcome {
             self.broken = self.client.is_closed() || is_gone(error);
         }
         outcome
+    }
+
+    /// Costs a round trip only where another kind of request used the connection before.
+    fn limit_statements(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
+        if self.timeout != timeout {
+            let millis = timeout.as_millis().max(1);
+            self.client
+                .batch_execute(&format!("SET statement_timeout = {millis}"))?;
+            self.timeout = timeout;
+        }
+        Ok(())
     }
 
     /// Prepares `sql` at its first use on this connection.
@@ -220,21 +272,20 @@ impl ManageConnection for Connections {
     fn connect(&self) -> Result<Connection, postgres::Error> {
         let deadline = Deadline::new(self.wait);
         let hook = self.linker.with_deadline(deadline.clone());
-        let mut client = PostgresConnectionManager::new(self.config.clone(), hook).connect()?;
-        // Set here and not as a start-up parameter, which some proxies in between refuse.
-        client.batch_execute(&format!(
-            "SET statement_timeout = {}",
-            self.wait.as_millis()
-        ))?;
+        let client = PostgresConnectionManager::new(self.config.clone(), hook).connect()?;
         let now = Instant::now();
-        Ok(Connection {
+        let mut connection = Connection {
             client,
             statements: HashMap::new(),
+            timeout: Duration::MAX,
             deadline,
             checked_at: now,
             used_at: now,
             broken: false,
-        })
+        };
+        // Set here and not as a start-up parameter, which some proxies in between refuse.
+        connection.limit_statements(self.wait)?;
+        Ok(connection)
     }
 
     fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
@@ -290,6 +341,7 @@ fn meaning(error: postgres::Error) -> Error {
             Some("users_email_key") => Error::Taken(Unique::Email),
             constraint => Error::Internal(format!("unique violation of {constraint:?}")),
         },
+        Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
         Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
         _ if is_unavailable(&error) => {
             log::warn!("database: {}", describe(&error));

@@ -71,7 +71,7 @@ const FLOORS: [&[&str]; 15] = [
     &["front"],
     &["store", "hashing", "files"],
     &["metrics", "turns"],
-    &["http", "security"],
+    &["http", "security", "csv"],
     &["logging"],
     &["model"],
     &["error", "config"],

@@ -1,10 +1,13 @@
 //! Black-box tests: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod access;
 mod accounts;
+mod administration;
 mod bad_input;
 mod database;
 mod downloads;
+mod exports;
 mod file_faults;
 mod forms;
 mod front;
@@ -13,11 +16,13 @@ mod house;
 mod lifecycle;
 mod limits;
 mod outage;
+mod production;
 mod protocol;
 mod raw;
 mod resets;
 mod sessions;
 mod settings;
 mod siege;
+mod test_only;
 mod tokens;
 mod uploads;

@@ -135,23 +135,6 @@ fn config_prints_effective_values_with_secrets_masked() {
 }
 
 #[test]
-fn production_refuses_what_is_unsafe() {
-    let output = run(
-        NOWHERE,
-        &["serve"],
-        &[
-            ("CLOAKROOM_ENV", "production"),
-            ("CLOAKROOM_JWT_SECRET", ""),
-            ("CLOAKROOM_AUTH_ENABLED", "false"),
-        ],
-    );
-    assert_eq!(output.status.code(), Some(2));
-    for name in ["CLOAKROOM_JWT_SECRET", "CLOAKROOM_AUTH_ENABLED"] {
-        assert!(stderr(&output).contains(name), "{}", stderr(&output));
-    }
-}
-
-#[test]
 fn a_misspelt_setting_and_an_open_address_are_warned_about() {
     let server = Server::start(&[
         ("CLOAKROOM_RATE_LIMIT_AUHT", "7"),

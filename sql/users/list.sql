@@ -1,0 +1,40 @@
+-- A page of the accounts that match, in one of six orders, and how many match in all. $1, $2: patterns
+-- for e-mail address and name; $3: pattern for username or e-mail address; $4: role; $5: whether active;
+-- $6, $7: created not before and not after; $8: the order; $9, $10: most rows, and rows before them.
+-- Planned anew for its parameters each time: what is null falls away, one order is left, and each order
+-- and filter has its index.
+WITH matching AS NOT MATERIALIZED (
+    SELECT id, created_at, lower(name) AS name, lower(email) AS email
+    FROM users
+    WHERE NOT is_deleted AND password_hash IS NOT NULL
+      AND ($1::text IS NULL OR lower(email) LIKE lower($1))
+      AND ($2::text IS NULL OR lower(name) LIKE lower($2))
+      AND ($3::text IS NULL OR lower(username) LIKE lower($3) OR lower(email) LIKE lower($3))
+      AND ($4::text IS NULL OR role = $4)
+      AND ($5::boolean IS NULL OR is_active = $5)
+      AND ($6::timestamptz IS NULL OR created_at >= $6)
+      AND ($7::timestamptz IS NULL OR created_at <= $7)
+), page AS (
+    (SELECT id, row_number() OVER (ORDER BY created_at, id) AS place FROM matching
+     WHERE $8::text = 'created_at asc' ORDER BY created_at, id LIMIT $9::bigint OFFSET $10::bigint)
+    UNION ALL
+    (SELECT id, row_number() OVER (ORDER BY created_at DESC, id) FROM matching
+     WHERE $8 = 'created_at desc' ORDER BY created_at DESC, id LIMIT $9 OFFSET $10)
+    UNION ALL
+    (SELECT id, row_number() OVER (ORDER BY name, id) FROM matching
+     WHERE $8 = 'name asc' ORDER BY name, id LIMIT $9 OFFSET $10)
+    UNION ALL
+    (SELECT id, row_number() OVER (ORDER BY name DESC, id) FROM matching
+     WHERE $8 = 'name desc' ORDER BY name DESC, id LIMIT $9 OFFSET $10)
+    UNION ALL
+    (SELECT id, row_number() OVER (ORDER BY email, id) FROM matching
+     WHERE $8 = 'email asc' ORDER BY email, id LIMIT $9 OFFSET $10)
+    UNION ALL
+    (SELECT id, row_number() OVER (ORDER BY email DESC, id) FROM matching
+     WHERE $8 = 'email desc' ORDER BY email DESC, id LIMIT $9 OFFSET $10)
+)
+SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at, u.last_login,
+       u.total_uploads, u.total_storage_used, t.total
+FROM (SELECT count(*) AS total FROM matching) t
+LEFT JOIN (page JOIN users u ON u.id = page.id) ON true
+ORDER BY page.place

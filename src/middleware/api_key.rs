@@ -1,0 +1,62 @@
+//! `X-API-Key` (spec.md, Authentication 6 and 7), and who may export without a token.
+
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::app::Call;
+use crate::config::{ApiKeyScope, Environment};
+use crate::error::Error;
+
+/// Checks the key at an endpoint that is no export.
+pub fn check(call: &Call) -> Result<(), Error> {
+    match call.app.config.api_key_scope {
+        ApiKeyScope::All => compare(call, "API key is required"),
+        ApiKeyScope::Exports => Ok(()),
+    }
+}
+
+/// Checks the key at an export.
+pub fn check_at_export(call: &Call) -> Result<(), Error> {
+    compare(call, "API key required for export endpoints")
+}
+
+fn compare(call: &Call, missing: &'static str) -> Result<(), Error> {
+    let config = &call.app.config;
+    if !config.api_key_enabled || !config.auth_enabled {
+        return Ok(());
+    }
+    if config.api_keys.is_empty() {
+        return Err(Error::ApiKeyMisconfigured);
+    }
+    let sent = call.request.header("X-API-Key").unwrap_or_default();
+    if sent.is_empty() {
+        return Err(Error::ApiKeyMissing(missing));
+    }
+    // Digests, and all of them: the time tells neither how long a key is nor which one was near.
+    let sent = Sha256::digest(sent.as_bytes());
+    let found = config.api_keys.iter().fold(Choice::from(0), |found, key| {
+        found | Sha256::digest(key.expose().as_bytes()).ct_eq(&sent)
+    });
+    if found.into() {
+        Ok(())
+    } else {
+        Err(Error::ApiKeyInvalid)
+    }
+}
+
+/// Whether exports may come without a token: for anyone where the settings say so, in development for
+/// clients on this host.
+pub fn may_export_anonymously(call: &Call) -> bool {
+    let config = &call.app.config;
+    let is_local = || {
+        let request = &call.request;
+        config.environment == Environment::Development
+            && request.peer().to_canonical().is_loopback()
+            && request.header("X-Forwarded-For").is_none()
+            && request.header("Forwarded").is_none()
+    };
+    config.auth_enabled
+        && !config.api_key_enabled
+        && !config.export_require_admin
+        && (config.allow_anonymous_export || is_local())
+}
