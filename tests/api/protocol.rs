@@ -30,7 +30,7 @@ fn a_request_id_is_kept_where_it_is_a_uuid() {
             "{made}"
         );
     }
-    assert!(server.log().contains(kept));
+    server.logged(kept);
 }
 
 #[test]
