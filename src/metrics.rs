@@ -20,6 +20,11 @@ struct Endpoint {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Class {
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Outcome {
     endpoint: String,
     status: u16,
@@ -34,7 +39,8 @@ pub struct Metrics {
     connections: Gauge,
     busy: Gauge,
     /// What others know is asked for when someone reads.
-    gauges: [Gauge; 5],
+    gauges: [Gauge; 7],
+    refusals: Family<Class, Counter>,
 }
 
 /// What others know at the moment.
@@ -49,6 +55,8 @@ pub struct Now {
     pub hashes_running: usize,
     /// Requests that wait to hash one.
     pub hashes_waiting: usize,
+    /// Bytes of all files, and messages that wait to be sent; unknown while the database is away.
+    pub stored: Option<(i64, i64)>,
 }
 
 /// From half a millisecond to 16 seconds.
@@ -85,13 +93,25 @@ impl Metrics {
             ("pool_waiting", "Requests that wait for the database"),
             ("hashes_running", "Passwords being hashed"),
             ("hashes_waiting", "Requests that wait to hash a password"),
+            ("stored_bytes", "Bytes of all files"),
+            (
+                "mail_waiting",
+                "Password reset messages that wait to be sent",
+            ),
         ]
         .map(|(name, help)| {
             let gauge: Gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         });
+        let refusals = Family::default();
+        registry.register(
+            "rate_limit_refusals",
+            "Requests refused by a rate limit, by its class",
+            refusals.clone(),
+        );
         Metrics {
+            refusals,
             registry: Arc::new(registry),
             requests,
             latency,
@@ -109,6 +129,11 @@ impl Metrics {
         let endpoint = std::mem::take(&mut labels.endpoint);
         let latency = self.latency.get_or_create(&Endpoint { endpoint });
         latency.observe(took.as_secs_f64());
+    }
+
+    /// A rate limit refused a request.
+    pub fn rate_limited(&self, class: &'static str) {
+        self.refusals.get_or_create(&Class { class }).inc();
     }
 
     /// The listener refused what was no request.
@@ -131,15 +156,20 @@ impl Metrics {
 
     /// All of it, in the text format of OpenMetrics 1.0.
     pub fn text(&self, now: &Now) -> Result<String, fmt::Error> {
-        let values = [
+        let counted = [
             now.pool_in_use,
             now.pool_open,
             now.pool_waiting,
             now.hashes_running,
             now.hashes_waiting,
         ];
+        let stored = now
+            .stored
+            .iter()
+            .flat_map(|(bytes, mails)| [*bytes, *mails]);
+        let values = counted.into_iter().map(|count| count as i64).chain(stored);
         for (gauge, value) in self.gauges.iter().zip(values) {
-            gauge.set(value as i64);
+            gauge.set(value);
         }
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;

@@ -179,7 +179,10 @@ pub fn route(method: &str, path: &str) -> Result<(Endpoint, String), Error> {
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     let method = if method == "HEAD" { "GET" } else { method };
     match find(method, &segments) {
-        Some(endpoint) => Ok((endpoint, name(method, segments))),
+        Some(endpoint) => {
+            let name = name(method, &segments, &endpoint.handler);
+            Ok((endpoint, name))
+        }
         None => Err(match methods_of(&segments) {
             methods if methods.is_empty() => Error::RouteNotFound,
             methods => Error::MethodNotAllowed(methods),
@@ -187,16 +190,19 @@ pub fn route(method: &str, path: &str) -> Result<(Endpoint, String), Error> {
     }
 }
 
-/// Method and path with `{id}` in place of ids: a segment is one where any word leads to an endpoint.
-/// So there are no more names than endpoints.
-fn name(method: &str, mut segments: Vec<&str>) -> String {
-    for at in 0..segments.len() {
-        let word = std::mem::replace(&mut segments[at], "{id}");
-        if find(method, &segments).is_none() {
-            segments[at] = word;
-        }
+/// Method and path with `{id}` in place of the id, which stands after the name of its kind. So there
+/// are no more names than endpoints.
+fn name(method: &str, segments: &[&str], handler: &Handler) -> String {
+    let has_id = matches!(handler, Handler::UserAt(..) | Handler::AdminAt(..));
+    let mut name = format!("{method} ");
+    let mut previous = "";
+    for segment in segments {
+        let is_id = has_id && ["users", "uploads"].contains(&previous);
+        name.push('/');
+        name.push_str(if is_id { "{id}" } else { segment });
+        previous = segment;
     }
-    format!("{method} /{}", segments.join("/"))
+    name
 }
 
 fn methods_of(segments: &[&str]) -> String {
@@ -233,6 +239,32 @@ mod tests {
             Ok(_) => Ok(()),
             Err(Error::MethodNotAllowed(methods)) => Err(methods),
             Err(_) => Err("404".into()),
+        }
+    }
+
+    #[test]
+    fn names_of_endpoints_hold_no_ids() {
+        for (method, path, expected) in [
+            ("HEAD", "/api/v1/users/me", "GET /api/v1/users/me"),
+            ("GET", "/api/v1/users/7", "GET /api/v1/users/{id}"),
+            (
+                "PUT",
+                "/api/v1/admin/users/users/",
+                "PUT /api/v1/admin/users/{id}",
+            ),
+            (
+                "GET",
+                "/api/v1/uploads/uploads/download",
+                "GET /api/v1/uploads/{id}/download",
+            ),
+            (
+                "GET",
+                "/api/v1/users/test-only/count",
+                "GET /api/v1/users/test-only/count",
+            ),
+        ] {
+            let found = route(method, path).map(|(_, name)| name);
+            assert_eq!(found.ok().as_deref(), Some(expected));
         }
     }
 

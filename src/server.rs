@@ -95,7 +95,7 @@ fn chain(call: &Call, trace: &mut Trace) -> Result<Response, Error> {
         Handler::Public(handler) => {
             if let Some(class) = endpoint.class {
                 trace.limit = by_address(call, class);
-                enforce(trace.limit, class)?;
+                enforce(call, trace.limit, class)?;
                 api_key::check(call)?;
             }
             handler(call)
@@ -136,9 +136,9 @@ fn admit<T>(
     let caller = identify(call, trace)?;
     let class = class.unwrap_or(Class::General);
     trace.limit = by_user(call, class, &caller);
-    api_key::check(call).or_else(|error| enforce(trace.limit, class).and(Err(error)))?;
+    api_key::check(call).or_else(|error| enforce(call, trace.limit, class).and(Err(error)))?;
     let admitted = role(caller)?;
-    enforce(trace.limit, class)?;
+    enforce(call, trace.limit, class)?;
     Ok(admitted)
 }
 
@@ -147,16 +147,16 @@ fn admit_to_export(call: &Call, trace: &mut Trace) -> Result<(), Error> {
     let has_token = call.request.header("Authorization").is_some();
     if !has_token && api_key::may_export_anonymously(call) {
         trace.limit = by_address(call, Class::General);
-        return enforce(trace.limit, Class::General);
+        return enforce(call, trace.limit, Class::General);
     }
     let caller = identify(call, trace)?;
     trace.limit = by_user(call, Class::General, &caller);
     api_key::check_at_export(call)
-        .or_else(|error| enforce(trace.limit, Class::General).and(Err(error)))?;
+        .or_else(|error| enforce(call, trace.limit, Class::General).and(Err(error)))?;
     if call.app.config.export_require_admin {
         caller.admin()?;
     }
-    enforce(trace.limit, Class::General)
+    enforce(call, trace.limit, Class::General)
 }
 
 /// Authenticates. What is rejected counts for the address.
@@ -170,7 +170,7 @@ fn identify(call: &Call, trace: &mut Trace) -> Result<Caller, Error> {
         Err(error) if error.parts().0 != 401 => Err(error),
         Err(error) => {
             trace.limit = by_address(call, Class::General);
-            enforce(trace.limit, Class::General)?;
+            enforce(call, trace.limit, Class::General)?;
             Err(error)
         }
     }

@@ -24,11 +24,12 @@ EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file
 END
 $$;
 
--- Ends every session of a user, and every token without one. A function, because its statement looks
--- anew: it sees the session of a login that was committed while the caller waited for the user's row.
-CREATE FUNCTION end_sessions(of_user uuid) RETURNS void LANGUAGE plpgsql AS $$
+-- Ends the sessions of a user, but not $2. A function, because its statement looks anew: it sees the
+-- session of a login that was committed while the caller waited for the user's row.
+CREATE FUNCTION end_sessions(of_user uuid, but_not uuid DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE sessions SET ended_at = now() WHERE user_id = of_user AND ended_at IS NULL;
+    UPDATE sessions SET ended_at = now()
+    WHERE user_id = of_user AND ended_at IS NULL AND id IS DISTINCT FROM but_not;
 END
 $$;
 

@@ -8,8 +8,5 @@ WITH changed AS (
         updated_at = now()
     WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted
     RETURNING id
-), ended AS (
-    UPDATE sessions SET ended_at = now()
-    WHERE user_id = (SELECT id FROM changed) AND ended_at IS NULL AND id IS DISTINCT FROM $4
 )
-SELECT id FROM changed
+SELECT id, end_sessions(id, $4) FROM changed

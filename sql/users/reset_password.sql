@@ -8,10 +8,7 @@ WITH changed AS (
         updated_at = now()
     WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND password_hash IS NOT NULL
     RETURNING id
-), ended AS (
-    UPDATE sessions SET ended_at = now()
-    WHERE user_id = (SELECT id FROM changed) AND ended_at IS NULL
 )
 INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
-SELECT $4, id, $5, $6 FROM changed
+SELECT $4, id, $5, $6 FROM changed, end_sessions(changed.id)
 RETURNING user_id

@@ -11,8 +11,5 @@ WITH admin AS (
         sessions_ended_at = now(),
         updated_at = now()
     RETURNING id, username, id = $1 AS is_new
-), ended AS (
-    UPDATE sessions SET ended_at = now()
-    WHERE user_id = (SELECT id FROM admin) AND ended_at IS NULL
 )
-SELECT username, is_new FROM admin
+SELECT username, is_new, end_sessions(id) FROM admin

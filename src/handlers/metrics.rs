@@ -5,6 +5,7 @@ use crate::config::MetricsAccess;
 use crate::error::Error;
 use crate::http::response::Response;
 use crate::metrics::Now;
+use crate::store::stats;
 
 /// `GET /metrics`: text of OpenMetrics 1.0, for whom `CLOAKROOM_METRICS` lets in.
 pub fn show(call: &Call) -> Result<Response, Error> {
@@ -24,6 +25,7 @@ pub fn show(call: &Call) -> Result<Response, Error> {
         pool_waiting: app.db.waiting(),
         hashes_running,
         hashes_waiting,
+        stored: stats::stored(&app.db).ok(),
     });
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

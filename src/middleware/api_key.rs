@@ -48,13 +48,7 @@ fn compare(call: &Call, missing: &'static str) -> Result<(), Error> {
 /// clients on this host.
 pub fn may_export_anonymously(call: &Call) -> bool {
     let config = &call.app.config;
-    let is_local = || {
-        let request = &call.request;
-        config.environment == Environment::Development
-            && request.peer().to_canonical().is_loopback()
-            && request.header("X-Forwarded-For").is_none()
-            && request.header("Forwarded").is_none()
-    };
+    let is_local = || config.environment == Environment::Development && call.request.is_local();
     config.auth_enabled
         && !config.api_key_enabled
         && !config.export_require_admin

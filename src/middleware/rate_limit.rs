@@ -63,12 +63,15 @@ fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
 }
 
 /// Refuses where the bucket was empty.
-pub fn enforce(decision: Option<Decision>, class: Class) -> Result<(), Error> {
+pub fn enforce(call: &Call, decision: Option<Decision>, class: Class) -> Result<(), Error> {
     match decision {
-        Some(decision) if !decision.allowed => Err(Error::RateLimited {
-            retry_after: whole_seconds(decision.retry_in).max(1),
-            login: class == Class::Auth("login"),
-        }),
+        Some(decision) if !decision.allowed => {
+            call.app.metrics.rate_limited(class.name());
+            Err(Error::RateLimited {
+                retry_after: whole_seconds(decision.retry_in).max(1),
+                login: class == Class::Auth("login"),
+            })
+        }
         _ => Ok(()),
     }
 }

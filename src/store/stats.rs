@@ -34,3 +34,11 @@ pub fn totals(db: &Database) -> Result<Totals, Error> {
         new_files: row.get(5),
     })
 }
+
+/// Bytes of all files, and how many password reset messages wait.
+pub fn stored(db: &Database) -> Result<(i64, i64), Error> {
+    let rows = db.read(sql!("stats/stored"), &[])?;
+    let row = rows.first();
+    row.map(|row| (row.get(0), row.get(1)))
+        .ok_or_else(|| Error::Internal("stored gave no row".into()))
+}

@@ -2,8 +2,10 @@
 
 use serde_json::json;
 
-use crate::harness::{PASSWORD, Server};
+use crate::forms::file;
+use crate::harness::{PASSWORD, Server, Tokens};
 
+/// `{file}` is the user's; `{public}` is a public file of somebody else.
 /// Method, path, and the status for nobody, for the user whom `{user}` names, for another user and
 /// for an admin. Bodies are empty, so whoever may enter gets a 422 where one is needed.
 #[rustfmt::skip]
@@ -35,7 +37,17 @@ const TABLE: &[(&str, &str, [u16; 4])] = &[
     ("GET",    "/api/v1/users/export-full",                [200, 200, 200, 200]),
     ("GET",    "/api/v1/users/export-alive",               [200, 200, 200, 200]),
     ("GET",    "/api/v1/users/export-simple",              [200, 200, 200, 200]),
-    // Uploads: here.
+    ("POST",   "/api/v1/uploads",                          [401, 422, 422, 422]),
+    ("GET",    "/api/v1/uploads",                          [401, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403]),
+    ("GET",    "/api/v1/uploads/{file}/download",          [401, 200, 403, 403]),
+    ("PUT",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403]),
+    ("GET",    "/api/v1/uploads/{public}",                 [401, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/{public}/download",        [401, 200, 200, 200]),
+    ("PUT",    "/api/v1/uploads/{public}",                 [401, 403, 403, 403]),
+    ("DELETE", "/api/v1/uploads/{public}",                 [401, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/no-id",                    [401, 422, 422, 422]),
+    ("GET",    "/metrics",                                 [200, 200, 200, 200]),
     ("GET",    "/api/v1/users/test-only/alive",            [401, 403, 403, 200]),
     ("POST",   "/api/v1/users/test-only/create",           [401, 403, 403, 201]),
     ("GET",    "/api/v1/users/test-only/count",            [401, 403, 403, 200]),
@@ -44,6 +56,22 @@ const TABLE: &[(&str, &str, [u16; 4])] = &[
     ("DELETE", "/api/v1/users/test-only/delete-all",       [401, 403, 403, 200]),
 ];
 
+/// Uploads a file and gives its id.
+fn upload(server: &Server, owner: &Tokens, is_public: bool) -> String {
+    let answer = server
+        .upload(&owner.access, file("a.txt", "text/plain", b"text"))
+        .expect(201);
+    let id = answer.json()["id"].as_str().expect("an id").to_owned();
+    let change = server
+        .api("PUT", &format!("/uploads/{id}"))
+        .bearer(&owner.access);
+    change
+        .json(json!({ "is_public": is_public }))
+        .send()
+        .expect(200);
+    id
+}
+
 #[test]
 fn everyone_gets_what_the_table_says() {
     let server = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
@@ -51,10 +79,13 @@ fn everyone_gets_what_the_table_says() {
     server.sign_up("other");
     let third = server.sign_up("third");
     server.sign_up_admin("root");
+    let (file, public) = (upload(&server, &user, false), upload(&server, &third, true));
     for (method, path, expected) in TABLE {
         let path = path
             .replace("{user}", user.id())
-            .replace("{other}", third.id());
+            .replace("{other}", third.id())
+            .replace("{file}", &file)
+            .replace("{public}", &public);
         let found = [None, Some("user"), Some("other"), Some("root")].map(|name| {
             let request = server.request(method, &path);
             let request = match name {
@@ -90,8 +121,19 @@ fn with_authentication_off_everyone_is_the_development_admin() {
         .expect(201)
         .json();
     let id = user["id"].as_str().expect("an id");
+    let strict = Server::start_with(&server.database, &server.data, &[]);
+    let ann = strict.post(
+        "/auth/login",
+        json!({"email": "ann@example.com", "password": PASSWORD}),
+    );
+    let ann = ann.expect(200).tokens();
+    let (file, public) = (upload(&strict, &ann, false), upload(&strict, &ann, true));
     for (method, path, [.., admin]) in TABLE {
-        let path = path.replace("{user}", id).replace("{other}", id);
+        let path = path
+            .replace("{user}", id)
+            .replace("{other}", id)
+            .replace("{file}", &file)
+            .replace("{public}", &public);
         assert_eq!(
             server.request(method, &path).send().status,
             *admin,

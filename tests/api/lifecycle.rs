@@ -158,6 +158,8 @@ fn metrics_count_by_endpoint_and_are_for_whom_the_setting_says() {
         "cloakroom_requests_running 1",
         "cloakroom_pool_in_use 0",
         "cloakroom_hashes_waiting 0",
+        "cloakroom_stored_bytes 0",
+        "cloakroom_mail_waiting 0",
         "# EOF",
     ] {
         assert!(

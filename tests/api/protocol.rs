@@ -261,6 +261,7 @@ fn each_request_is_one_line_without_secrets() {
         .request("GET", "/api/v1/a%0AINFO%20forged")
         .send()
         .expect(404);
+    server.logged("path=/api/v1/a%0A"); // the last one
     let log = server.log();
     let line = server.logged("path=/api/v1/auth/me");
     for part in [
