@@ -193,13 +193,14 @@ pub fn route(method: &str, path: &str) -> Result<(Endpoint, String), Error> {
 /// Method and path with `{id}` in place of the id, which stands after the name of its kind. So there
 /// are no more names than endpoints.
 fn name(method: &str, segments: &[&str], handler: &Handler) -> String {
-    let has_id = matches!(handler, Handler::UserAt(..) | Handler::AdminAt(..));
+    let mut has_id = matches!(handler, Handler::UserAt(..) | Handler::AdminAt(..));
     let mut name = format!("{method} ");
     let mut previous = "";
     for segment in segments {
         let is_id = has_id && ["users", "uploads"].contains(&previous);
         name.push('/');
         name.push_str(if is_id { "{id}" } else { segment });
+        has_id &= !is_id;
         previous = segment;
     }
     name

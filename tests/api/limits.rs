@@ -41,6 +41,9 @@ fn each_auth_endpoint_has_five_requests_a_minute_for_an_address() {
         let retry: u64 = answer.header("Retry-After").parse().unwrap();
         assert!((1..=12).contains(&retry), "{retry}");
         assert_eq!(answer.header("X-RateLimit-Retry-After"), retry.to_string());
+        let metrics = server.request("GET", "/metrics").send().expect(200).bytes;
+        let counted = format!("cloakroom_rate_limit_refusals_total{{class=\"{path}\"}} 1\n");
+        assert!(String::from_utf8_lossy(&metrics).contains(&counted));
     }
 }
 
