@@ -30,11 +30,11 @@ pub use stop::Stop;
 const HEAD_MOST: usize = 16 * 1024;
 /// "and 100 headers".
 const HEADERS_MOST: usize = 100;
-/// "then a short lingering close": time and reads until the client has to have seen the answer.
+/// "then a short lingering close": longest time, and what is read and dropped in it: 64 chunks, 16 MiB,
+/// enough for a file well over the default limit, whose sender looks for an answer only when all of
+/// it is sent.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_READS: usize = 64;
-/// Bytes of such a read: together enough for a file well over the default limit, whose sender looks
-/// for an answer only when all of it is sent.
+const LINGER_CHUNKS: usize = 64;
 const LINGER_CHUNK: usize = 256 * 1024;
 /// "slower than 4 KiB/s on average": bytes a second.
 const BODY_RATE: u64 = 4 * 1024;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::house::Guest;
-use super::{HEAD_MOST, LINGER, LINGER_CHUNK, LINGER_READS, STALL_MOST, STOP_GRACE};
+use super::{HEAD_MOST, LINGER, LINGER_CHUNK, LINGER_CHUNKS, STALL_MOST, STOP_GRACE};
 use crate::error::Error;
 
 /// Longest wait of one write, so that a stall is noticed in time.
@@ -169,10 +169,11 @@ impl Wire {
         let deadline = Instant::now() + LINGER;
         let _ = self.guest.socket.shutdown(std::net::Shutdown::Write);
         (self.start, self.end) = (0, 0);
-        let mut dropped = vec![0; LINGER_CHUNK];
-        for _ in 0..LINGER_READS {
-            if self.read(&mut dropped, deadline).is_err() {
-                break;
+        let (mut chunk, mut dropped) = (vec![0; LINGER_CHUNK], 0);
+        while dropped < LINGER_CHUNKS * LINGER_CHUNK {
+            match self.read(&mut chunk, deadline) {
+                Ok(count) => dropped += count,
+                Err(_) => break,
             }
         }
     }
