@@ -1,13 +1,14 @@
 //! A database that restarts, hangs, is slow, or is reached over TLS.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Database, Directory, PASSWORD, Server, eventually, parallel, run};
+use crate::harness::{Database, Directory, PASSWORD, Server, command, eventually, parallel, run};
 
 /// A PostgreSQL of the test's own, made by the project's script.
 pub struct Cluster {
@@ -197,20 +198,24 @@ fn a_database_that_refuses_ends_the_start_at_once() {
 #[test]
 fn a_database_that_comes_late_is_waited_for() {
     let cluster = Cluster::start("late", "");
-    let database = Database::create_on(&cluster.url);
+    let (database, data) = (Database::create_on(&cluster.url), Directory::create());
     cluster.stop();
-    std::thread::scope(|scope| {
-        let starting = scope.spawn(|| Server::start_on(&database, &[]));
-        std::thread::sleep(Duration::from_millis(1500));
-        cluster.start_again();
-        let server = starting.join().unwrap();
-        assert!(
-            server.log().contains("waiting for the database"),
-            "{}",
-            server.log()
-        );
-        server.sign_up("ann");
-    });
+    let mut child = command(&database.url, &data.0, &[])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut log = BufReader::new(child.stderr.take().expect("stderr")).lines();
+    let mut until = |text: &str| {
+        log.by_ref()
+            .map_while(Result::ok)
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("it ended before {text}"))
+    };
+    until("waiting for the database");
+    cluster.start_again();
+    until("listening on http://");
+    child.kill().expect("the server ends");
+    child.wait().expect("the server ended");
 }
 
 /// Makes a certificate for 127.0.0.1 and gives the options that let PostgreSQL use it.
