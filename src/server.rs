@@ -226,4 +226,17 @@ mod tests {
         let outcome = guarded(|| panic!("on purpose"));
         assert!(matches!(outcome, Err(Error::Internal(_))));
     }
+
+    #[test]
+    fn a_header_that_could_split_an_answer_is_an_internal_error() {
+        for value in ["a\rb", "a\nb", "a\r\nSet-Cookie: b", "a\0b"] {
+            let response = response::no_content().with_additional_header("X-Name", value);
+            assert!(
+                matches!(sendable(response), Err(Error::Internal(_))),
+                "{value:?}"
+            );
+        }
+        let response = response::no_content().with_additional_header("X-Name", "a\tb \u{e9}");
+        assert!(sendable(response).is_ok());
+    }
 }
