@@ -1,14 +1,14 @@
 //! Password hashes: scrypt (RFC 7914) in the PHC string format, salted.
 
-use scrypt::Params;
-use scrypt::Scrypt;
-use scrypt::password_hash::phc::{Output, PasswordHash, Salt};
-use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
+use scrypt::password_hash::{Output, PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use scrypt::{ALG_ID, Params, Scrypt};
 
 use crate::config;
 
 /// Bytes of salt (RFC 7914 gives no figure; NIST SP 800-132 asks for 16).
 pub const SALT_BYTES: usize = 16;
+/// Bytes of a hash.
+const HASH_BYTES: usize = 32;
 
 /// What a comparison found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +21,13 @@ pub enum Verdict {
     RightButOutdated,
 }
 
+fn fault(error: impl std::fmt::Display) -> String {
+    format!("password hash: {error}")
+}
+
 /// The library's form of the configured cost. The settings' own limits are narrower than the library's.
 fn params(cost: config::Scrypt) -> Result<Params, String> {
-    Params::new(cost.log_n, cost.r, cost.p).map_err(|e| format!("scrypt parameters: {e}"))
+    Params::new(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
 }
 
 /// Hashes `password`; takes `128 * r * 2^log_n` bytes of memory meanwhile.
@@ -32,26 +36,26 @@ pub fn hash(
     salt: [u8; SALT_BYTES],
     cost: config::Scrypt,
 ) -> Result<String, String> {
-    let hash: PasswordHash = Scrypt::new()
-        .hash_password_customized(password.as_bytes(), &salt, None, None, params(cost)?)
-        .map_err(|e| format!("scrypt: {e}"))?;
-    Ok(hash.to_string())
+    let salt = SaltString::encode_b64(&salt).map_err(fault)?;
+    let hash =
+        Scrypt.hash_password_customized(password.as_bytes(), None, None, params(cost)?, &salt);
+    Ok(hash.map_err(fault)?.to_string())
 }
 
 /// A hash of nobody's password, made without the work of one: comparing with it takes that work, and
 /// never matches, because `output` is no hash of anything known.
 pub fn dummy(
     salt: [u8; SALT_BYTES],
-    output: [u8; 32],
+    output: [u8; HASH_BYTES],
     cost: config::Scrypt,
 ) -> Result<String, String> {
-    let fault = |e| format!("scrypt: {e}");
+    let salt = SaltString::encode_b64(&salt).map_err(fault)?;
     let hash = PasswordHash {
-        algorithm: scrypt::phc::ALG_ID,
+        algorithm: ALG_ID,
         version: None,
         params: params(cost)?.try_into().map_err(fault)?,
-        salt: Some(Salt::new(&salt).map_err(|e| e.to_string())?),
-        hash: Some(Output::new(&output).map_err(|e| e.to_string())?),
+        salt: Some(salt.as_salt()),
+        hash: Some(Output::new(&output).map_err(fault)?),
     };
     Ok(hash.to_string())
 }
@@ -59,14 +63,14 @@ pub fn dummy(
 /// Compares in constant time, with the parameters the stored hash names.
 /// Fails where `stored` is no scrypt hash.
 pub fn verify(password: &str, stored: &str, cost: config::Scrypt) -> Result<Verdict, String> {
-    let stored = PasswordHash::new(stored).map_err(|e| format!("stored password hash: {e}"))?;
-    if Scrypt::new()
+    let stored = PasswordHash::new(stored).map_err(fault)?;
+    if Scrypt
         .verify_password(password.as_bytes(), &stored)
         .is_err()
     {
         return Ok(Verdict::Wrong);
     }
-    let used = Params::try_from(&stored).map_err(|e| format!("stored password hash: {e}"))?;
+    let used = Params::try_from(&stored).map_err(fault)?;
     Ok(if same_cost(used, params(cost)?) {
         Verdict::Right
     } else {
