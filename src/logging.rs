@@ -1,5 +1,7 @@
 //! Log lines: one a record, text or JSON, to standard error.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use log::kv::{Key, Value, VisitSource};
@@ -29,23 +31,13 @@ fn now() -> String {
 }
 
 fn text(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    let mut line = format!("{} {:5} ", now(), record.level());
+    let mut line = format!("{} {:5}", now(), record.level());
     if record.target() != "cloakroom::access" {
+        line.push(' ');
         line.push_str(&one_line(&record.args().to_string()));
     }
-    let mut pairs = Pairs(Vec::new());
     // The visitor below never fails.
-    let _ = record.key_values().visit(&mut pairs);
-    for (key, value) in pairs.0 {
-        let value = match value {
-            serde_json::Value::String(text) => one_line(&text),
-            other => other.to_string(),
-        };
-        line.push_str(&format!(
-            "{}{key}={value}",
-            if line.ends_with(' ') { "" } else { " " }
-        ));
-    }
+    let _ = record.key_values().visit(&mut TextPairs(&mut line));
     line.push('\n');
     out.write_all(line.as_bytes())
 }
@@ -65,11 +57,25 @@ fn json(out: &mut impl Write, record: &Record) -> io::Result<()> {
 }
 
 /// Control characters escaped: nobody forges a second line.
-fn one_line(text: &str) -> String {
+fn one_line(text: &str) -> Cow<'_, str> {
     if text.chars().any(char::is_control) {
-        text.escape_debug().to_string()
+        text.escape_debug().to_string().into()
     } else {
-        text.to_owned()
+        text.into()
+    }
+}
+
+/// Writes the key-value pairs of a record to the end of a line.
+struct TextPairs<'a>(&'a mut String);
+
+impl<'kvs> VisitSource<'kvs> for TextPairs<'_> {
+    fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), log::kv::Error> {
+        match value.to_borrowed_str() {
+            Some(text) => write!(self.0, " {key}={}", one_line(text))?,
+            // Numbers, ids and addresses: no text of a client.
+            None => write!(self.0, " {key}={value}")?,
+        }
+        Ok(())
     }
 }
 
