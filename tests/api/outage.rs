@@ -32,17 +32,22 @@ impl Cluster {
         assert_eq!(postgres("start", &data), self.url);
     }
 
-    /// Sends the signal to the server and all its sessions.
-    fn signal(&self, signal: Signal) {
+    /// Stops the server and all its sessions, or lets them go on. A signal takes a moment, and the
+    /// server may begin a session in it: so until all are seen as they should be.
+    fn hang(&self, hung: bool) {
         let port = self.url.rsplit_once(':').map(|(_, rest)| rest);
         let port = port
             .and_then(|rest| rest.split('/').next())
             .expect("a port");
-        // The server first: from then on it starts no session, so the second look misses none.
-        let _ = kill_process(processes_of(port)[0], signal);
-        for pid in processes_of(port) {
-            let _ = kill_process(pid, signal); // it may have ended meanwhile
-        }
+        let signal = if hung { Signal::STOP } else { Signal::CONT };
+        eventually(|| {
+            let processes = processes_of(port);
+            for (pid, _) in processes.iter().filter(|(_, stopped)| *stopped != hung) {
+                let _ = kill_process(*pid, signal); // it may have ended meanwhile
+            }
+            let done = processes.iter().all(|(_, stopped)| *stopped == hung);
+            done.then_some(())
+        });
     }
 }
 
@@ -67,8 +72,8 @@ fn postgres(command: &str, directory: &Path) -> String {
         .to_owned()
 }
 
-/// The server that listens on the port, and its children.
-fn processes_of(port: &str) -> Vec<Pid> {
+/// The server that listens on the port, and its children, and whether each is stopped.
+fn processes_of(port: &str) -> Vec<(Pid, bool)> {
     let numbers = std::fs::read_dir("/proc")
         .expect("/proc")
         .filter_map(|entry| {
@@ -80,21 +85,30 @@ fn processes_of(port: &str) -> Vec<Pid> {
     let rows: Vec<(i32, String, String)> = numbers
         .filter_map(|pid| Some((pid, about(pid, "stat")?, about(pid, "cmdline")?)))
         .collect();
-    let arguments = format!("\0-p\0{port}\0");
-    let server = rows
-        .iter()
-        .find(|(_, _, line)| line.contains("\0-D\0") && line.contains(&arguments))
-        .unwrap_or_else(|| panic!("no server on {port}"))
-        .0;
     // The name in parentheses, then the state and the parent.
     let parent = |stat: &str| {
         let after = stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())?;
         after.split(' ').nth(1)?.parse::<i32>().ok()
     };
-    let children = rows.iter().filter(|row| parent(&row.1) == Some(server));
-    std::iter::once(server)
-        .chain(children.map(|row| row.0))
-        .filter_map(Pid::from_raw)
+    let arguments = format!("\0-p\0{port}\0");
+    let named: Vec<_> = rows
+        .iter()
+        .filter(|(_, _, line)| line.contains("\0-D\0") && line.contains(&arguments))
+        .collect();
+    // A session that has just begun still bears the server's name: it is a child of the one meant.
+    let begun = |stat: &str| named.iter().any(|(pid, ..)| parent(stat) == Some(*pid));
+    let server = named
+        .iter()
+        .find(|(_, stat, _)| !begun(stat))
+        .unwrap_or_else(|| panic!("no server on {port}"))
+        .0;
+    let is_stopped = |stat: &str| {
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('T'))
+    };
+    rows.iter()
+        .filter(|row| row.0 == server || parent(&row.1) == Some(server))
+        .filter_map(|row| Some((Pid::from_raw(row.0)?, is_stopped(&row.1))))
         .collect()
 }
 
@@ -103,14 +117,14 @@ struct Hung<'a>(&'a Cluster);
 
 impl Hung<'_> {
     fn new(cluster: &Cluster) -> Hung<'_> {
-        cluster.signal(Signal::STOP);
+        cluster.hang(true);
         Hung(cluster)
     }
 }
 
 impl Drop for Hung<'_> {
     fn drop(&mut self) {
-        self.0.signal(Signal::CONT);
+        self.0.hang(false);
     }
 }
 
