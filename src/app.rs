@@ -90,9 +90,7 @@ impl Bell {
     /// Returns when woken, at the latest after [`PERIOD`].
     pub fn wait(&self) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .woken
-            .wait_timeout_while(waiting, PERIOD, |waiting| !*waiting);
+        let waited = self.woken.wait_timeout_while(waiting, PERIOD, |waiting| !*waiting);
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
@@ -112,7 +110,5 @@ pub struct Call<'a> {
 /// Seconds since 1970.
 pub fn unix_time() -> Duration {
     // A clock before 1970 makes every token expired, which is the safe side.
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

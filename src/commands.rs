@@ -112,9 +112,7 @@ fn answer_stock(app: &App, head: &rouille::Request) -> rouille::Response {
         Some(body) => Box::new(body),
         None => Box::new(io::empty()),
     };
-    let announced = head
-        .header("Content-Length")
-        .and_then(|text| text.parse().ok());
+    let announced = head.header("Content-Length").and_then(|text| text.parse().ok());
     server::answer(app, head, Body { reader, announced })
 }
 
@@ -189,15 +187,9 @@ fn secret(config: &Config) -> Result<Vec<u8>, String> {
 /// Written aside and linked into place, so that of two processes that start together both read the
 /// secret of the first, and a crash leaves no half of one.
 fn write_secret(path: &Path) -> io::Result<()> {
-    let secret: String = (0..4)
-        .map(|_| Uuid::new_v4().simple().to_string())
-        .collect();
+    let secret: String = (0..4).map(|_| Uuid::new_v4().simple().to_string()).collect();
     let aside = path.with_extension(Uuid::new_v4().simple().to_string());
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&aside)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
     file.write_all(secret.as_bytes())?;
     file.sync_all()?;
     let linked = fs::hard_link(&aside, path);
@@ -235,25 +227,15 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     let refuse =
         |name: &'static str| move |p: crate::error::Problem| format!("{name}: {}", p.message);
     let email = fields::email(email).map_err(refuse("email"))?;
-    let username = username
-        .map(fields::username)
-        .transpose()
-        .map_err(refuse("username"))?;
+    let username = username.map(fields::username).transpose().map_err(refuse("username"))?;
     let password = fields::password(&password).map_err(refuse("password"))?;
     let db = store::open_and_migrate(config)?;
     let hash = Hashing::new(config.scrypt, 1).and_then(|hashing| hashing.hash(&password));
     let hash = hash.map_err(|e| format!("{e:?}"))?;
     let (username, is_new) = store::users::upsert_admin(&db, &email, username.as_deref(), &hash)
         .map_err(|e| e.parts().2)?;
-    let verb = if is_new {
-        "created"
-    } else {
-        "is an active admin now, with this password"
-    };
-    println!(
-        "Admin {email} {verb}; username: {}.",
-        username.as_deref().unwrap_or("none")
-    );
+    let verb = if is_new { "created" } else { "is an active admin now, with this password" };
+    println!("Admin {email} {verb}; username: {}.", username.as_deref().unwrap_or("none"));
     Ok(())
 }
 

@@ -127,10 +127,7 @@ impl Config {
     pub fn from_environment() -> (Config, Vec<String>) {
         let variables = std::env::vars_os()
             .map(|(name, value)| {
-                (
-                    name.to_string_lossy().into_owned(),
-                    value.to_string_lossy().into_owned(),
-                )
+                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
             })
             .collect();
         Config::from_variables(variables)
@@ -138,11 +135,7 @@ impl Config {
 
     fn from_variables(variables: HashMap<String, String>) -> (Config, Vec<String>) {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let mut r = Reader {
-            variables,
-            shown: Vec::new(),
-            faults: Vec::new(),
-        };
+        let mut r = Reader { variables, shown: Vec::new(), faults: Vec::new() };
         let minutes = |n: u32| Duration::from_secs(u64::from(n) * 60);
         let seconds = |n: u32| Duration::from_secs(u64::from(n));
         let config = Config {
@@ -211,14 +204,7 @@ impl Config {
         let known: Vec<_> = r.shown.iter().map(|(name, _)| *name).collect();
         let unknown = values::unknown_names(r.variables.keys(), &known);
         let shown = r.shown;
-        (
-            Config {
-                shown,
-                unknown,
-                ..config
-            },
-            r.faults,
-        )
+        (Config { shown, unknown, ..config }, r.faults)
     }
 
     fn check_secret(&self, faults: &mut Vec<String>) {

@@ -14,9 +14,7 @@ impl Rows {
     pub fn new(bytes: usize) -> Rows {
         let mut builder = WriterBuilder::new();
         builder.terminator(Terminator::CRLF);
-        Rows {
-            out: builder.from_writer(Vec::with_capacity(bytes)),
-        }
+        Rows { out: builder.from_writer(Vec::with_capacity(bytes)) }
     }
 
     /// A cell of text from somebody. What a spreadsheet would take for a formula gets a leading `'`.
@@ -53,9 +51,7 @@ impl Rows {
 
     /// The rows as they are sent.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
-        self.out
-            .into_inner()
-            .map_err(|e| Error::Internal(format!("CSV: {e}")))
+        self.out.into_inner().map_err(|e| Error::Internal(format!("CSV: {e}")))
     }
 }
 

@@ -162,11 +162,9 @@ impl Error {
             BadRequest => (400, "BAD_REQUEST", "Malformed request"),
             HeadersTooLarge => (431, "HEADERS_TOO_LARGE", "Request headers too large"),
             HeadTooSlow => (408, "REQUEST_TIMEOUT", "Request headers came too slowly"),
-            VersionNotSupported => (
-                505,
-                "HTTP_VERSION_NOT_SUPPORTED",
-                "HTTP version not supported",
-            ),
+            VersionNotSupported => {
+                (505, "HTTP_VERSION_NOT_SUPPORTED", "HTTP version not supported")
+            }
             ExpectationFailed => (417, "EXPECTATION_FAILED", "Expectation failed"),
             RouteNotFound => (404, "NOT_FOUND", "Not Found"),
             MethodNotAllowed(_) => (405, "METHOD_NOT_ALLOWED", "Method Not Allowed"),
@@ -203,17 +201,13 @@ impl Error {
             BodyCutShort => (400, "BAD_REQUEST", "Request body ended early"),
             BodyMalformed => (400, "BAD_REQUEST", "Malformed request body"),
             BodyTooSlow => (408, "REQUEST_TIMEOUT", "Request body came too slowly"),
-            RateLimited { login: true, .. } => (
-                429,
-                "RATE_LIMITED",
-                "Too many login attempts. Please try again later.",
-            ),
+            RateLimited { login: true, .. } => {
+                (429, "RATE_LIMITED", "Too many login attempts. Please try again later.")
+            }
             RateLimited { .. } => (429, "RATE_LIMITED", "Rate limit exceeded"),
-            Unavailable | OutcomeUnknown => (
-                503,
-                "SERVICE_UNAVAILABLE",
-                "Service temporarily unavailable",
-            ),
+            Unavailable | OutcomeUnknown => {
+                (503, "SERVICE_UNAVAILABLE", "Service temporarily unavailable")
+            }
             TimedOut => (504, "TIMEOUT", "Request timed out"),
             Internal(_) => (500, "INTERNAL_ERROR", "Internal server error"),
         };

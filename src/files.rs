@@ -31,10 +31,7 @@ pub struct Files {
 impl Files {
     /// Makes the directories where they are missing, for this user's eyes only.
     pub fn open(data_dir: &Path) -> Result<Files, Error> {
-        let files = Files {
-            contents: data_dir.join("files"),
-            drafts: data_dir.join("tmp"),
-        };
+        let files = Files { contents: data_dir.join("files"), drafts: data_dir.join("tmp") };
         for directory in [&files.contents, &files.drafts] {
             DirBuilder::new()
                 .recursive(true)
@@ -68,11 +65,7 @@ impl Files {
         let missing = |what: String| Error::Internal(format!("content of file {id}: {what}"));
         let file = File::open(self.path(id)).map_err(|e| missing(e.to_string()))?;
         let length = file.metadata().map_err(|e| missing(e.to_string()))?.len();
-        if length == size {
-            Ok(file)
-        } else {
-            Err(missing(format!("{length} bytes, not {size}")))
-        }
+        if length == size { Ok(file) } else { Err(missing(format!("{length} bytes, not {size}"))) }
     }
 
     /// Removes a content whose record is gone. What fails is left to the sweep.

@@ -29,11 +29,7 @@ impl Hashing {
         output[..16].copy_from_slice(&salt());
         output[16..].copy_from_slice(&salt());
         let dummy = password::dummy(salt(), output, cost).map_err(Error::Internal)?;
-        Ok(Hashing {
-            cost,
-            dummy,
-            turns: Turns::new(at_once),
-        })
+        Ok(Hashing { cost, dummy, turns: Turns::new(at_once) })
     }
 
     /// How many run, and how many wait for their turn.
@@ -52,11 +48,7 @@ impl Hashing {
         let _turn = self.turns.take(WAIT_MOST).ok_or(Error::Unavailable)?;
         let verdict = password::verify(password, stored.unwrap_or(&self.dummy), self.cost);
         let verdict = verdict.map_err(Error::Internal)?;
-        Ok(if stored.is_some() {
-            verdict
-        } else {
-            Verdict::Wrong
-        })
+        Ok(if stored.is_some() { verdict } else { Verdict::Wrong })
     }
 }
 

@@ -15,9 +15,7 @@ use crate::model::timestamp::Timestamp;
 /// log parameters of statements.
 pub fn start(level: LevelFilter, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
-    builder
-        .filter_level(level.min(LevelFilter::Warn))
-        .filter_module("cloakroom", level);
+    builder.filter_level(level.min(LevelFilter::Warn)).filter_module("cloakroom", level);
     builder.format(move |out, record| match format {
         LogFormat::Text => text(out, record),
         LogFormat::Json => json(out, record),

@@ -39,10 +39,7 @@ fn deliver(app: &App, user: Uuid, version: i32) -> Result<(), Error> {
         issued_at: Some(now),
     };
     let expires_at = now + app.config.password_reset_lifetime.as_secs();
-    let token = app
-        .key
-        .sign(claims, expires_at)
-        .map_err(|e| Error::Internal(e.to_string()))?;
+    let token = app.key.sign(claims, expires_at).map_err(|e| Error::Internal(e.to_string()))?;
     match app.config.environment {
         Environment::Development => log::info!("password reset token of user {user}: {token}"),
         Environment::Production => {

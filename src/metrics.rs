@@ -71,21 +71,13 @@ impl Metrics {
         let requests = Family::default();
         let latency = Family::new_with_constructor(latency as fn() -> Histogram);
         let (connections, busy) = (Gauge::default(), Gauge::default());
-        registry.register(
-            "requests",
-            "Requests by endpoint and status",
-            requests.clone(),
-        );
+        registry.register("requests", "Requests by endpoint and status", requests.clone());
         registry.register(
             "request_duration_seconds",
             "Time from a request's head to its answer",
             latency.clone(),
         );
-        registry.register(
-            "connections_open",
-            "Open client connections",
-            connections.clone(),
-        );
+        registry.register("connections_open", "Open client connections", connections.clone());
         registry.register("requests_running", "Requests being answered", busy.clone());
         let gauges = [
             ("pool_in_use", "Database connections in use"),
@@ -94,10 +86,7 @@ impl Metrics {
             ("hashes_running", "Passwords being hashed"),
             ("hashes_waiting", "Requests that wait to hash a password"),
             ("stored_bytes", "Bytes of all files"),
-            (
-                "mail_waiting",
-                "Password reset messages that wait to be sent",
-            ),
+            ("mail_waiting", "Password reset messages that wait to be sent"),
         ]
         .map(|(name, help)| {
             let gauge: Gauge = Gauge::default();
@@ -139,9 +128,7 @@ impl Metrics {
     /// The listener refused what was no request.
     pub fn refused(&self, status: u16) {
         let endpoint = NO_ENDPOINT.to_owned();
-        self.requests
-            .get_or_create(&Outcome { endpoint, status })
-            .inc();
+        self.requests.get_or_create(&Outcome { endpoint, status }).inc();
     }
 
     /// A connection is open as long as the returned value lives.
@@ -163,10 +150,7 @@ impl Metrics {
             now.hashes_running,
             now.hashes_waiting,
         ];
-        let stored = now
-            .stored
-            .iter()
-            .flat_map(|(bytes, mails)| [*bytes, *mails]);
+        let stored = now.stored.iter().flat_map(|(bytes, mails)| [*bytes, *mails]);
         let values = counted.into_iter().map(|count| count as i64).chain(stored);
         for (gauge, value) in self.gauges.iter().zip(values) {
             gauge.set(value);

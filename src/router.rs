@@ -41,11 +41,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     fn limited(handler: Handler, class: Class) -> Endpoint {
-        Endpoint {
-            handler,
-            class: Some(class),
-            is_on: |_| true,
-        }
+        Endpoint { handler, class: Some(class), is_on: |_| true }
     }
 
     fn only_if(self, is_on: fn(&Config) -> bool) -> Endpoint {
@@ -76,11 +72,10 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
             ("POST", ["auth", "login"]) => public(auth::login, Class::Auth("login")),
             ("POST", ["auth", "refresh"]) => public(auth::refresh, Class::Auth("refresh")),
             ("POST", ["auth", "logout"]) => user(auth::logout),
-            ("POST", ["auth", "request-password-reset"]) => public(
-                auth::request_password_reset,
-                Class::Auth("request-password-reset"),
-            )
-            .only_if(offers_resets),
+            ("POST", ["auth", "request-password-reset"]) => {
+                public(auth::request_password_reset, Class::Auth("request-password-reset"))
+                    .only_if(offers_resets)
+            }
             ("POST", ["auth", "reset-password"]) => {
                 public(auth::reset_password, Class::Auth("reset-password")).only_if(offers_resets)
             }
@@ -88,10 +83,9 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
             ("GET", ["users", "me"]) => user(me::show),
             ("PUT", ["users", "me"]) => user(me::update),
             ("POST", ["users", "change-password"]) => user(me::change_password),
-            ("POST", ["uploads"]) => Endpoint {
-                class: Some(Class::Upload),
-                ..user(uploads::create)
-            },
+            ("POST", ["uploads"]) => {
+                Endpoint { class: Some(Class::Upload), ..user(uploads::create) }
+            }
             ("GET", ["uploads"]) => user(uploads::list),
             ("GET", ["uploads", id]) => user_at(uploads::show, "file_id", id),
             ("PUT", ["uploads", id]) => user_at(uploads::update, "file_id", id),
@@ -126,11 +120,7 @@ fn find(method: &str, segments: &[&str]) -> Option<Endpoint> {
 }
 
 fn unlimited(handler: fn(&Call) -> Answer) -> Endpoint {
-    Endpoint {
-        handler: Handler::Public(handler),
-        class: None,
-        is_on: |_| true,
-    }
+    Endpoint { handler: Handler::Public(handler), class: None, is_on: |_| true }
 }
 
 fn public(handler: fn(&Call) -> Answer, class: Class) -> Endpoint {
@@ -207,10 +197,8 @@ fn name(method: &str, segments: &[&str], handler: &Handler) -> String {
 }
 
 fn methods_of(segments: &[&str]) -> String {
-    let mut methods: Vec<&str> = METHODS
-        .into_iter()
-        .filter(|m| find(m, segments).is_some())
-        .collect();
+    let mut methods: Vec<&str> =
+        METHODS.into_iter().filter(|m| find(m, segments).is_some()).collect();
     if methods.first() == Some(&"GET") {
         methods.insert(1, "HEAD");
     }
@@ -223,11 +211,7 @@ fn decode(path: &str) -> Option<Vec<std::borrow::Cow<'_, str>>> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);
     path.split('/')
-        .map(|segment| {
-            percent_encoding::percent_decode_str(segment)
-                .decode_utf8()
-                .ok()
-        })
+        .map(|segment| percent_encoding::percent_decode_str(segment).decode_utf8().ok())
         .collect()
 }
 
@@ -248,21 +232,9 @@ mod tests {
         for (method, path, expected) in [
             ("HEAD", "/api/v1/users/me", "GET /api/v1/users/me"),
             ("GET", "/api/v1/users/7", "GET /api/v1/users/{id}"),
-            (
-                "PUT",
-                "/api/v1/admin/users/users/",
-                "PUT /api/v1/admin/users/{id}",
-            ),
-            (
-                "GET",
-                "/api/v1/uploads/uploads/download",
-                "GET /api/v1/uploads/{id}/download",
-            ),
-            (
-                "GET",
-                "/api/v1/users/test-only/count",
-                "GET /api/v1/users/test-only/count",
-            ),
+            ("PUT", "/api/v1/admin/users/users/", "PUT /api/v1/admin/users/{id}"),
+            ("GET", "/api/v1/uploads/uploads/download", "GET /api/v1/uploads/{id}/download"),
+            ("GET", "/api/v1/users/test-only/count", "GET /api/v1/users/test-only/count"),
         ] {
             let found = route(method, path).map(|(_, name)| name);
             assert_eq!(found.ok().as_deref(), Some(expected));
@@ -294,11 +266,7 @@ mod tests {
             ("GET", "/api/v1/users/no-id", Ok(())),
             ("POST", "/api/v1/users/no-id", Err("GET, HEAD, PUT, DELETE")),
         ] {
-            assert_eq!(
-                outcome(method, path),
-                expected.map_err(str::to_owned),
-                "{method} {path}"
-            );
+            assert_eq!(outcome(method, path), expected.map_err(str::to_owned), "{method} {path}");
         }
     }
 }

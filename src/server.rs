@@ -35,17 +35,10 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> rouille::Respon
     let request = Request::new(head, body);
     let id = request_id::request_id(request.header("X-Request-ID"));
     let client = client(app, &request);
-    let call = Call {
-        app,
-        request,
-        id,
-        client,
-    };
+    let call = Call { app, request, id, client };
     let mut trace = Trace::default();
     let outcome = guarded(|| chain(&call, &mut trace));
-    let mut response = outcome
-        .and_then(sendable)
-        .unwrap_or_else(|error| failed(&call, &error));
+    let mut response = outcome.and_then(sendable).unwrap_or_else(|error| failed(&call, &error));
     add_headers(&call, &trace, &mut response);
     let (status, took) = (response.status_code, began.elapsed());
     app.metrics.answered(trace.endpoint, status, took);
@@ -201,20 +194,14 @@ fn add_headers(call: &Call, trace: &Trace, response: &mut Response) {
     let headers = &mut response.headers;
     headers.push(("X-Request-ID".into(), call.id.to_string().into()));
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    let cached = headers
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    let cached = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
     if call.request.path().starts_with("/api/v1") && !cached {
         headers.push(("Cache-Control".into(), "no-store".into()));
     }
     if let Some(decision) = &trace.limit {
         rate_limit::add_headers(response, decision);
     }
-    cors::add_headers(
-        response,
-        call.request.header("Origin"),
-        &call.app.config.cors_origins,
-    );
+    cors::add_headers(response, call.request.header("Origin"), &call.app.config.cors_origins);
 }
 
 #[cfg(test)]
@@ -231,10 +218,7 @@ mod tests {
     fn a_header_that_could_split_an_answer_is_an_internal_error() {
         for value in ["a\rb", "a\nb", "a\r\nSet-Cookie: b", "a\0b"] {
             let response = response::no_content().with_additional_header("X-Name", value);
-            assert!(
-                matches!(sendable(response), Err(Error::Internal(_))),
-                "{value:?}"
-            );
+            assert!(matches!(sendable(response), Err(Error::Internal(_))), "{value:?}");
         }
         let response = response::no_content().with_additional_header("X-Name", "a\tb \u{e9}");
         assert!(sendable(response).is_ok());

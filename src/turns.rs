@@ -21,13 +21,7 @@ struct State {
 impl Turns {
     /// `most` turns at a time.
     pub fn new(most: usize) -> Turns {
-        Turns {
-            most,
-            state: Mutex::new(State {
-                free: most,
-                line: VecDeque::new(),
-            }),
-        }
+        Turns { most, state: Mutex::new(State { free: most, line: VecDeque::new() }) }
     }
 
     /// Nothing panics while the lock is held, so a poisoned state would still be sound.
@@ -101,10 +95,7 @@ mod tests {
         let _second = turns.take(Duration::ZERO);
         assert!(turns.take(Duration::from_millis(5)).is_none());
         drop(first);
-        assert!(
-            turns.take(Duration::ZERO).is_some(),
-            "who gave up left no hole in the line"
-        );
+        assert!(turns.take(Duration::ZERO).is_some(), "who gave up left no hole in the line");
     }
 
     #[test]
@@ -118,10 +109,7 @@ mod tests {
                 scope.spawn(move || {
                     let turn = turns.take(Duration::from_secs(10));
                     assert!(turn.is_some());
-                    served
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(n);
+                    served.lock().unwrap_or_else(PoisonError::into_inner).push(n);
                 });
                 while turns.state().line.len() <= n {
                     std::thread::yield_now();

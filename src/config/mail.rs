@@ -23,17 +23,11 @@ impl FromStr for Smtp {
         let rest = match text {
             "" => return Ok(Smtp::Unset),
             "none" => return Ok(Smtp::Off),
-            _ => text
-                .strip_prefix("smtp://")
-                .or(text.strip_prefix("smtps://")),
+            _ => text.strip_prefix("smtp://").or(text.strip_prefix("smtps://")),
         };
         let place = rest.ok_or(())?.trim_end_matches('/');
-        let (credentials, place) = place
-            .rsplit_once('@')
-            .map_or(("-:-", place), |(c, p)| (c, p));
-        let has_both = credentials
-            .split_once(':')
-            .is_some_and(|(user, _)| !user.is_empty());
+        let (credentials, place) = place.rsplit_once('@').map_or(("-:-", place), |(c, p)| (c, p));
+        let has_both = credentials.split_once(':').is_some_and(|(user, _)| !user.is_empty());
         let authority = format!("http://{place}");
         let (host, port) = match place.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => (host, port),
@@ -50,10 +44,7 @@ impl FromStr for Smtp {
 
 /// The URL of a mail server as it may be shown.
 pub fn without_credentials(url: &Secret) -> String {
-    match (
-        url.expose().split_once("://"),
-        url.expose().rsplit_once('@'),
-    ) {
+    match (url.expose().split_once("://"), url.expose().rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://(not shown)@{place}"),
         _ => url.expose().to_owned(),
     }
@@ -76,9 +67,7 @@ pub fn is_reset_url(text: &str) -> bool {
 impl Reader {
     /// `none`, or a URL, whose password is not shown.
     pub fn smtp(&mut self, name: &'static str) -> Smtp {
-        let found = self
-            .look_up(&[name])
-            .map_or(String::new(), |(_, value)| value);
+        let found = self.look_up(&[name]).map_or(String::new(), |(_, value)| value);
         let parsed: Option<Smtp> = found.parse().ok();
         self.shown.push((
             name,
@@ -109,13 +98,8 @@ impl Reader {
 
     /// Comma-separated secrets.
     pub fn secrets(&mut self, name: &'static str) -> Vec<Secret> {
-        let found = self
-            .look_up(&[name])
-            .map_or(String::new(), |(_, value)| value);
-        let parts = found
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty());
+        let found = self.look_up(&[name]).map_or(String::new(), |(_, value)| value);
+        let parts = found.split(',').map(str::trim).filter(|part| !part.is_empty());
         let secrets: Vec<_> = parts.map(|part| Secret::new(part.to_owned())).collect();
         self.shown.push((
             name,
@@ -166,10 +150,9 @@ mod tests {
 
     #[test]
     fn reset_links_are_urls_with_a_token() {
-        for good in [
-            "https://app.example.com/reset?token={token}",
-            "http://localhost:3000/#/reset/{token}",
-        ] {
+        for good in
+            ["https://app.example.com/reset?token={token}", "http://localhost:3000/#/reset/{token}"]
+        {
             assert!(is_reset_url(good), "{good}");
         }
         for bad in [

@@ -15,10 +15,7 @@ pub fn guard(config: &Config, faults: &mut Vec<String>) {
             config.jwt_secret.is_none(),
             "CLOAKROOM_JWT_SECRET is not set; in production set it to a long random text, the same for every process",
         ),
-        (
-            !config.auth_enabled,
-            "CLOAKROOM_AUTH_ENABLED is false; in production it must be true",
-        ),
+        (!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false; in production it must be true"),
         (
             config.test_endpoints_enabled,
             "CLOAKROOM_TEST_ENDPOINTS_ENABLED is true; in production it must be false: one of them deletes all users",

@@ -26,9 +26,7 @@ impl Reader {
     }
 
     pub(super) fn or_default(&mut self, name: &'static str, default: &str) -> String {
-        let value = self
-            .look_up(&[name])
-            .map_or_else(|| default.to_owned(), |(_, value)| value);
+        let value = self.look_up(&[name]).map_or_else(|| default.to_owned(), |(_, value)| value);
         self.shown.push((name, value.clone()));
         value
     }
@@ -57,8 +55,7 @@ impl Reader {
         parsed: Option<T>,
     ) -> T {
         parsed.unwrap_or_else(|| {
-            self.faults
-                .push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
+            self.faults.push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
             T::default()
         })
     }
@@ -70,10 +67,7 @@ impl Reader {
         words: &[(&str, T)],
     ) -> T {
         let value = self.or_default(name, words[0].0);
-        let parsed = words
-            .iter()
-            .find(|(word, _)| *word == value)
-            .map(|(_, choice)| *choice);
+        let parsed = words.iter().find(|(word, _)| *word == value).map(|(_, choice)| *choice);
         let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();
         self.or_fault(name, value, &allowed.join(", "), parsed)
     }
@@ -83,9 +77,7 @@ impl Reader {
         let value = self.or_default("CLOAKROOM_LISTEN", &default.to_string());
         value.parse().unwrap_or_else(|_| {
             let allowed = "an address and port, such as 127.0.0.1:8000 or [::]:8000";
-            self.faults.push(format!(
-                "CLOAKROOM_LISTEN holds \"{value}\"; allowed: {allowed}"
-            ));
+            self.faults.push(format!("CLOAKROOM_LISTEN holds \"{value}\"; allowed: {allowed}"));
             default
         })
     }
@@ -100,17 +92,10 @@ impl Reader {
     }
 
     pub(super) fn whole(&mut self, names: &[&'static str], default: u64, most: u64) -> u64 {
-        let (name, value) = self
-            .look_up(names)
-            .unwrap_or_else(|| (names[0], default.to_string()));
+        let (name, value) = self.look_up(names).unwrap_or_else(|| (names[0], default.to_string()));
         self.shown.push((names[0], value.clone()));
         let parsed = value.parse().ok().filter(|n| (1..=most).contains(n));
-        self.or_fault(
-            name,
-            value,
-            &format!("a whole number from 1 to {most}"),
-            parsed,
-        )
+        self.or_fault(name, value, &format!("a whole number from 1 to {most}"), parsed)
     }
 
     pub(super) fn flag(&mut self, name: &'static str, default: bool) -> bool {
@@ -125,33 +110,19 @@ impl Reader {
 
     pub(super) fn secret(&mut self, names: &[&'static str], allowed: &str) -> Secret {
         let found = self.look_up(names);
-        self.shown.push((
-            names[0],
-            if found.is_some() {
-                "(set, not shown)"
-            } else {
-                ""
-            }
-            .to_owned(),
-        ));
-        found
-            .map(|(_, value)| Secret::new(value))
-            .unwrap_or_else(|| {
-                self.faults
-                    .push(format!("{} is not set; allowed: {allowed}", names[0]));
-                Secret::default()
-            })
+        self.shown
+            .push((names[0], if found.is_some() { "(set, not shown)" } else { "" }.to_owned()));
+        found.map(|(_, value)| Secret::new(value)).unwrap_or_else(|| {
+            self.faults.push(format!("{} is not set; allowed: {allowed}", names[0]));
+            Secret::default()
+        })
     }
 
     pub(super) fn optional_secret(&mut self, name: &'static str, without: &str) -> Option<Secret> {
         let found = self.look_up(&[name]);
         self.shown.push((
             name,
-            if found.is_some() {
-                "(set, not shown)".into()
-            } else {
-                format!("({without})")
-            },
+            if found.is_some() { "(set, not shown)".into() } else { format!("({without})") },
         ));
         found.map(|(_, value)| Secret::new(value))
     }
@@ -164,9 +135,7 @@ impl Reader {
             .filter(|part| !part.is_empty())
             .map(|part| {
                 part.parse().ok().or_else(|| {
-                    part.parse()
-                        .ok()
-                        .map(|address: std::net::IpAddr| IpNet::from(address))
+                    part.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address))
                 })
             })
             .collect();
@@ -185,9 +154,7 @@ impl Reader {
             .unwrap_or(("CLOAKROOM_LOG", "info".into()));
         let mut level = Some(log::LevelFilter::Info);
         for directive in value.split(',').map(str::trim) {
-            let (target, word) = directive
-                .split_once('=')
-                .unwrap_or(("cloakroom", directive));
+            let (target, word) = directive.split_once('=').unwrap_or(("cloakroom", directive));
             match word.parse() {
                 Ok(parsed) if target == "cloakroom" => level = level.and(Some(parsed)),
                 Ok(_) => {}
@@ -195,13 +162,7 @@ impl Reader {
             }
         }
         self.shown.push(("CLOAKROOM_LOG", value.clone()));
-        self.or_fault(
-            name,
-            value,
-            "off, error, warn, info, debug or trace",
-            level.map(Level),
-        )
-        .0
+        self.or_fault(name, value, "off, error, warn, info, debug or trace", level.map(Level)).0
     }
 }
 

@@ -103,15 +103,7 @@ impl FromStr for Scrypt {
             return Err(());
         };
         let bytes = (128 * u64::from(r)) << log_n;
-        if bytes > 1 << 30 {
-            Err(())
-        } else {
-            Ok(Scrypt {
-                log_n: log_n as u8,
-                r,
-                p,
-            })
-        }
+        if bytes > 1 << 30 { Err(()) } else { Ok(Scrypt { log_n: log_n as u8, r, p }) }
     }
 }
 
@@ -150,21 +142,14 @@ pub enum CorsOrigins {
 impl FromStr for CorsOrigins {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
-        let origins: Vec<&str> = text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-            .collect();
+        let origins: Vec<&str> =
+            text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         match origins.as_slice() {
             [] => Ok(CorsOrigins::Off),
             ["*"] => Ok(CorsOrigins::Any),
             origins => origins
                 .iter()
-                .map(|origin| {
-                    is_origin(origin)
-                        .then(|| origin.to_ascii_lowercase())
-                        .ok_or(())
-                })
+                .map(|origin| is_origin(origin).then(|| origin.to_ascii_lowercase()).ok_or(()))
                 .collect::<Result<_, _>>()
                 .map(CorsOrigins::List),
         }
@@ -175,13 +160,9 @@ impl FromStr for CorsOrigins {
 pub fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| {
         !scheme.is_empty()
-            && scheme
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
             && !host.is_empty()
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_graphic() && !b"/?#*,".contains(&b))
+            && host.bytes().all(|b| b.is_ascii_graphic() && !b"/?#*,".contains(&b))
     })
 }
 
@@ -205,9 +186,7 @@ impl FromStr for UploadTypes {
             .filter(|part| !part.is_empty())
             .collect();
         let all_good = types.iter().all(|part| is_media_type(part));
-        (all_good && !types.is_empty())
-            .then_some(UploadTypes(types))
-            .ok_or(())
+        (all_good && !types.is_empty()).then_some(UploadTypes(types)).ok_or(())
     }
 }
 
@@ -215,14 +194,10 @@ impl FromStr for UploadTypes {
 fn is_media_type(text: &str) -> bool {
     let is_token = |word: &str| {
         !word.is_empty()
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+            && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
     text.len() <= 100
-        && text
-            .split_once('/')
-            .is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+        && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
 /// Where `X-API-Key` is asked for, once it is.
@@ -265,14 +240,7 @@ mod tests {
 
     #[test]
     fn scrypt_parameters_are_three_numbers_within_a_gibibyte() {
-        assert_eq!(
-            "14,8,5".parse(),
-            Ok(Scrypt {
-                log_n: 14,
-                r: 8,
-                p: 5
-            })
-        );
+        assert_eq!("14,8,5".parse(), Ok(Scrypt { log_n: 14, r: 8, p: 5 }));
         for bad in [
             "", "14", "14,8", "0,8,5", "14,0,5", "14,8,0", "14,8,5,1", "x,8,5", "24,32,1", "20,9,1",
         ] {
@@ -286,10 +254,7 @@ mod tests {
         assert_eq!("*".parse(), Ok(CorsOrigins::Any));
         assert_eq!(
             "https://A.example, http://localhost:3000".parse(),
-            Ok(CorsOrigins::List(vec![
-                "https://a.example".into(),
-                "http://localhost:3000".into()
-            ]))
+            Ok(CorsOrigins::List(vec!["https://a.example".into(), "http://localhost:3000".into()]))
         );
         for bad in [
             "example.com",
@@ -304,11 +269,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_setting_is_answered_with_the_nearest_name() {
-        let names = [
-            "CLOAKROOM_LISTN".to_owned(),
-            "CLOAKROOM_LISTEN".to_owned(),
-            "PATH".to_owned(),
-        ];
+        let names =
+            ["CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN".to_owned(), "PATH".to_owned()];
         let known = ["CLOAKROOM_LOG", "CLOAKROOM_LISTEN", "CLOAKROOM_ENV"];
         assert_eq!(
             unknown_names(names.iter(), &known),

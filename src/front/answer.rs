@@ -41,11 +41,7 @@ pub struct Manner {
 impl Manner {
     /// The manner of a request.
     pub fn of(head: &Head, keeps_open: bool) -> Manner {
-        Manner {
-            is_head: head.request.method() == "HEAD",
-            is_old: head.is_old,
-            keeps_open,
-        }
+        Manner { is_head: head.request.method() == "HEAD", is_old: head.is_old, keeps_open }
     }
 }
 
@@ -82,9 +78,7 @@ impl Writer {
         match size {
             _ if bodiless => {}
             Some(size) => write!(self.out, "Content-Length: {size}\r\n")?,
-            None if chunked => self
-                .out
-                .extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+            None if chunked => self.out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             None => {}
         }
         if !keeps_open {
@@ -107,17 +101,9 @@ impl Writer {
     fn begin(
         &mut self,
         status: u16,
-        headers: &[(
-            std::borrow::Cow<'static, str>,
-            std::borrow::Cow<'static, str>,
-        )],
+        headers: &[(std::borrow::Cow<'static, str>, std::borrow::Cow<'static, str>)],
     ) -> io::Result<()> {
-        write!(
-            self.out,
-            "HTTP/1.1 {status} {}\r\nDate: {}\r\n",
-            reason(status),
-            self.date.now()
-        )?;
+        write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
         for (name, value) in headers {
             if !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                 write!(self.out, "{name}: {value}\r\n")?;

@@ -55,14 +55,8 @@ fn exchange(
     head: &Head,
 ) -> std::io::Result<bool> {
     let mut body = Body::of(head);
-    let reader = Reader {
-        body: &mut body,
-        wire,
-    };
-    let given = request::Body {
-        reader: Box::new(reader),
-        announced: head.announced,
-    };
+    let reader = Reader { body: &mut body, wire };
+    let given = request::Body { reader: Box::new(reader), announced: head.announced };
     let response = (front.handler)(&head.request, given);
     // After a stop only what was pipelined before it is answered.
     let ends = wire.is_stopping() && !(body.is_over() && wire.holds_head());
@@ -91,10 +85,6 @@ fn refuse(
         request_id:% = id, status = response.status_code, client:% = peer.ip();
         "refused"
     );
-    let manner = Manner {
-        is_head: false,
-        is_old: false,
-        keeps_open: false,
-    };
+    let manner = Manner { is_head: false, is_old: false, keeps_open: false };
     writer.send(wire, response, &manner)
 }

@@ -193,17 +193,12 @@ mod tests {
             };
             let mut headers = [httparse::EMPTY_HEADER; HEADERS_MOST];
             let mut raw = httparse::Request::new(&mut headers);
-            prop_assert_eq!(
-                raw.parse(&bytes),
-                Ok(httparse::Status::Complete(bytes.len()))
-            );
+            prop_assert_eq!(raw.parse(&bytes), Ok(httparse::Status::Complete(bytes.len())));
             let seen: Vec<_> = head.request.headers().collect();
             let same = raw.headers.iter().map(|h| (h.name, h.value));
             prop_assert!(same.eq(seen.iter().map(|(name, value)| (*name, value.as_bytes()))));
             let named = |name: &str| {
-                let matching = seen
-                    .iter()
-                    .filter(move |(n, _)| n.eq_ignore_ascii_case(name));
+                let matching = seen.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name));
                 matching.map(|(_, value)| value.trim()).collect::<Vec<_>>()
             };
             let (lengths, codings) = (named("Content-Length"), named("Transfer-Encoding"));
@@ -212,9 +207,7 @@ mod tests {
                 Framing::Chunked => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
                 Framing::Length(length) => prop_assert!(
                     codings.is_empty()
-                        && lengths
-                            .iter()
-                            .all(|l| l.parse().unwrap_or(u64::MAX) == length)
+                        && lengths.iter().all(|l| l.parse().unwrap_or(u64::MAX) == length)
                 ),
             }
             Ok(())

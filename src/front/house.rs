@@ -29,8 +29,7 @@ impl Guest {
     /// From now on the connection waits for its client, and may be cut.
     pub fn begins_to_wait(&self, between_requests: bool) {
         let millis = self.origin.elapsed().as_millis() as u64;
-        self.state
-            .store(millis * 2 + 1 + u64::from(between_requests), SeqCst);
+        self.state.store(millis * 2 + 1 + u64::from(between_requests), SeqCst);
     }
 
     /// The wait is over. Fails where the connection was cut meanwhile.
@@ -106,11 +105,7 @@ impl House {
             stopping: self.stopping.clone(),
         });
         guests.here.insert(id, guest.clone());
-        Stay {
-            house: self.clone(),
-            guest,
-            id,
-        }
+        Stay { house: self.clone(), guest, id }
     }
 
     /// Ends the connections that are between two requests and waits for the others, at most `most`.
@@ -157,10 +152,7 @@ fn cut_one(guests: &Guests) {
         .filter(|(state, _)| *state != CUT)
         .min_by_key(|(state, _)| *state);
     if let Some((state, guest)) = longest
-        && guest
-            .state
-            .compare_exchange(state, CUT, SeqCst, SeqCst)
-            .is_ok()
+        && guest.state.compare_exchange(state, CUT, SeqCst, SeqCst).is_ok()
     {
         // It may be gone already.
         let _ = guest.socket.shutdown(Shutdown::Both);

@@ -39,18 +39,13 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// beside its socket. The soft limit is raised to the hard one.
 pub fn connections_most(config: &Config) -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let files = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     };
     let beside = config.database_pool_size as usize + FILES_BESIDE;
-    let room = files.map_or(usize::MAX, |files| {
-        (files as usize).saturating_sub(beside) / 2
-    });
+    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(beside) / 2);
     let most = config.max_connections.min(room.max(1));
     if most < config.max_connections {
         log::warn!("the file limit has room for {most} connections");
@@ -85,10 +80,7 @@ pub fn run(front: &Arc<Front>, listener: TcpListener, stop: &Stop) {
 /// Until there is a connection, or the stop.
 fn wait(listener: &TcpListener, stop: &Stop) -> io::Result<()> {
     let signal = stop.readable();
-    let mut fds = [
-        PollFd::new(listener, PollFlags::IN),
-        PollFd::new(&signal, PollFlags::IN),
-    ];
+    let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signal, PollFlags::IN)];
     poll(&mut fds, None)?;
     Ok(())
 }

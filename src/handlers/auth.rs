@@ -51,20 +51,13 @@ pub fn register(call: &Call) -> Result<Response, Error> {
 pub fn login(call: &Call) -> Result<Response, Error> {
     let (login, password) = call.request.json_or_form(|body| {
         body.alias("username", "email");
-        (
-            body.required("username", fields::given),
-            body.required("password", fields::given),
-        )
+        (body.required("username", fields::given), body.required("password", fields::given))
     })?;
     let app = call.app;
     let account = store::users::find_by_login(&app.db, &login)?;
-    let verdict = app.hashing.verify(
-        &password,
-        account.as_ref().map(|a| a.password_hash.as_str()),
-    )?;
-    let account = account
-        .filter(|_| verdict != Verdict::Wrong)
-        .ok_or(Error::BadCredentials)?;
+    let verdict =
+        app.hashing.verify(&password, account.as_ref().map(|a| a.password_hash.as_str()))?;
+    let account = account.filter(|_| verdict != Verdict::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
@@ -86,9 +79,7 @@ pub fn login(call: &Call) -> Result<Response, Error> {
 
 /// `POST /api/v1/auth/refresh`: the refresh token comes in the body or in `Authorization`.
 pub fn refresh(call: &Call) -> Result<Response, Error> {
-    let in_body = call
-        .request
-        .json(|body| body.optional("refresh_token", fields::token))?;
+    let in_body = call.request.json(|body| body.optional("refresh_token", fields::token))?;
     let token = match &in_body {
         Some(token) => token,
         None => bearer(call.request.header("Authorization"))?,
@@ -103,11 +94,7 @@ pub fn refresh(call: &Call) -> Result<Response, Error> {
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or those that `scope` names.
 pub fn logout(call: &Call, caller: &Caller) -> Result<Response, Error> {
-    let scopes = [
-        ("all", Scope::All),
-        ("local", Scope::Local),
-        ("others", Scope::Others),
-    ];
+    let scopes = [("all", Scope::All), ("local", Scope::Local), ("others", Scope::Others)];
     let scope = call.request.query(|query| query.choice("scope", &scopes))?;
     let scope = scope.unwrap_or(Scope::All);
     store::sessions::end(&call.app.db, caller.user().id, caller.session(), scope)?;
@@ -116,9 +103,7 @@ pub fn logout(call: &Call, caller: &Caller) -> Result<Response, Error> {
 
 /// `POST /api/v1/auth/request-password-reset`: the answer is the same for every address.
 pub fn request_password_reset(call: &Call) -> Result<Response, Error> {
-    let email = call
-        .request
-        .json(|body| body.required("email", fields::email))?;
+    let email = call.request.json(|body| body.required("email", fields::email))?;
     store::resets::request(&call.app.db, &email)?;
     call.app.bell.ring();
     response::message("If the e-mail exists, a reset message has been sent")
@@ -127,10 +112,7 @@ pub fn request_password_reset(call: &Call) -> Result<Response, Error> {
 /// `POST /api/v1/auth/reset-password`: sets a new password, once a token, and ends all sessions.
 pub fn reset_password(call: &Call) -> Result<Response, Error> {
     let (token, password) = call.request.json(|body| {
-        (
-            body.required("token", fields::token),
-            body.required("new_password", fields::password),
-        )
+        (body.required("token", fields::token), body.required("new_password", fields::password))
     })?;
     let claims =
         claims(call.app, &token, Kind::PasswordReset).map_err(|_| Error::InvalidResetToken)?;
@@ -149,15 +131,8 @@ pub fn reset_password(call: &Call) -> Result<Response, Error> {
 
 /// A session that lives until the last of the tokens made now has expired.
 fn new_session(app: &App, id: Uuid) -> Opening {
-    let lifetime = app
-        .config
-        .refresh_token_lifetime
-        .max(app.config.access_token_lifetime);
-    Opening {
-        id,
-        refresh_id: Uuid::new_v4(),
-        expires_at: after(lifetime),
-    }
+    let lifetime = app.config.refresh_token_lifetime.max(app.config.access_token_lifetime);
+    Opening { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
 }
 
 fn after(duration: Duration) -> OffsetDateTime {

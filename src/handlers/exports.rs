@@ -17,10 +17,7 @@ use crate::store::exports::{self, Position, Selection};
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
 pub fn filtered(call: &Call) -> Result<Response, Error> {
     let (email, _) = call.request.query(|query| {
-        (
-            query.optional("email", fields::part),
-            query.choice("format", &[("csv", ())]),
-        )
+        (query.optional("email", fields::part), query.choice("format", &[("csv", ())]))
     })?;
     export(call, Selection::by_email(email.as_deref()))
 }
@@ -54,12 +51,7 @@ fn export(call: &Call, which: Selection) -> Result<Response, Error> {
     }
     let mut position = Position::START;
     let mut bytes = exports::HEADER.to_vec();
-    bytes.extend(exports::batch(
-        &call.app.db,
-        &which,
-        &mut position,
-        Some(left()),
-    )?);
+    bytes.extend(exports::batch(&call.app.db, &which, &mut position, Some(left()))?);
     let rows = Export {
         db: call.app.db.clone(),
         which,
@@ -68,11 +60,7 @@ fn export(call: &Call, which: Selection) -> Result<Response, Error> {
         is_over: false,
     };
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::download(
-        "text/csv; charset=utf-8",
-        &filename,
-        rows,
-    ))
+    Ok(response::download("text/csv; charset=utf-8", &filename, rows))
 }
 
 /// An export on its way: the next batch is read when the client has taken the last.

@@ -36,9 +36,7 @@ pub fn create(call: &Call, _: &Admin) -> Result<Response, Error> {
     let password = password.unwrap_or_else(|| made_up("password"));
     let account = Description {
         username: given.username.or_else(|| Some(made_up("test"))),
-        email: given
-            .email
-            .or_else(|| Some(format!("{unique}@example.com"))),
+        email: given.email.or_else(|| Some(format!("{unique}@example.com"))),
         name: given.name.or_else(|| Some("Test user".into())),
         password_hash: Some(call.app.hashing.hash(&password)?),
         ..given

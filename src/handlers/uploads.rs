@@ -33,9 +33,7 @@ pub fn create(call: &Call, caller: &Caller) -> Result<Response, Error> {
     let config = &call.app.config;
     let limit = config.max_upload_size;
     let most = limit.saturating_add(BESIDE_FILE);
-    let mut parts = call
-        .request
-        .multipart(most, move || Error::FileTooLarge(limit))?;
+    let mut parts = call.request.multipart(most, move || Error::FileTooLarge(limit))?;
     let mut texts = Map::new();
     let received = receive(call, &mut parts, &mut texts)?;
     let (filename, description) = Fields::read(texts, |form| {
@@ -138,9 +136,7 @@ pub fn list(call: &Call, caller: &Caller) -> Result<Response, Error> {
         let listing = Listing {
             search: text(query, "search"),
             content_type: text(query, "content_type").map(|t| t.to_ascii_lowercase()),
-            sort_by: query
-                .choice("sort_by", &columns)
-                .unwrap_or(SortBy::UploadDate),
+            sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::UploadDate),
             descending: query
                 .choice("sort_order", &[("asc", false), ("desc", true)])
                 .unwrap_or(true),

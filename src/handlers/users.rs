@@ -47,11 +47,8 @@ fn described(body: &mut Fields) -> Description {
 
 /// `GET /api/v1/users`: the users that match, from `offset` on.
 pub fn list(call: &Call, _: &Admin) -> Result<Response, Error> {
-    let sorts = [
-        ("created_at", SortBy::CreatedAt),
-        ("name", SortBy::Name),
-        ("email", SortBy::Email),
-    ];
+    let sorts =
+        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
     let (filter, sort_by, descending, limit, offset) = call.request.query(|query| {
         (
             Filter {
@@ -64,9 +61,7 @@ pub fn list(call: &Call, _: &Admin) -> Result<Response, Error> {
                 created_before: query.optional("created_before", fields::timestamp),
             },
             query.choice("sort_by", &sorts).unwrap_or(SortBy::CreatedAt),
-            query
-                .choice("sort_order", &[("asc", false), ("desc", true)])
-                .unwrap_or(true),
+            query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true),
             query.integer("limit", LIMIT.1, i64::MIN..=i64::MAX),
             query.integer("offset", 0, i64::MIN..=i64::MAX),
         )
@@ -100,20 +95,14 @@ pub fn update(call: &Call, _: &Admin, id: Uuid) -> Result<Response, Error> {
         )
     })?;
     let hash = |password: String| call.app.hashing.hash(&password);
-    let change = Description {
-        email,
-        name,
-        password_hash: password.map(hash).transpose()?,
-        ..described
-    };
+    let change =
+        Description { email, name, password_hash: password.map(hash).transpose()?, ..described };
     response::json(200, &accounts::update(&call.app.db, id, &change)?)
 }
 
 /// `DELETE /api/v1/users/{user_id}`: hides the account, frees its names, ends its sessions, removes its
 /// files.
 pub fn delete(call: &Call, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    call.app
-        .files
-        .remove_all(&accounts::delete(&call.app.db, id)?);
+    call.app.files.remove_all(&accounts::delete(&call.app.db, id)?);
     Ok(response::no_content())
 }

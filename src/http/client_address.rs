@@ -28,21 +28,15 @@ pub fn client_address<'a>(
 
 /// Whether `address` is one of the configured proxies.
 pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
-    trusted
-        .iter()
-        .any(|network| network.contains(&address.to_canonical()))
+    trusted.iter().any(|network| network.contains(&address.to_canonical()))
 }
 
 /// An address, with a port or brackets around it where a proxy adds them.
 fn parse(hop: &str) -> Option<IpAddr> {
     let hop = hop.trim();
-    let bare = hop
-        .parse()
-        .ok()
-        .or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
+    let bare = hop.parse().ok().or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
     let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
-    bare.or_else(bracketed)
-        .map(|address: IpAddr| address.to_canonical())
+    bare.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
 /// The part of an address that one client cannot vary: an IPv6 client has a whole /64 (contract, 5).
@@ -65,12 +59,7 @@ mod tests {
     #[test]
     fn only_trusted_peers_are_believed() -> Result<(), Box<dyn std::error::Error>> {
         for (peer, forwarded, expected, reason) in [
-            (
-                "192.0.2.1",
-                vec!["203.0.113.9"],
-                "192.0.2.1",
-                "a stranger may write what it likes",
-            ),
+            ("192.0.2.1", vec!["203.0.113.9"], "192.0.2.1", "a stranger may write what it likes"),
             ("10.0.0.1", vec![], "10.0.0.1", "the proxy itself"),
             ("10.0.0.1", vec!["203.0.113.9"], "203.0.113.9", "one hop"),
             (
@@ -79,54 +68,14 @@ mod tests {
                 "203.0.113.9",
                 "the client wrote the left one",
             ),
-            (
-                "10.0.0.1",
-                vec!["203.0.113.9, 10.0.0.2"],
-                "203.0.113.9",
-                "two proxies",
-            ),
-            (
-                "10.0.0.1",
-                vec!["198.51.100.7", "203.0.113.9"],
-                "203.0.113.9",
-                "two headers",
-            ),
-            (
-                "10.0.0.1",
-                vec!["10.0.0.3, 10.0.0.2"],
-                "10.0.0.3",
-                "a client among the proxies",
-            ),
-            (
-                "10.0.0.1",
-                vec!["203.0.113.9, nonsense"],
-                "10.0.0.1",
-                "no address",
-            ),
-            (
-                "10.0.0.1",
-                vec!["203.0.113.9:4711"],
-                "203.0.113.9",
-                "with a port",
-            ),
-            (
-                "::1",
-                vec!["[2001:db8::1]:4711"],
-                "2001:db8::1",
-                "IPv6 with a port",
-            ),
-            (
-                "::1",
-                vec!["[2001:db8::1]"],
-                "2001:db8::1",
-                "IPv6 in brackets",
-            ),
-            (
-                "::ffff:10.0.0.1",
-                vec!["::ffff:203.0.113.9"],
-                "203.0.113.9",
-                "IPv4-mapped",
-            ),
+            ("10.0.0.1", vec!["203.0.113.9, 10.0.0.2"], "203.0.113.9", "two proxies"),
+            ("10.0.0.1", vec!["198.51.100.7", "203.0.113.9"], "203.0.113.9", "two headers"),
+            ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3", "a client among the proxies"),
+            ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1", "no address"),
+            ("10.0.0.1", vec!["203.0.113.9:4711"], "203.0.113.9", "with a port"),
+            ("::1", vec!["[2001:db8::1]:4711"], "2001:db8::1", "IPv6 with a port"),
+            ("::1", vec!["[2001:db8::1]"], "2001:db8::1", "IPv6 in brackets"),
+            ("::ffff:10.0.0.1", vec!["::ffff:203.0.113.9"], "203.0.113.9", "IPv4-mapped"),
         ] {
             assert_eq!(client(peer, &forwarded)?, expected, "{reason}");
         }
@@ -135,18 +84,9 @@ mod tests {
 
     #[test]
     fn an_ipv6_client_is_its_64() -> Result<(), Box<dyn std::error::Error>> {
-        assert_eq!(
-            network("2001:db8:1:2:3:4:5:6".parse()?),
-            "2001:db8:1:2::".parse::<IpAddr>()?
-        );
-        assert_eq!(
-            network("::ffff:192.0.2.1".parse()?),
-            "192.0.2.1".parse::<IpAddr>()?
-        );
-        assert_eq!(
-            network("192.0.2.1".parse()?),
-            "192.0.2.1".parse::<IpAddr>()?
-        );
+        assert_eq!(network("2001:db8:1:2:3:4:5:6".parse()?), "2001:db8:1:2::".parse::<IpAddr>()?);
+        assert_eq!(network("::ffff:192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
+        assert_eq!(network("192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
         Ok(())
     }
 }

@@ -134,11 +134,7 @@ fn parse_range(header: &str, length: u64) -> Option<Range> {
             (from, length.min(last.saturating_add(1)))
         }
     };
-    Some(if from < length {
-        Range::Part(from, to)
-    } else {
-        Range::Unsatisfiable
-    })
+    Some(if from < length { Range::Part(from, to) } else { Range::Unsatisfiable })
 }
 
 /// `Content-Disposition` with the name (RFC 6266): bare where it is a token, else quoted, and where
@@ -161,10 +157,7 @@ fn disposition(name: &str) -> String {
     if name.chars().all(|c| matches!(c, ' '..='~')) {
         plain
     } else {
-        format!(
-            "{plain}; filename*=UTF-8''{}",
-            utf8_percent_encode(name, NOT_ATTR_CHAR)
-        )
+        format!("{plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))
     }
 }
 
@@ -208,22 +201,13 @@ mod tests {
             ("a b.txt", "attachment; filename=\"a b.txt\""),
             ("a;b=c.txt", "attachment; filename=\"a;b=c.txt\""),
             ("a\"b\\.txt", "attachment; filename=\"a\\\"b\\\\.txt\""),
-            (
-                "a\r\nX: 1",
-                "attachment; filename=\"a__X: 1\"; filename*=UTF-8''a%0D%0AX%3A%201",
-            ),
+            ("a\r\nX: 1", "attachment; filename=\"a__X: 1\"; filename*=UTF-8''a%0D%0AX%3A%201"),
             (
                 "\u{fc} '%.txt",
                 "attachment; filename=\"_ '%.txt\"; filename*=UTF-8''%C3%BC%20%27%25.txt",
             ),
-            (
-                "\u{1f600}",
-                "attachment; filename=\"_\"; filename*=UTF-8''%F0%9F%98%80",
-            ),
-            (
-                "\u{202e}gpj",
-                "attachment; filename=\"_gpj\"; filename*=UTF-8''%E2%80%AEgpj",
-            ),
+            ("\u{1f600}", "attachment; filename=\"_\"; filename*=UTF-8''%F0%9F%98%80"),
+            ("\u{202e}gpj", "attachment; filename=\"_gpj\"; filename*=UTF-8''%E2%80%AEgpj"),
         ] {
             assert_eq!(disposition(name), expected);
         }

@@ -20,16 +20,9 @@ impl Fields {
         values: Map<String, Value>,
         read: impl FnOnce(&mut Fields) -> T,
     ) -> Result<T, Error> {
-        let mut fields = Fields {
-            values,
-            faults: Vec::new(),
-        };
+        let mut fields = Fields { values, faults: Vec::new() };
         let outcome = read(&mut fields);
-        if fields.faults.is_empty() {
-            Ok(outcome)
-        } else {
-            Err(Error::Invalid(fields.faults))
-        }
+        if fields.faults.is_empty() { Ok(outcome) } else { Err(Error::Invalid(fields.faults)) }
     }
 
     /// Accepts `other` in place of `name`, where `name` is absent.
@@ -88,17 +81,11 @@ impl Fields {
             Value::Array(items) => items.iter().map(Value::as_str).collect(),
             _ => None,
         };
-        let outcome = words
-            .ok_or_else(rules::not_a_list)
-            .and_then(|words| rule(&words));
+        let outcome = words.ok_or_else(rules::not_a_list).and_then(|words| rule(&words));
         outcome.map_err(|problem| self.fault(name, problem)).ok()
     }
 
     fn fault(&mut self, field: &'static str, problem: Problem) {
-        self.faults.push(FieldError {
-            place: Place::Body,
-            field: Some(field),
-            problem,
-        });
+        self.faults.push(FieldError { place: Place::Body, field: Some(field), problem });
     }
 }

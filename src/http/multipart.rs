@@ -160,10 +160,7 @@ mod tests {
     }
 
     fn field(name: &str) -> Part {
-        Part {
-            name: name.into(),
-            ..Part::default()
-        }
+        Part { name: name.into(), ..Part::default() }
     }
 
     #[test]
@@ -197,25 +194,16 @@ mod tests {
             ("--b", "ends in the delimiter"),
             ("--b\r\n", "ends before the head"),
             ("--b\r\na: b\r\n\r\ntext", "no last delimiter"),
-            (
-                "--b\r\na: b\r\n\r\ntext\r\n--b\r\n",
-                "no last delimiter either",
-            ),
+            ("--b\r\na: b\r\n\r\ntext\r\n--b\r\n", "no last delimiter either"),
             ("--b\r\na: b\r\n\r\ntext\r\n--b-", "half a last delimiter"),
             ("--c\r\na: b\r\n\r\ntext\r\n--c--\r\n", "another boundary"),
-            (
-                "--bb\r\na: b\r\n\r\ntext\r\n--bb--\r\n",
-                "a longer boundary",
-            ),
+            ("--bb\r\na: b\r\n\r\ntext\r\n--bb--\r\n", "a longer boundary"),
             ("--b\r\nno header\r\n\r\ntext\r\n--b--", "not a header"),
             (&many, "more headers than are read"),
             (&long, "a longer head than is read"),
         ] {
             for step in [1, usize::MAX] {
-                assert!(
-                    matches!(read(body.as_bytes(), step), Err(Error::Invalid(_))),
-                    "{reason}"
-                );
+                assert!(matches!(read(body.as_bytes(), step), Err(Error::Invalid(_))), "{reason}");
             }
         }
     }
@@ -231,10 +219,7 @@ mod tests {
             &format!("multipart/form-data; boundary={}", "b".repeat(71)),
         ] {
             let source: Source = Box::new(|_| Ok(0));
-            assert!(
-                Multipart::new(source, content_type).is_err(),
-                "{content_type}"
-            );
+            assert!(Multipart::new(source, content_type).is_err(), "{content_type}");
         }
     }
 }

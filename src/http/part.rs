@@ -51,8 +51,7 @@ pub fn read_head(bytes: &[u8]) -> Result<Head, Error> {
     };
     let value = |name: &str| {
         let mut all = headers.iter();
-        all.find(|header| header.name.eq_ignore_ascii_case(name))
-            .map(|header| header.value)
+        all.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
     };
     let mut part = Part {
         content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
@@ -140,26 +139,10 @@ mod tests {
         for (disposition, filename, reason) in [
             (r#"form-data; name="file""#, None, "none"),
             (r#"form-data; name="file"; filename="""#, Some(""), "empty"),
-            (
-                r#"form-data; x; name="file" ; FileName = "a" ;"#,
-                Some("a"),
-                "words and blanks",
-            ),
-            (
-                r#"form-data; name="file"; filename="a;b=c.txt""#,
-                Some("a;b=c.txt"),
-                "separators",
-            ),
-            (
-                r#"form-data; filename="a.txt"; name="file""#,
-                Some("a.txt"),
-                "before the name",
-            ),
-            (
-                r#"form-data; name=file; filename=a.txt"#,
-                Some("a.txt"),
-                "no quotes",
-            ),
+            (r#"form-data; x; name="file" ; FileName = "a" ;"#, Some("a"), "words and blanks"),
+            (r#"form-data; name="file"; filename="a;b=c.txt""#, Some("a;b=c.txt"), "separators"),
+            (r#"form-data; filename="a.txt"; name="file""#, Some("a.txt"), "before the name"),
+            (r#"form-data; name=file; filename=a.txt"#, Some("a.txt"), "no quotes"),
             (
                 r#"form-data; name="file"; filename="say \"x\".txt""#,
                 Some("say \"x\".txt"),
@@ -170,16 +153,8 @@ mod tests {
                 Some("C:\\dir\\a.txt"),
                 "a path of Windows",
             ),
-            (
-                r#"form-data; name="file"; filename="%22%41.txt""#,
-                Some("%22%41.txt"),
-                "not decoded",
-            ),
-            (
-                "form-data; name=\"file\"; filename=\"\u{fc}.txt\"",
-                Some("\u{fc}.txt"),
-                "UTF-8",
-            ),
+            (r#"form-data; name="file"; filename="%22%41.txt""#, Some("%22%41.txt"), "not decoded"),
+            ("form-data; name=\"file\"; filename=\"\u{fc}.txt\"", Some("\u{fc}.txt"), "UTF-8"),
             (
                 r#"form-data; name="file"; filename="u.txt"; filename*=UTF-8''%C3%BC.txt"#,
                 Some("\u{fc}.txt"),
@@ -190,11 +165,7 @@ mod tests {
                 Some("u.txt"),
                 "extended, of another charset",
             ),
-            (
-                r#"form-data; name="file"; filename="a.txt"#,
-                Some("a.txt"),
-                "no closing quote",
-            ),
+            (r#"form-data; name="file"; filename="a.txt"#, Some("a.txt"), "no closing quote"),
         ] {
             let head = format!("\r\nX: 1\r\nContent-Disposition: {disposition}\r\n\r\n");
             let Head::Part(part, length) = read_head(format!("{head}content").as_bytes())? else {

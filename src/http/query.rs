@@ -17,17 +17,11 @@ impl Query {
     /// every fault it met.
     pub fn read<T>(text: &str, read: impl FnOnce(&mut Query) -> T) -> Result<T, Error> {
         let mut query = Query {
-            values: form_urlencoded::parse(text.as_bytes())
-                .into_owned()
-                .collect(),
+            values: form_urlencoded::parse(text.as_bytes()).into_owned().collect(),
             faults: Vec::new(),
         };
         let outcome = read(&mut query);
-        if query.faults.is_empty() {
-            Ok(outcome)
-        } else {
-            Err(Error::Invalid(query.faults))
-        }
+        if query.faults.is_empty() { Ok(outcome) } else { Err(Error::Invalid(query.faults)) }
     }
 
     /// A parameter that may be absent. An empty one is not absent.
@@ -47,8 +41,7 @@ impl Query {
         default: i64,
         allowed: RangeInclusive<i64>,
     ) -> i64 {
-        self.optional(name, |text| rules::integer(text, &allowed))
-            .unwrap_or(default)
+        self.optional(name, |text| rules::integer(text, &allowed)).unwrap_or(default)
     }
 
     /// A parameter of a closed list.
@@ -57,11 +50,7 @@ impl Query {
     }
 
     fn fault(&mut self, field: &'static str, problem: Problem) {
-        self.faults.push(FieldError {
-            place: Place::Query,
-            field: Some(field),
-            problem,
-        });
+        self.faults.push(FieldError { place: Place::Query, field: Some(field), problem });
     }
 }
 
@@ -100,24 +89,12 @@ mod tests {
     #[test]
     fn numbers_are_whole_and_fit_64_bits() -> Result<(), Error> {
         let read = |text: &str| Query::read(text, |q| q.integer("n", 7, 1..=i64::MAX));
-        for (text, n) in [
-            ("", 7),
-            ("n=1", 1),
-            ("n=9223372036854775807", i64::MAX),
-            ("n=1&n=2", 2),
-        ] {
+        for (text, n) in [("", 7), ("n=1", 1), ("n=9223372036854775807", i64::MAX), ("n=1&n=2", 2)]
+        {
             assert_eq!(read(text)?, n, "{text}");
         }
-        for text in [
-            "n=",
-            "n=0",
-            "n=-1",
-            "n=1.0",
-            "n=1e3",
-            "n=9223372036854775808",
-            "n=+",
-            "n=%20",
-        ] {
+        for text in ["n=", "n=0", "n=-1", "n=1.0", "n=1e3", "n=9223372036854775808", "n=+", "n=%20"]
+        {
             assert!(read(text).is_err(), "{text}");
         }
         Ok(())

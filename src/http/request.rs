@@ -34,10 +34,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request of the given head and body.
     pub fn new(head: &'a rouille::Request, body: Body<'a>) -> Request<'a> {
-        Request {
-            head,
-            body: RefCell::new(body),
-        }
+        Request { head, body: RefCell::new(body) }
     }
 
     /// The method, as sent.
@@ -62,11 +59,8 @@ impl<'a> Request<'a> {
 
     /// All headers of that name.
     pub fn headers(&self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a str> {
-        let all: Vec<_> = self
-            .head
-            .headers()
-            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
-            .collect();
+        let all: Vec<_> =
+            self.head.headers().filter(|(key, _)| key.eq_ignore_ascii_case(name)).collect();
         all.into_iter().map(|(_, value)| value)
     }
 
@@ -98,9 +92,7 @@ impl<'a> Request<'a> {
         if is_form && !text.trim_start().starts_with('{') {
             let pairs = form_urlencoded::parse(text.as_bytes());
             Fields::read(
-                pairs
-                    .map(|(k, v)| (k.into_owned(), Value::String(v.into_owned())))
-                    .collect(),
+                pairs.map(|(k, v)| (k.into_owned(), Value::String(v.into_owned()))).collect(),
                 read,
             )
         } else {
@@ -189,9 +181,5 @@ fn parse_json(text: &str) -> Result<Map<String, Value>, Error> {
 }
 
 fn bad_body(problem: crate::error::Problem) -> Error {
-    Error::Invalid(vec![FieldError {
-        place: Place::Body,
-        field: None,
-        problem,
-    }])
+    Error::Invalid(vec![FieldError { place: Place::Body, field: None, problem }])
 }

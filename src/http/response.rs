@@ -61,9 +61,7 @@ pub fn no_content() -> Response {
 pub fn is_sendable(response: &Response) -> bool {
     let breaks = |c: char| c.is_control() && c != '\t';
     let headers = &response.headers;
-    !headers
-        .iter()
-        .any(|(name, value)| name.contains(breaks) || value.contains(breaks))
+    !headers.iter().any(|(name, value)| name.contains(breaks) || value.contains(breaks))
 }
 
 /// The answer to a failed request.
@@ -119,9 +117,7 @@ fn list(fields: &[FieldError]) -> Vec<serde_json::Value> {
     fields
         .iter()
         .map(|fault| {
-            let loc: Vec<&str> = std::iter::once(fault.place.name())
-                .chain(fault.field)
-                .collect();
+            let loc: Vec<&str> = std::iter::once(fault.place.name()).chain(fault.field).collect();
             json!({ "loc": loc, "msg": fault.problem.message, "type": fault.problem.kind })
         })
         .collect()

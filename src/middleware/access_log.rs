@@ -30,15 +30,9 @@ pub struct Line<'a> {
 pub fn write(line: &Line) {
     let path = line.path.get(..PATH_MOST).unwrap_or(line.path);
     // Someone may put an address where an id belongs.
-    let path = if path.contains('@') || path.contains("%40") {
-        "(not logged)"
-    } else {
-        path
-    };
+    let path = if path.contains('@') || path.contains("%40") { "(not logged)" } else { path };
     let millis = line.took.as_micros() as f64 / 1000.0;
-    let user = line
-        .user
-        .map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let user = line.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
     log::info!(
         target: "cloakroom::access",
         request_id:% = line.id, method = line.method, path = path, status = line.status, ms = millis,

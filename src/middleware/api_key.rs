@@ -37,11 +37,7 @@ fn compare(call: &Call, missing: &'static str) -> Result<(), Error> {
     let found = config.api_keys.iter().fold(Choice::from(0), |found, key| {
         found | Sha256::digest(key.expose().as_bytes()).ct_eq(&sent)
     });
-    if found.into() {
-        Ok(())
-    } else {
-        Err(Error::ApiKeyInvalid)
-    }
+    if found.into() { Ok(()) } else { Err(Error::ApiKeyInvalid) }
 }
 
 /// Whether exports may come without a token: for anyone where the settings say so, in development for

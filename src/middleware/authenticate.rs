@@ -41,22 +41,13 @@ impl Caller {
 /// Authenticates by the access token in `Authorization`, in one round trip to the database.
 pub fn authenticate(call: &Call) -> Result<Caller, Error> {
     if !call.app.config.auth_enabled {
-        return Ok(Caller {
-            user: store::users::development_admin(&call.app.db)?,
-            session: None,
-        });
+        return Ok(Caller { user: store::users::development_admin(&call.app.db)?, session: None });
     }
     let token = bearer(call.request.header("Authorization"))?;
     let claims = claims(call.app, token, Kind::Access)?;
     let user =
         store::sessions::authenticate(&call.app.db, claims.user, claims.session, claims.issued_at)?;
-    Ok(Caller {
-        user: User {
-            role: claims.role,
-            ..user
-        },
-        session: claims.session,
-    })
+    Ok(Caller { user: User { role: claims.role, ..user }, session: claims.session })
 }
 
 /// The token of an `Authorization` header (RFC 6750, 2.1).
@@ -75,7 +66,5 @@ pub fn bearer(header: Option<&str>) -> Result<&str, Error> {
 /// The claims of a good token of that kind.
 pub fn claims(app: &App, token: &str, kind: Kind) -> Result<Claims, Error> {
     let claims = app.key.verify(token, unix_time().as_secs());
-    claims
-        .filter(|claims| claims.kind == kind)
-        .ok_or(Error::InvalidToken)
+    claims.filter(|claims| claims.kind == kind).ok_or(Error::InvalidToken)
 }

@@ -21,10 +21,7 @@ pub fn preflight(call: &Call, methods: &str) -> Option<Response> {
     }
     let mut response = no_content();
     response.headers.extend([
-        (
-            "Access-Control-Allow-Methods".into(),
-            methods.to_owned().into(),
-        ),
+        ("Access-Control-Allow-Methods".into(), methods.to_owned().into()),
         ("Access-Control-Allow-Headers".into(), ALLOWED.into()),
         ("Access-Control-Max-Age".into(), "600".into()),
     ]);
@@ -44,11 +41,7 @@ pub fn add_headers(response: &mut Response, origin: Option<&str>, allowed: &Cors
         }
     };
     if let Some(granted) = granted {
-        response
-            .headers
-            .push(("Access-Control-Allow-Origin".into(), granted.into()));
-        response
-            .headers
-            .push(("Access-Control-Expose-Headers".into(), EXPOSED.into()));
+        response.headers.push(("Access-Control-Allow-Origin".into(), granted.into()));
+        response.headers.push(("Access-Control-Expose-Headers".into(), EXPOSED.into()));
     }
 }

@@ -55,11 +55,7 @@ fn take(call: &Call, class: Class, key: BucketKey) -> Option<Decision> {
         Class::Admin => config.rate_limit_admin,
         Class::General => config.rate_limit_general,
     };
-    config.rate_limit_enabled.then(|| {
-        call.app
-            .buckets
-            .take(key, limit, call.app.started.elapsed())
-    })
+    config.rate_limit_enabled.then(|| call.app.buckets.take(key, limit, call.app.started.elapsed()))
 }
 
 /// Refuses where the bucket was empty.
@@ -80,14 +76,8 @@ pub fn enforce(call: &Call, decision: Option<Decision>, class: Class) -> Result<
 pub fn add_headers(response: &mut Response, decision: &Decision) {
     let reset = whole_seconds(unix_time() + decision.full_in);
     response.headers.extend([
-        (
-            "X-RateLimit-Limit".into(),
-            decision.limit.to_string().into(),
-        ),
-        (
-            "X-RateLimit-Remaining".into(),
-            decision.remaining.to_string().into(),
-        ),
+        ("X-RateLimit-Limit".into(), decision.limit.to_string().into()),
+        ("X-RateLimit-Remaining".into(), decision.remaining.to_string().into()),
         ("X-RateLimit-Reset".into(), reset.to_string().into()),
     ]);
 }

@@ -43,9 +43,7 @@ pub fn username(text: &str) -> Result<String, Problem> {
 pub fn email(text: &str) -> Result<String, Problem> {
     let text = length(text, 0, EMAIL_MOST)?;
     // The parser also takes `Name <address>`; only the address itself is meant here.
-    let options = email_address::Options::default()
-        .without_display_text()
-        .without_domain_literal();
+    let options = email_address::Options::default().without_display_text().without_domain_literal();
     match email_address::EmailAddress::parse_with_options(text, options.with_required_tld()) {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Err(wrong("Invalid e-mail address")),
@@ -60,10 +58,7 @@ pub fn name(text: &str) -> Result<String, Problem> {
 /// A new password: 8 to 1024 characters, never trimmed.
 pub fn password(text: &str) -> Result<String, Problem> {
     if text.chars().count() < PASSWORD.0 {
-        return Err(problem(
-            "string_too_short",
-            "Password must be at least 8 characters long",
-        ));
+        return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
     length(text, 0, PASSWORD.1).map(str::to_owned)
 }
@@ -166,15 +161,9 @@ fn length(text: &str, least: usize, most: usize) -> Result<&str, Problem> {
     if text.contains('\0') {
         Err(wrong("Must not contain NUL characters"))
     } else if count < least {
-        Err(problem(
-            "string_too_short",
-            format!("Must be at least {least} characters long"),
-        ))
+        Err(problem("string_too_short", format!("Must be at least {least} characters long")))
     } else if count > most {
-        Err(problem(
-            "string_too_long",
-            format!("Must be at most {most} characters long"),
-        ))
+        Err(problem("string_too_long", format!("Must be at most {most} characters long")))
     } else {
         Ok(text)
     }
@@ -217,8 +206,7 @@ pub fn not_a_boolean() -> Problem {
 
 /// An id of a path.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
-    text.parse()
-        .map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+    text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
 }
 
 /// A whole number of the range, in decimal digits.
@@ -256,10 +244,7 @@ fn wrong(message: impl Into<Cow<'static, str>>) -> Problem {
 }
 
 fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
-    Problem {
-        kind,
-        message: message.into(),
-    }
+    Problem { kind, message: message.into() }
 }
 
 #[cfg(test)]
@@ -286,11 +271,7 @@ mod tests {
 
     #[test]
     fn e_mail_addresses_are_one_bare_address() {
-        for good in [
-            "a@example.com",
-            "A.b+c@sub.Example.com",
-            "o'hara@example.com",
-        ] {
+        for good in ["a@example.com", "A.b+c@sub.Example.com", "o'hara@example.com"] {
             assert_eq!(email(good).as_deref(), Ok(good));
         }
         let long = format!("{}@example.com", "x".repeat(250));
@@ -321,10 +302,7 @@ mod tests {
             Err("string_too_short")
         );
         assert_eq!(password(&"x".repeat(1024)).map(|p| p.len()), Ok(1024));
-        assert_eq!(
-            password(&"x".repeat(1025)).map_err(|p| p.kind),
-            Err("string_too_long")
-        );
+        assert_eq!(password(&"x".repeat(1025)).map_err(|p| p.kind), Err("string_too_long"));
     }
 
     #[test]

@@ -77,28 +77,14 @@ mod tests {
             ("image/png", b"<!DOCTYPE html><p>", true, "a page"),
             ("image/png", b"hello", false, "no known signature"),
             ("image/png", b"", false, "empty"),
-            (
-                "text/plain",
-                b"BMW sales",
-                false,
-                "text, though BM starts a picture",
-            ),
-            (
-                "text/plain",
-                b"%PDF-1.4 as text",
-                false,
-                "text, whatever it starts with",
-            ),
+            ("text/plain", b"BMW sales", false, "text, though BM starts a picture"),
+            ("text/plain", b"%PDF-1.4 as text", false, "text, whatever it starts with"),
             ("text/plain", png, true, "no text"),
             ("text/plain", b"MZ\0\0", true, "a program"),
             ("text/plain", b"caf\xe9", false, "an old encoding"),
             ("text/plain", &cut, false, "a character across the edge"),
         ] {
-            assert_eq!(
-                contradicts(declared, first),
-                expected,
-                "{declared}: {reason}"
-            );
+            assert_eq!(contradicts(declared, first), expected, "{declared}: {reason}");
         }
     }
 

@@ -30,9 +30,7 @@ impl Role {
 
     /// The role of that name.
     pub fn named(name: &str) -> Option<Role> {
-        [Role::User, Role::Admin]
-            .into_iter()
-            .find(|role| role.name() == name)
+        [Role::User, Role::Admin].into_iter().find(|role| role.name() == name)
     }
 }
 
@@ -84,9 +82,6 @@ pub struct Profile<'a> {
 impl<'a> Profile<'a> {
     /// The profile of `user`.
     pub fn of(user: &'a User) -> Profile<'a> {
-        Profile {
-            user,
-            stats: user.stats,
-        }
+        Profile { user, stats: user.stats }
     }
 }

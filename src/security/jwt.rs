@@ -169,10 +169,7 @@ mod tests {
     fn claims_survive_the_journey() -> Result<(), jwt_simple::Error> {
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
             let key = Key::new(algorithm, &[7; 64]);
-            assert_eq!(
-                key.verify(&key.sign(claims(), NOW + 1)?, NOW),
-                Some(claims())
-            );
+            assert_eq!(key.verify(&key.sign(claims(), NOW + 1)?, NOW), Some(claims()));
         }
         Ok(())
     }
@@ -195,10 +192,7 @@ mod tests {
 
     #[test]
     fn another_key_or_algorithm_is_refused() -> Result<(), jwt_simple::Error> {
-        for other in [
-            Key::new(Algorithm::Hs256, &[8; 32]),
-            Key::new(Algorithm::Hs512, &[7; 64]),
-        ] {
+        for other in [Key::new(Algorithm::Hs256, &[8; 32]), Key::new(Algorithm::Hs512, &[7; 64])] {
             assert_eq!(key().verify(&other.sign(claims(), NOW + 60)?, NOW), None);
         }
         Ok(())

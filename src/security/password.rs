@@ -64,18 +64,11 @@ pub fn dummy(
 /// Fails where `stored` is no scrypt hash.
 pub fn verify(password: &str, stored: &str, cost: config::Scrypt) -> Result<Verdict, String> {
     let stored = PasswordHash::new(stored).map_err(fault)?;
-    if Scrypt
-        .verify_password(password.as_bytes(), &stored)
-        .is_err()
-    {
+    if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
         return Ok(Verdict::Wrong);
     }
     let used = Params::try_from(&stored).map_err(fault)?;
-    Ok(if same_cost(used, params(cost)?) {
-        Verdict::Right
-    } else {
-        Verdict::RightButOutdated
-    })
+    Ok(if same_cost(used, params(cost)?) { Verdict::Right } else { Verdict::RightButOutdated })
 }
 
 fn same_cost(a: Params, b: Params) -> bool {
@@ -86,11 +79,7 @@ fn same_cost(a: Params, b: Params) -> bool {
 mod tests {
     use super::*;
 
-    const COST: config::Scrypt = config::Scrypt {
-        log_n: 4,
-        r: 8,
-        p: 1,
-    };
+    const COST: config::Scrypt = config::Scrypt { log_n: 4, r: 8, p: 1 };
 
     #[test]
     fn the_right_password_is_told_from_the_wrong_one_and_from_an_outdated_hash()
@@ -100,10 +89,7 @@ mod tests {
         assert_eq!(verify("correct horse", &stored, COST)?, Verdict::Right);
         assert_eq!(verify("Correct horse", &stored, COST)?, Verdict::Wrong);
         let dearer = config::Scrypt { log_n: 5, ..COST };
-        assert_eq!(
-            verify("correct horse", &stored, dearer)?,
-            Verdict::RightButOutdated
-        );
+        assert_eq!(verify("correct horse", &stored, dearer)?, Verdict::RightButOutdated);
         Ok(())
     }
 
@@ -113,27 +99,17 @@ mod tests {
         let real = hash("correct horse", [1; SALT_BYTES], COST)?;
         let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
         assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
-        assert!(
-            real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(),
-            "{real}"
-        );
+        assert!(real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(), "{real}");
         assert_eq!(verify("correct horse", &dummy, COST)?, Verdict::Wrong);
         Ok(())
     }
 
     #[test]
     fn what_is_no_hash_is_a_fault_and_never_a_match() {
-        for stored in [
-            "",
-            "correct horse",
-            "$scrypt$",
-            "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA",
-        ] {
-            assert_ne!(
-                verify("correct horse", stored, COST),
-                Ok(Verdict::Right),
-                "{stored}"
-            );
+        for stored in
+            ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
+        {
+            assert_ne!(verify("correct horse", stored, COST), Ok(Verdict::Right), "{stored}");
         }
     }
 }

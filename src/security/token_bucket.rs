@@ -70,16 +70,9 @@ impl<K: Hash + Eq> Buckets<K> {
     /// No buckets: every key's is full.
     pub fn new() -> Buckets<K> {
         let shard = |_| {
-            Mutex::new(Shard {
-                young: HashMap::new(),
-                old: HashMap::new(),
-                began: Duration::ZERO,
-            })
+            Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), began: Duration::ZERO })
         };
-        Buckets {
-            shards: std::array::from_fn(shard),
-            hasher: RandomState::new(),
-        }
+        Buckets { shards: std::array::from_fn(shard), hasher: RandomState::new() }
     }
 
     /// Asks the bucket of `key` for a token. `now` counts from any fixed start.
@@ -114,14 +107,8 @@ mod tests {
             assert_eq!((d.allowed, d.remaining), (true, left));
         }
         let d = buckets.take("a", 5, at(100));
-        assert_eq!(
-            (d.allowed, d.remaining, d.retry_in, d.full_in),
-            (false, 0, at(12), at(60))
-        );
-        assert!(
-            buckets.take("b", 5, at(100)).allowed,
-            "another key has its own bucket"
-        );
+        assert_eq!((d.allowed, d.remaining, d.retry_in, d.full_in), (false, 0, at(12), at(60)));
+        assert!(buckets.take("b", 5, at(100)).allowed, "another key has its own bucket");
     }
 
     #[test]
@@ -134,11 +121,7 @@ mod tests {
         assert_eq!((d.allowed, d.retry_in), (false, at(1)));
         assert!(buckets.take("a", 5, at(12)).allowed);
         assert!(!buckets.take("a", 5, at(12)).allowed);
-        assert_eq!(
-            buckets.take("a", 5, at(72)).remaining,
-            4,
-            "full again after a minute"
-        );
+        assert_eq!(buckets.take("a", 5, at(72)).remaining, 4, "full again after a minute");
     }
 
     #[test]
@@ -153,14 +136,8 @@ mod tests {
     #[test]
     fn a_bucket_in_use_outlives_generations() {
         let buckets = Buckets::new();
-        let allowed = (0..600)
-            .filter(|second| buckets.take("a", 5, at(*second)).allowed)
-            .count();
-        assert_eq!(
-            allowed,
-            5 + 49,
-            "the first five, then one every twelve seconds"
-        );
+        let allowed = (0..600).filter(|second| buckets.take("a", 5, at(*second)).allowed).count();
+        assert_eq!(allowed, 5 + 49, "the first five, then one every twelve seconds");
     }
 
     #[test]
@@ -181,9 +158,7 @@ mod tests {
     fn every_limit_gives_exactly_itself() {
         for limit in [1, 2, 3, 7, 100, 200, 999_983, 1_000_000] {
             let buckets = Buckets::new();
-            let allowed = (0..limit + 5)
-                .filter(|_| buckets.take((), limit, at(9)).allowed)
-                .count();
+            let allowed = (0..limit + 5).filter(|_| buckets.take((), limit, at(9)).allowed).count();
             assert_eq!(allowed, limit as usize);
         }
     }

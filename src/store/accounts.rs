@@ -50,9 +50,7 @@ pub fn insert(db: &Database, account: &Description) -> Result<User, Error> {
             &account.last_login.map(|at| at.0),
         ],
     )?;
-    rows.first()
-        .map(from_row)
-        .ok_or_else(|| Error::Internal("the account was not stored".into()))
+    rows.first().map(from_row).ok_or_else(|| Error::Internal("the account was not stored".into()))
 }
 
 /// The account. Fails with [`Error::UserNotFound`].
@@ -83,17 +81,13 @@ pub fn update(db: &Database, id: Uuid, change: &Description) -> Result<User, Err
 /// Deletes the account, its sessions and the records of its files. Gives the ids of the files. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
 pub fn delete(db: &Database, id: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.write(sql!("users/delete"), &[&id])?;
-    rows.first()
-        .map(|row| row.get(0))
-        .ok_or(Error::UserNotFound)
+    rows.first().map(|row| row.get(0)).ok_or(Error::UserNotFound)
 }
 
 /// The number of accounts.
 pub fn count(db: &Database) -> Result<i64, Error> {
     let rows = db.read(sql!("users/count"), &[])?;
-    rows.first()
-        .map(|row| row.get(0))
-        .ok_or_else(|| Error::Internal("count gave no row".into()))
+    rows.first().map(|row| row.get(0)).ok_or_else(|| Error::Internal("count gave no row".into()))
 }
 
 /// Removes every account, for tests. Gives their number, and the ids of their files.
@@ -171,8 +165,6 @@ pub fn list(
     )?;
     let total = rows.first().map_or(0, |row| row.get(12));
     // A page past the end is one row with the total alone.
-    let found = rows
-        .iter()
-        .filter(|row| row.get::<_, Option<Uuid>>(0).is_some());
+    let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>(0).is_some());
     Ok((found.map(from_row).collect(), total))
 }

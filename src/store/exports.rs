@@ -25,9 +25,7 @@ pub struct Selection {
 impl Selection {
     /// Accounts whose e-mail address contains `email`, where `*` stands for any run of characters.
     pub fn by_email(email: Option<&str>) -> Selection {
-        Selection {
-            pattern: email.map(|part| pattern(part, Some('*'))),
-        }
+        Selection { pattern: email.map(|part| pattern(part, Some('*'))) }
     }
 }
 
@@ -48,8 +46,7 @@ pub fn count(db: &Database, which: &Selection, most: i64, wait: Duration) -> Res
         Some(wait),
     )?;
     let row = rows.first();
-    row.map(|row| row.get(0))
-        .ok_or_else(|| Error::Internal("count gave no row".into()))
+    row.map(|row| row.get(0)).ok_or_else(|| Error::Internal("count gave no row".into()))
 }
 
 /// The first row of every export.

@@ -89,10 +89,8 @@ pub fn update(
     description: Option<&str>,
     is_public: Option<bool>,
 ) -> Result<File, Error> {
-    let rows = db.write(
-        sql!("files/update"),
-        &[&id, &user, &filename, &description, &is_public],
-    )?;
+    let rows =
+        db.write(sql!("files/update"), &[&id, &user, &filename, &description, &is_public])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
     from_row(row).ok_or_else(|| not_changed(row.get(11), user))
 }
@@ -102,20 +100,12 @@ pub fn update(
 pub fn delete(db: &Database, id: Uuid, user: Uuid) -> Result<(), Error> {
     let rows = db.write(sql!("files/delete"), &[&id, &user])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    if row.get(1) {
-        Ok(())
-    } else {
-        Err(not_changed(row.get(0), user))
-    }
+    if row.get(1) { Ok(()) } else { Err(not_changed(row.get(0), user)) }
 }
 
 /// Why a file that was there a moment ago was not changed: the owner's was removed meanwhile.
 fn not_changed(owner: Uuid, user: Uuid) -> Error {
-    if owner == user {
-        Error::FileNotFound
-    } else {
-        Error::NotPermitted
-    }
+    if owner == user { Error::FileNotFound } else { Error::NotPermitted }
 }
 
 /// A column that lists can be sorted by.
@@ -148,12 +138,7 @@ pub fn list(
     listing: &Listing,
     asked: PageRequest,
 ) -> Result<Page<File>, Error> {
-    let Listing {
-        search,
-        content_type,
-        sort_by,
-        descending,
-    } = listing;
+    let Listing { search, content_type, sort_by, descending } = listing;
     let is_default =
         search.is_none() && content_type.is_none() && *sort_by == SortBy::UploadDate && *descending;
     let column = match sort_by {
@@ -167,23 +152,11 @@ pub fn list(
     } else {
         db.read(
             sql!("files/list"),
-            &[
-                &user,
-                search,
-                content_type,
-                &column,
-                descending,
-                size,
-                offset,
-            ],
+            &[&user, search, content_type, &column, descending, size, offset],
         )?
     };
     let total = rows.first().map_or(0, |row| row.get(11));
-    Ok(Page::new(
-        rows.iter().filter_map(from_row).collect(),
-        total,
-        asked,
-    ))
+    Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, asked))
 }
 
 /// Those of `ids` that have a record.

@@ -43,10 +43,7 @@ pub struct Deadline {
 impl Deadline {
     /// A deadline `wait` from now.
     pub fn new(wait: Duration) -> Deadline {
-        let deadline = Deadline {
-            start: Instant::now(),
-            millis: Arc::new(AtomicU64::new(0)),
-        };
+        let deadline = Deadline { start: Instant::now(), millis: Arc::new(AtomicU64::new(0)) };
         deadline.set(wait);
         deadline
     }
@@ -54,10 +51,7 @@ impl Deadline {
     /// Moves the deadline to `wait` from now.
     pub fn set(&self, wait: Duration) {
         // One thread at a time uses a connection, so no other memory hangs on this number.
-        self.millis.store(
-            (self.start.elapsed() + wait).as_millis() as u64,
-            Ordering::Relaxed,
-        );
+        self.millis.store((self.start.elapsed() + wait).as_millis() as u64, Ordering::Relaxed);
     }
 
     fn at(&self) -> Instant {
@@ -76,20 +70,11 @@ impl Linker {
     /// `config` is changed so that its connections come through this linker. Fails where the
     /// certificate file cannot be read, or where TLS is asked for on a Unix socket.
     pub fn new(config: &mut Config, authority: Option<&Path>) -> Result<Linker, String> {
-        let mode = if authority.is_some() {
-            SslMode::Require
-        } else {
-            config.get_ssl_mode()
-        };
+        let mode = if authority.is_some() { SslMode::Require } else { config.get_ssl_mode() };
         let tls = MakeRustlsConnect::new(tls_config(authority)?);
-        let unix = config
-            .get_hosts()
-            .iter()
-            .any(|host| matches!(host, Host::Unix(_)));
+        let unix = config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)));
         if !unix {
-            config
-                .ssl_mode(SslMode::Require)
-                .ssl_negotiation(SslNegotiation::Direct);
+            config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
         } else if mode == SslMode::Require {
             return Err("TLS is required, but a host is a Unix socket, which has none".into());
         } else {
@@ -101,10 +86,7 @@ impl Linker {
 
     /// The hook for one connection.
     pub fn with_deadline(&self, deadline: Deadline) -> Hook {
-        Hook {
-            linker: self.clone(),
-            deadline,
-        }
+        Hook { linker: self.clone(), deadline }
     }
 }
 
@@ -124,9 +106,7 @@ fn tls_config(authority: Option<&Path>) -> Result<ClientConfig, String> {
     let fault = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|e| fault(&e))? {
-        roots
-            .add(certificate.map_err(|e| fault(&e))?)
-            .map_err(|e| fault(&e))?;
+        roots.add(certificate.map_err(|e| fault(&e))?).map_err(|e| fault(&e))?;
     }
     if roots.is_empty() {
         return Err(fault(&"no certificate in it"));
@@ -197,11 +177,7 @@ impl MakeTlsConnect<Socket> for Hook {
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Connect, Fault> {
         let tls = MakeTlsConnect::<Socket>::make_tls_connect(&mut self.linker.tls, domain)?;
-        Ok(Connect {
-            mode: self.linker.mode,
-            tls,
-            deadline: self.deadline.clone(),
-        })
+        Ok(Connect { mode: self.linker.mode, tls, deadline: self.deadline.clone() })
     }
 }
 
@@ -233,11 +209,7 @@ impl TlsConnect<Socket> for Connect {
                     _ => Ok::<Wire, Fault>(Wire::Plain(socket)),
                 }
             });
-            Ok(Link {
-                wire: wire.await??,
-                deadline,
-                alarm: None,
-            })
+            Ok(Link { wire: wire.await??, deadline, alarm: None })
         })
     }
 }
@@ -282,9 +254,8 @@ impl AsyncRead for Link {
             if at <= Instant::now() {
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
-            let alarm = self
-                .alarm
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
+            let alarm =
+                self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
             if alarm.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }

@@ -28,28 +28,19 @@ const LOCK: i64 = 0x636c_6f61_6b72_6f6f;
 pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     let (config, linker) = parse(settings)?;
     migrate(&mut wait_for(&config, &linker)?)?;
-    Database::new(
-        config,
-        linker,
-        settings.database_pool_size,
-        settings.database_timeout,
-    )
+    Database::new(config, linker, settings.database_pool_size, settings.database_timeout)
 }
 
 /// Checks the settings of the database without a connection.
 pub fn parse(settings: &config::Config) -> Result<(Config, Linker), String> {
     let mut config: Config =
-        settings
-            .database_url
-            .expose()
-            .parse()
-            .map_err(|e: postgres::Error| {
-                // The message names the bad option, not the value of a good one.
-                format!(
-                    "CLOAKROOM_DATABASE_URL is no PostgreSQL URL or key/value text: {}",
-                    describe(&e)
-                )
-            })?;
+        settings.database_url.expose().parse().map_err(|e: postgres::Error| {
+            // The message names the bad option, not the value of a good one.
+            format!(
+                "CLOAKROOM_DATABASE_URL is no PostgreSQL URL or key/value text: {}",
+                describe(&e)
+            )
+        })?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err("CLOAKROOM_DATABASE_URL names no host".into());
     }
@@ -73,10 +64,7 @@ fn wait_for(config: &Config, linker: &Linker) -> Result<Client, String> {
             Err(error) => error,
         };
         if !is_unavailable(&error) {
-            return Err(format!(
-                "the database refuses the connection: {}",
-                describe(&error)
-            ));
+            return Err(format!("the database refuses the connection: {}", describe(&error)));
         }
         if begin.elapsed() >= PATIENCE {
             let seconds = PATIENCE.as_secs();
@@ -94,28 +82,15 @@ fn wait_for(config: &Config, linker: &Linker) -> Result<Client, String> {
 /// nothing to do. The lock goes with the connection.
 fn migrate(client: &mut Client) -> Result<(), String> {
     let fault = |e: postgres::Error| format!("migration: {}", describe(&e));
-    client
-        .execute("SELECT pg_advisory_lock($1)", &[&LOCK])
-        .map_err(fault)?;
+    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).map_err(fault)?;
     let runner = embedded::migrations::runner();
-    let newest = runner
-        .get_migrations()
-        .iter()
-        .map(|m| m.version())
-        .max()
-        .unwrap_or_default();
+    let newest = runner.get_migrations().iter().map(|m| m.version()).max().unwrap_or_default();
     let known: bool = client
-        .query_one(
-            "SELECT to_regclass('refinery_schema_history') IS NOT NULL",
-            &[],
-        )
+        .query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[])
         .map_err(fault)?
         .get(0);
-    let applied = if known {
-        runner.get_last_applied_migration(client).map_err(failed)?
-    } else {
-        None
-    };
+    let applied =
+        if known { runner.get_last_applied_migration(client).map_err(failed)? } else { None };
     let applied = applied.map_or(0, |m| m.version());
     if applied > newest {
         return Err(format!(
@@ -132,11 +107,6 @@ fn migrate(client: &mut Client) -> Result<(), String> {
 
 /// The error with what is behind it: where PostgreSQL refused, its message.
 fn failed(error: refinery::Error) -> String {
-    let database = error
-        .source()
-        .and_then(|source| source.downcast_ref::<postgres::Error>());
-    format!(
-        "migration: {error}: {}",
-        database.map(describe).unwrap_or_default()
-    )
+    let database = error.source().and_then(|source| source.downcast_ref::<postgres::Error>());
+    format!("migration: {error}: {}", database.map(describe).unwrap_or_default())
 }

@@ -53,11 +53,7 @@ impl Database {
             .connection_timeout(wait)
             .test_on_check_out(false)
             .error_handler(Box::new(LogErrors))
-            .build_unchecked(Connections {
-                config,
-                linker,
-                wait,
-            });
+            .build_unchecked(Connections { config, linker, wait });
         Ok(Database {
             pool,
             turns: Turns::new(size as usize),
@@ -126,15 +122,9 @@ impl Database {
         let turn = self.turns.take(left).ok_or(Error::Unavailable)?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let mut connection = self
-                .pool
-                .get_timeout(left)
-                .map_err(|_| Error::Unavailable)?;
+            let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
             let suspect = connection.checked_at
-                <= *self
-                    .suspect_before
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                <= *self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
             if !suspect && connection.used_at.elapsed() < TRUSTED_IDLE {
                 return Ok(CheckedOut { connection, turn });
             }
@@ -161,10 +151,7 @@ impl Database {
     }
 
     fn retire(&self, dead: &Connection) {
-        let mut suspect_before = self
-            .suspect_before
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut suspect_before = self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
         if dead.checked_at > *suspect_before {
             *suspect_before = Instant::now();
         }
@@ -232,8 +219,7 @@ impl Connection {
     fn limit_statements(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
         if self.timeout != timeout {
             let millis = timeout.as_millis().max(1);
-            self.client
-                .batch_execute(&format!("SET statement_timeout = {millis}"))?;
+            self.client.batch_execute(&format!("SET statement_timeout = {millis}"))?;
             self.timeout = timeout;
         }
         Ok(())
@@ -319,10 +305,7 @@ fn is_gone(error: &postgres::Error) -> bool {
         ]
         .contains(code),
         None => {
-            error.is_closed()
-                || error
-                    .source()
-                    .is_some_and(|source| source.is::<std::io::Error>())
+            error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
         }
     }
 }

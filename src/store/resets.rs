@@ -13,11 +13,7 @@ pub fn request(db: &Database, email: &str) -> Result<(), Error> {
 
 /// Takes waiting requests: their addresses, a hundred at most.
 pub fn take(db: &Database) -> Result<Vec<String>, Error> {
-    Ok(db
-        .write(sql!("resets/take"), &[])?
-        .iter()
-        .map(|row| row.get(0))
-        .collect())
+    Ok(db.write(sql!("resets/take"), &[])?.iter().map(|row| row.get(0)).collect())
 }
 
 /// A use of a reset token.

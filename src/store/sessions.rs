@@ -27,16 +27,9 @@ pub fn authenticate(
     issued_at: Option<u64>,
 ) -> Result<User, Error> {
     let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-    let rows = db.read(
-        sql!("sessions/authenticate"),
-        &[&user, &session, &issued_at],
-    )?;
+    let rows = db.read(sql!("sessions/authenticate"), &[&user, &session, &issued_at])?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
-    if row.get(12) {
-        Ok(from_row(row))
-    } else {
-        Err(Error::InvalidToken)
-    }
+    if row.get(12) { Ok(from_row(row)) } else { Err(Error::InvalidToken) }
 }
 
 /// Signs in where the account is active and its credentials are still at `version`; `renewed_hash`
@@ -50,14 +43,7 @@ pub fn open(
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
-        &[
-            &user,
-            &version,
-            &renewed_hash,
-            &session.id,
-            &session.refresh_id,
-            &session.expires_at,
-        ],
+        &[&user, &version, &renewed_hash, &session.id, &session.refresh_id, &session.expires_at],
     )?;
     Ok(rows.first().map(from_row))
 }
@@ -75,21 +61,11 @@ pub fn rotate(
 ) -> Result<(User, Uuid), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
-        &[
-            &user,
-            &next.id,
-            &refresh_id,
-            &next.refresh_id,
-            &next.expires_at,
-            &grace.as_secs_f64(),
-        ],
+        &[&user, &next.id, &refresh_id, &next.refresh_id, &next.expires_at, &grace.as_secs_f64()],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     if row.get(13) {
-        log::warn!(
-            "a refresh token of user {user} was used again: session {} ended",
-            next.id
-        );
+        log::warn!("a refresh token of user {user} was used again: session {} ended", next.id);
     }
     let refresh_id: Option<Uuid> = row.get(12);
     Ok((from_row(row), refresh_id.ok_or(Error::InvalidToken)?))

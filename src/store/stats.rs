@@ -22,9 +22,7 @@ pub struct Totals {
 /// Counts.
 pub fn totals(db: &Database) -> Result<Totals, Error> {
     let rows = db.read(sql!("stats/show"), &[])?;
-    let row = rows
-        .first()
-        .ok_or_else(|| Error::Internal("statistics gave no row".into()))?;
+    let row = rows.first().ok_or_else(|| Error::Internal("statistics gave no row".into()))?;
     Ok(Totals {
         users: row.get(0),
         active_users: row.get(1),

@@ -32,10 +32,7 @@ pub(super) fn from_row(row: &Row) -> User {
         created_at: Timestamp(row.get(7)),
         updated_at: Timestamp(row.get(8)),
         last_login: row.get::<_, Option<_>>(9).map(Timestamp),
-        stats: Stats {
-            total_uploads: row.get(10),
-            total_storage_used: row.get(11),
-        },
+        stats: Stats { total_uploads: row.get(10), total_storage_used: row.get(11) },
     }
 }
 
@@ -103,10 +100,7 @@ pub fn update_profile(
     email: Option<&str>,
     name: Option<&str>,
 ) -> Result<User, Error> {
-    let rows = db.write(
-        sql!("users/update_profile"),
-        &[&id, &username, &email, &name],
-    )?;
+    let rows = db.write(sql!("users/update_profile"), &[&id, &username, &email, &name])?;
     rows.first().map(from_row).ok_or(Error::UserNotUsable)
 }
 
@@ -119,10 +113,7 @@ pub fn change_password(
     password_hash: &str,
     keep: Option<Uuid>,
 ) -> Result<bool, Error> {
-    let rows = db.write(
-        sql!("users/change_password"),
-        &[&id, &version, &password_hash, &keep],
-    )?;
+    let rows = db.write(sql!("users/change_password"), &[&id, &version, &password_hash, &keep])?;
     Ok(!rows.is_empty())
 }
 
@@ -134,10 +125,8 @@ pub fn upsert_admin(
     username: Option<&str>,
     password_hash: &str,
 ) -> Result<(Option<String>, bool), Error> {
-    let rows = db.write(
-        sql!("users/upsert_admin"),
-        &[&Uuid::new_v4(), &username, &email, &password_hash],
-    )?;
+    let rows = db
+        .write(sql!("users/upsert_admin"), &[&Uuid::new_v4(), &username, &email, &password_hash])?;
     rows.first()
         .map(|row| (row.get(0), row.get(1)))
         .ok_or_else(|| Error::Internal("the admin was not stored".into()))
@@ -151,16 +140,11 @@ pub fn development_admin(db: &Database) -> Result<User, Error> {
     let rows = db.read(sql!("users/find_development_admin"), &[&DEVELOPMENT_ADMIN])?;
     match rows.first() {
         Some(row) => Ok(from_row(row)),
-        None => one(db.write(
-            sql!("users/ensure_development_admin"),
-            &[&DEVELOPMENT_ADMIN],
-        )?),
+        None => one(db.write(sql!("users/ensure_development_admin"), &[&DEVELOPMENT_ADMIN])?),
     }
 }
 
 /// The user of a query that always gives one row.
 fn one(rows: Vec<Row>) -> Result<User, Error> {
-    rows.first()
-        .map(from_row)
-        .ok_or_else(|| Error::Internal("a query gave no row".into()))
+    rows.first().map(from_row).ok_or_else(|| Error::Internal("a query gave no row".into()))
 }

@@ -58,17 +58,10 @@ const TABLE: &[(&str, &str, [u16; 4])] = &[
 
 /// Uploads a file and gives its id.
 fn upload(server: &Server, owner: &Tokens, is_public: bool) -> String {
-    let answer = server
-        .upload(&owner.access, file("a.txt", "text/plain", b"text"))
-        .expect(201);
+    let answer = server.upload(&owner.access, file("a.txt", "text/plain", b"text")).expect(201);
     let id = answer.json()["id"].as_str().expect("an id").to_owned();
-    let change = server
-        .api("PUT", &format!("/uploads/{id}"))
-        .bearer(&owner.access);
-    change
-        .json(json!({ "is_public": is_public }))
-        .send()
-        .expect(200);
+    let change = server.api("PUT", &format!("/uploads/{id}")).bearer(&owner.access);
+    change.json(json!({ "is_public": is_public })).send().expect(200);
     id
 }
 
@@ -114,18 +107,12 @@ fn with_authentication_off_everyone_is_the_development_admin() {
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
     ]);
     let user = server
-        .post(
-            "/users",
-            json!({"email": "ann@example.com", "name": "Ann", "password": PASSWORD}),
-        )
+        .post("/users", json!({"email": "ann@example.com", "name": "Ann", "password": PASSWORD}))
         .expect(201)
         .json();
     let id = user["id"].as_str().expect("an id");
     let strict = Server::start_with(&server.database, &server.data, &[]);
-    let ann = strict.post(
-        "/auth/login",
-        json!({"email": "ann@example.com", "password": PASSWORD}),
-    );
+    let ann = strict.post("/auth/login", json!({"email": "ann@example.com", "password": PASSWORD}));
     let ann = ann.expect(200).tokens();
     let (file, public) = (upload(&strict, &ann, false), upload(&strict, &ann, true));
     for (method, path, [.., admin]) in TABLE {
@@ -134,11 +121,7 @@ fn with_authentication_off_everyone_is_the_development_admin() {
             .replace("{other}", id)
             .replace("{file}", &file)
             .replace("{public}", &public);
-        assert_eq!(
-            server.request(method, &path).send().status,
-            *admin,
-            "{method} {path}"
-        );
+        assert_eq!(server.request(method, &path).send().status, *admin, "{method} {path}");
     }
     assert_eq!(
         server.api("GET", "/users/me").send().expect(200).json()["username"],
@@ -153,24 +136,12 @@ fn the_role_is_the_tokens_until_it_ends() {
     let ann = server.sign_up("ann");
     let promote = json!({"role": "admin"});
     let path = format!("/users/{}", ann.id());
-    server
-        .api("PUT", &path)
-        .bearer(&root.access)
-        .json(promote.clone())
-        .send()
-        .expect(200);
-    server
-        .get("/users", &ann.access)
-        .refused(401, "Invalid token");
+    server.api("PUT", &path).bearer(&root.access).json(promote.clone()).send().expect(200);
+    server.get("/users", &ann.access).refused(401, "Invalid token");
     let ann = server.sign_in("ann");
     server.get("/users", &ann.access).expect(200);
     // The same role again is no change.
-    server
-        .api("PUT", &path)
-        .bearer(&root.access)
-        .json(promote)
-        .send()
-        .expect(200);
+    server.api("PUT", &path).bearer(&root.access).json(promote).send().expect(200);
     server.get("/users", &ann.access).expect(200);
 }
 
@@ -182,9 +153,8 @@ fn a_refused_admin_request_counts_and_says_403_even_when_the_bucket_is_empty() {
     ]);
     let ann = server.sign_up("ann");
     for remaining in ["1", "0", "0"] {
-        let answer = server
-            .get("/admin/stats", &ann.access)
-            .refused(403, "Admin privileges required.");
+        let answer =
+            server.get("/admin/stats", &ann.access).refused(403, "Admin privileges required.");
         assert_eq!(answer.header("X-RateLimit-Limit"), "2");
         assert_eq!(answer.header("X-RateLimit-Remaining"), remaining);
     }

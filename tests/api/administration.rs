@@ -5,26 +5,15 @@ use serde_json::{Value, json};
 use crate::harness::{Answer, PASSWORD, Server, Tokens, parallel};
 
 fn put(server: &Server, admin: &Tokens, id: &str, body: Value) -> Answer {
-    server
-        .api("PUT", &format!("/users/{id}"))
-        .bearer(&admin.access)
-        .json(body)
-        .send()
+    server.api("PUT", &format!("/users/{id}")).bearer(&admin.access).json(body).send()
 }
 
 fn delete(server: &Server, admin: &Tokens, id: &str) -> Answer {
-    server
-        .api("DELETE", &format!("/users/{id}"))
-        .bearer(&admin.access)
-        .send()
+    server.api("DELETE", &format!("/users/{id}")).bearer(&admin.access).send()
 }
 
 fn create(server: &Server, admin: &Tokens, body: Value) -> Answer {
-    server
-        .api("POST", "/users")
-        .bearer(&admin.access)
-        .json(body)
-        .send()
+    server.api("POST", "/users").bearer(&admin.access).json(body).send()
 }
 
 #[test]
@@ -47,27 +36,17 @@ fn an_admin_makes_users_with_everything() {
     ] {
         assert_eq!(made[field], value, "{field}");
     }
-    let shown = server.get(
-        &format!("/users/{}", made["id"].as_str().expect("an id")),
-        &root.access,
-    );
+    let shown =
+        server.get(&format!("/users/{}", made["id"].as_str().expect("an id")), &root.access);
     assert_eq!(shown.expect(200).json(), made);
     let least = json!({"email": "bo@example.com", "name": "Bo", "password": PASSWORD});
     let made = create(&server, &root, least).expect(201).json();
     assert_eq!(
-        (
-            &made["username"],
-            &made["role"],
-            &made["permissions"],
-            &made["is_active"]
-        ),
+        (&made["username"], &made["role"], &made["permissions"], &made["is_active"]),
         (&json!(null), &json!("user"), &json!([]), &json!(true))
     );
     server
-        .post(
-            "/auth/login",
-            json!({"email": "bo@example.com", "password": PASSWORD}),
-        )
+        .post("/auth/login", json!({"email": "bo@example.com", "password": PASSWORD}))
         .expect(200);
 }
 
@@ -110,10 +89,7 @@ fn bad_descriptions_of_users_are_refused_field_by_field() {
     let most = json!({"permissions": vec!["x".repeat(64); 100]});
     put(&server, &root, root.id(), most).expect(200);
     put(&server, &root, root.id(), json!({"permissions": []})).expect(200);
-    assert_eq!(
-        server.database.value::<i64>("SELECT count(*) FROM users"),
-        1
-    );
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM users"), 1);
 }
 
 #[test]
@@ -124,23 +100,12 @@ fn taken_names_are_conflicts_without_regard_to_case() {
     let body = |username: &str, email: &str| json!({"username": username, "email": email, "name": "x", "password": PASSWORD});
     create(&server, &root, body("ANN", "new@example.com")).refused(409, "Username already exists");
     create(&server, &root, body("new", "ANN@example.com")).refused(409, "Email already exists");
-    put(
-        &server,
-        &root,
-        ann.id(),
-        json!({"email": "Root@Example.com"}),
-    )
-    .refused(409, "Email already exists");
+    put(&server, &root, ann.id(), json!({"email": "Root@Example.com"}))
+        .refused(409, "Email already exists");
     put(&server, &root, ann.id(), json!({"username": "ROOT"}))
         .refused(409, "Username already exists");
     // One's own in other case is free.
-    put(
-        &server,
-        &root,
-        ann.id(),
-        json!({"email": "ANN@example.com"}),
-    )
-    .expect(200);
+    put(&server, &root, ann.id(), json!({"email": "ANN@example.com"})).expect(200);
 }
 
 #[test]
@@ -148,10 +113,7 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     let server = Server::start(&[]);
     let root = server.sign_up_admin("root");
     let ann = server.sign_up("ann");
-    let before = server
-        .get(&format!("/users/{}", ann.id()), &root.access)
-        .expect(200)
-        .json();
+    let before = server.get(&format!("/users/{}", ann.id()), &root.access).expect(200).json();
     for (method_path, field, value) in [
         ("/users", "name", json!("Ann")),
         ("/users", "email", json!("ann@example.org")),
@@ -203,31 +165,19 @@ fn role_activity_and_password_end_the_users_sessions() {
         };
         server.get("/users/me", &user.access).refused(401, message);
         server.get("/users/me", &loose).refused(401, message);
-        server
-            .post("/auth/refresh", json!({"refresh_token": user.refresh}))
-            .refused(401, message);
+        server.post("/auth/refresh", json!({"refresh_token": user.refresh})).refused(401, message);
     }
     server
-        .post(
-            "/auth/login",
-            json!({"username": "user1", "password": PASSWORD}),
-        )
+        .post("/auth/login", json!({"username": "user1", "password": PASSWORD}))
         .refused(403, "Inactive or deleted user.");
     server
-        .post(
-            "/auth/login",
-            json!({"username": "user2", "password": PASSWORD}),
-        )
+        .post("/auth/login", json!({"username": "user2", "password": PASSWORD}))
         .refused(401, "Invalid username or password");
     server
-        .post(
-            "/auth/login",
-            json!({"username": "user2", "password": "another password"}),
-        )
+        .post("/auth/login", json!({"username": "user2", "password": "another password"}))
         .expect(200);
-    let user1 = server
-        .database
-        .value::<String>("SELECT id::text FROM users WHERE username = 'user1'");
+    let user1 =
+        server.database.value::<String>("SELECT id::text FROM users WHERE username = 'user1'");
     put(&server, &root, &user1, json!({"is_active": true})).expect(200);
     server.sign_in("user1");
 }
@@ -242,19 +192,13 @@ fn a_new_address_or_password_by_an_admin_kills_reset_tokens() {
     ] {
         let user = server.sign_up(name);
         server
-            .post(
-                "/auth/request-password-reset",
-                json!({"email": format!("{name}@example.com")}),
-            )
+            .post("/auth/request-password-reset", json!({"email": format!("{name}@example.com")}))
             .expect(200);
         let line = server.logged(&format!("password reset token of user {}", user.id()));
         let token = line.rsplit(' ').next().expect("a token").to_owned();
         put(&server, &root, user.id(), change).expect(200);
         server
-            .post(
-                "/auth/reset-password",
-                json!({"token": token, "new_password": "third password"}),
-            )
+            .post("/auth/reset-password", json!({"token": token, "new_password": "third password"}))
             .refused(400, "Invalid or expired token");
     }
 }
@@ -283,31 +227,18 @@ fn a_deleted_user_is_gone_and_its_names_are_free() {
     ] {
         answer.refused(404, "User not found");
     }
+    server.get("/users/me", &ann.access).refused(401, "User not found or inactive");
     server
-        .get("/users/me", &ann.access)
-        .refused(401, "User not found or inactive");
-    server
-        .post(
-            "/auth/login",
-            json!({"username": "ann", "password": PASSWORD}),
-        )
+        .post("/auth/login", json!({"username": "ann", "password": PASSWORD}))
         .refused(401, "Invalid username or password");
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM files"), 0);
     assert_eq!(
-        server.database.value::<i64>("SELECT count(*) FROM files"),
-        0
-    );
-    assert_eq!(
-        server
-            .database
-            .value::<i64>("SELECT count(*) FROM sessions WHERE ended_at IS NULL"),
+        server.database.value::<i64>("SELECT count(*) FROM sessions WHERE ended_at IS NULL"),
         2,
         "those of root"
     );
     for list in ["/users", "/admin/users"] {
-        assert_eq!(
-            server.get(list, &root.access).expect(200).json()["total"],
-            1
-        );
+        assert_eq!(server.get(list, &root.access).expect(200).json()["total"], 1);
     }
     let again = server.sign_up("ann");
     assert_ne!(again.id(), ann.id());
@@ -317,13 +248,7 @@ fn a_deleted_user_is_gone_and_its_names_are_free() {
 fn ids_are_uuids_and_unknown_ones_are_not_found() {
     let server = Server::start(&[]);
     let root = server.sign_up_admin("root");
-    for id in [
-        "1",
-        "abc",
-        "%00",
-        "00000000-0000-0000-0000-00000000000g",
-        &"x".repeat(500),
-    ] {
+    for id in ["1", "abc", "%00", "00000000-0000-0000-0000-00000000000g", &"x".repeat(500)] {
         for answer in [
             server.get(&format!("/users/{id}"), &root.access),
             put(&server, &root, id, json!({})),
@@ -333,9 +258,7 @@ fn ids_are_uuids_and_unknown_ones_are_not_found() {
         }
     }
     let nobody = "00000000-0000-4000-8000-000000000000";
-    server
-        .get(&format!("/users/{nobody}"), &root.access)
-        .refused(404, "User not found");
+    server.get(&format!("/users/{nobody}"), &root.access).refused(404, "User not found");
     delete(&server, &root, nobody).refused(404, "User not found");
     for (method, path, allow) in [
         ("DELETE", "/users/me", "GET, HEAD, PUT"),
@@ -345,11 +268,8 @@ fn ids_are_uuids_and_unknown_ones_are_not_found() {
         ("PATCH", "/users", "GET, HEAD, POST"),
         ("GET", &*format!("/admin/users/{nobody}"), "PUT"),
     ] {
-        let answer = server
-            .api(method, path)
-            .bearer(&root.access)
-            .send()
-            .refused(405, "Method Not Allowed");
+        let answer =
+            server.api(method, path).bearer(&root.access).send().refused(405, "Method Not Allowed");
         assert_eq!(answer.header("Allow"), allow, "{method} {path}");
     }
 }
@@ -367,13 +287,8 @@ fn the_last_active_admin_stays() {
     create(&server, &root, json!({"email": "a@example.com", "name": "A", "password": PASSWORD, "role": "admin", "is_active": false})).expect(201);
     server.database.run("INSERT INTO users (id, email, role) VALUES (gen_random_uuid(), 'dev@example.com', 'admin')");
     delete(&server, &root, root.id()).refused(409, message);
-    put(
-        &server,
-        &root,
-        root.id(),
-        json!({"role": "admin", "is_active": true, "name": "Root"}),
-    )
-    .expect(200);
+    put(&server, &root, root.id(), json!({"role": "admin", "is_active": true, "name": "Root"}))
+        .expect(200);
     // With another one it may go, and then the other stays.
     let other = server.sign_up_admin("other");
     put(&server, &root, root.id(), json!({"role": "user"})).expect(200);
@@ -396,10 +311,7 @@ fn of_two_admins_that_demote_each_other_one_stays() {
             .status
         });
         // The slower one may be refused for the rule, or because it was signed out before.
-        let done = statuses
-            .iter()
-            .filter(|status| [200, 204].contains(status))
-            .count();
+        let done = statuses.iter().filter(|status| [200, 204].contains(status)).count();
         assert_eq!(done, 1, "{statuses:?}");
         let left =
             "SELECT count(*) FROM users WHERE role = 'admin' AND is_active AND NOT is_deleted";
@@ -425,10 +337,7 @@ fn statements_that_overlap_cannot_remove_both_admins() {
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
         crate::harness::eventually(|| (server.database.value::<i64>(waits) == 1).then_some(()));
         first.commit().expect("a commit");
-        second
-            .join()
-            .expect("no panic")
-            .refused(409, "At least one active admin is required");
+        second.join().expect("no panic").refused(409, "At least one active admin is required");
     });
 }
 
@@ -479,10 +388,7 @@ fn people(server: &Server) -> Tokens {
 fn usernames(answer: &Answer, field: &str) -> Vec<String> {
     let body = answer.json();
     let users = body[field].as_array().expect("a list");
-    users
-        .iter()
-        .map(|user| user["username"].as_str().expect("a name").to_owned())
-        .collect()
+    users.iter().map(|user| user["username"].as_str().expect("a name").to_owned()).collect()
 }
 
 #[test]
@@ -522,18 +428,13 @@ fn users_are_filtered_and_sorted() {
             "created_after=2026-01-01%2000:00:00Z&created_before=2026-01-02%2012:00:00-01:00",
             "bob ann",
         ),
-        (
-            "created_after=2026-01-03T00:00:00Z&created_before=2026-01-01T00:00:00Z",
-            "",
-        ),
+        ("created_after=2026-01-03T00:00:00Z&created_before=2026-01-01T00:00:00Z", ""),
         (
             "email=two&name=adam&role=admin&is_active=true&created_after=2026-01-01T00:00:00Z&sort_by=name",
             "cleo",
         ),
     ] {
-        let answer = server
-            .get(&format!("/users?{query}"), &root.access)
-            .expect(200);
+        let answer = server.get(&format!("/users?{query}"), &root.access).expect(200);
         assert_eq!(usernames(&answer, "users").join(" "), expected, "{query}");
         let total = expected.split_whitespace().count();
         assert_eq!(answer.json()["total"], total, "{query}");
@@ -552,9 +453,7 @@ fn offset_and_limit_cut_the_list_and_total_stays() {
         ("offset=4", "", 20, 4),
         ("offset=9223372036854775807", "", 20, i64::MAX),
     ] {
-        let answer = server
-            .get(&format!("/users?{query}"), &root.access)
-            .expect(200);
+        let answer = server.get(&format!("/users?{query}"), &root.access).expect(200);
         assert_eq!(usernames(&answer, "users").join(" "), expected, "{query}");
         let body = answer.json();
         assert_eq!(
@@ -567,31 +466,20 @@ fn offset_and_limit_cut_the_list_and_total_stays() {
         ("limit=0", "Limit must be between 1 and 100"),
         ("limit=-1", "Limit must be between 1 and 100"),
         ("limit=101", "Limit must be between 1 and 100"),
-        (
-            "limit=1000000000000000000",
-            "Limit must be between 1 and 100",
-        ),
+        ("limit=1000000000000000000", "Limit must be between 1 and 100"),
         ("offset=-1", "Offset must be >= 0"),
         ("offset=-1&limit=0", "Offset must be >= 0"),
     ] {
-        server
-            .get(&format!("/users?{query}"), &root.access)
-            .refused(400, message);
+        server.get(&format!("/users?{query}"), &root.access).refused(400, message);
     }
     for (query, faults) in [
         ("limit=abc", vec![("query.limit", "int_parsing")]),
         ("limit=", vec![("query.limit", "int_parsing")]),
         ("offset=1.5", vec![("query.offset", "int_parsing")]),
-        (
-            "offset=9223372036854775808",
-            vec![("query.offset", "int_parsing")],
-        ),
+        ("offset=9223372036854775808", vec![("query.offset", "int_parsing")]),
         ("sort_by=password_hash", vec![("query.sort_by", "enum")]),
         ("sort_by=id;drop", vec![("query.sort_by", "enum")]),
-        (
-            "sort_order=up&role=root",
-            vec![("query.sort_order", "enum"), ("query.role", "enum")],
-        ),
+        ("sort_order=up&role=root", vec![("query.sort_order", "enum"), ("query.role", "enum")]),
         ("is_active=maybe", vec![("query.is_active", "bool_type")]),
         (
             "created_after=yesterday&created_before=",
@@ -600,21 +488,13 @@ fn offset_and_limit_cut_the_list_and_total_stays() {
                 ("query.created_before", "datetime_parsing"),
             ],
         ),
-        (
-            "created_after=2026-01-01",
-            vec![("query.created_after", "datetime_parsing")],
-        ),
+        ("created_after=2026-01-01", vec![("query.created_after", "datetime_parsing")]),
         (
             &*format!("email=%00&name={}", "a".repeat(256)),
-            vec![
-                ("query.email", "value_error"),
-                ("query.name", "string_too_long"),
-            ],
+            vec![("query.email", "value_error"), ("query.name", "string_too_long")],
         ),
     ] {
-        server
-            .get(&format!("/users?{query}"), &root.access)
-            .invalid(&faults);
+        server.get(&format!("/users?{query}"), &root.access).invalid(&faults);
     }
 }
 
@@ -636,11 +516,7 @@ fn ties_are_in_the_order_of_ids_and_pages_neither_overlap_nor_miss() {
                 );
                 let body = server.get(&path, &root.access).expect(200).json();
                 let users = body["users"].as_array().expect("a list").clone();
-                ids.extend(
-                    users
-                        .iter()
-                        .map(|user| user["id"].as_str().expect("an id").to_owned()),
-                );
+                ids.extend(users.iter().map(|user| user["id"].as_str().expect("an id").to_owned()));
             }
             assert_eq!(ids.len(), 50);
             assert!(ids.is_sorted_by(|a, b| a < b), "{sort} {order}");
@@ -666,19 +542,14 @@ fn the_admin_list_is_a_page_with_stats() {
         ("active=false", "bob", 1),
         ("active=true&role=user&search=a", "ann", 1),
     ] {
-        let answer = server
-            .get(&format!("/admin/users?{query}"), &root.access)
-            .expect(200);
+        let answer = server.get(&format!("/admin/users?{query}"), &root.access).expect(200);
         assert_eq!(usernames(&answer, "items").join(" "), expected, "{query}");
         let body = answer.json();
         let size = body["size"].as_i64().expect("a size");
         assert_eq!(body["total"], total, "{query}");
         assert_eq!(body["pages"], (total + size - 1) / size, "{query}");
         for item in body["items"].as_array().expect("a list") {
-            assert_eq!(
-                item["stats"],
-                json!({"total_uploads": 0, "total_storage_used": 0})
-            );
+            assert_eq!(item["stats"], json!({"total_uploads": 0, "total_storage_used": 0}));
             assert!(item.get("password_hash").is_none());
         }
     }
@@ -695,9 +566,7 @@ fn the_admin_list_is_a_page_with_stats() {
         ("search=%00", "value_error"),
     ] {
         let field = format!("query.{}", query.split('=').next().expect("a name"));
-        server
-            .get(&format!("/admin/users?{query}"), &root.access)
-            .invalid(&[(&field, kind)]);
+        server.get(&format!("/admin/users?{query}"), &root.access).invalid(&[(&field, kind)]);
     }
 }
 
@@ -705,9 +574,7 @@ fn the_admin_list_is_a_page_with_stats() {
 fn statistics_count_this_month_and_no_deleted_users() {
     let server = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "3000")]);
     let root = people(&server);
-    let ann = server
-        .database
-        .value::<String>("SELECT id::text FROM users WHERE username = 'ann'");
+    let ann = server.database.value::<String>("SELECT id::text FROM users WHERE username = 'ann'");
     server.database.run(&format!(
         "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash, upload_date)
          VALUES (gen_random_uuid(), '{ann}', 'f', 'f', 'text/plain', 700, 'a', 'h', date_trunc('month', now(), 'UTC')),
@@ -743,12 +610,7 @@ fn lists_work_where_the_search_extension_is_forbidden() {
     let name = database.url.rsplit('/').next().expect("a name").to_owned();
     // May make tables, but no extensions: not the owner of the database.
     database.run(&format!("GRANT USAGE, CREATE ON SCHEMA public TO cloakroom_plain; REVOKE CREATE ON DATABASE {name} FROM PUBLIC"));
-    let address = database
-        .url
-        .split('@')
-        .nth(1)
-        .expect("an address")
-        .to_owned();
+    let address = database.url.split('@').nth(1).expect("an address").to_owned();
     let url = format!("postgres://cloakroom_plain:plain@{address}");
     {
         let server = Server::start_on(&database, &[("CLOAKROOM_DATABASE_URL", &url)]);

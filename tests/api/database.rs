@@ -34,15 +34,8 @@ impl Cluster {
             .env("CLOAKROOM_PG_OPTIONS", options)
             .output()
             .expect("scripts/postgres runs");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout)
-            .expect("UTF-8")
-            .trim()
-            .to_owned()
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
 
     pub fn stop(&self) {
@@ -50,11 +43,7 @@ impl Cluster {
     }
 
     pub fn start_again(&self) {
-        let url = Cluster::script(
-            "start",
-            &self.directory,
-            "-c fsync=off -c max_connections=50",
-        );
+        let url = Cluster::script("start", &self.directory, "-c fsync=off -c max_connections=50");
         assert_eq!(url, self.url);
     }
 }
@@ -82,18 +71,10 @@ fn a_restart_of_the_database_fails_no_request_that_comes_after() {
         cluster.start_again();
         // First one that only writes: writes are not repeated, so it must not meet a dead connection.
         server
-            .post(
-                "/auth/request-password-reset",
-                json!({"email": "ann@example.com"}),
-            )
+            .post("/auth/request-password-reset", json!({"email": "ann@example.com"}))
             .expect(200);
         let name = json!({"name": format!("Ann {round}")});
-        server
-            .api("PUT", "/users/me")
-            .bearer(&ann.access)
-            .json(name)
-            .send()
-            .expect(200);
+        server.api("PUT", "/users/me").bearer(&ann.access).json(name).send().expect(200);
         for answer in parallel(16, |_| server.get("/auth/me", &ann.access)) {
             answer.expect(200);
         }
@@ -107,26 +88,16 @@ fn a_database_that_is_down_is_a_503_until_it_is_back() {
     let server = Server::start_on(&Database::create_on(&cluster.url), &settings);
     let ann = server.sign_up("ann");
     cluster.stop();
-    for (method, path) in [
-        ("GET", "/api/v1/auth/me"),
-        ("GET", "/readyz"),
-        ("POST", "/api/v1/auth/login"),
-    ] {
+    for (method, path) in
+        [("GET", "/api/v1/auth/me"), ("GET", "/readyz"), ("POST", "/api/v1/auth/login")]
+    {
         let begin = Instant::now();
         let body = json!({"username": "ann", "password": PASSWORD});
-        let answer = server
-            .request(method, path)
-            .bearer(&ann.access)
-            .json(body)
-            .send();
+        let answer = server.request(method, path).bearer(&ann.access).json(body).send();
         let answer = answer.refused(503, "Service temporarily unavailable");
         assert_eq!(answer.json()["error_code"], "SERVICE_UNAVAILABLE");
         assert!(answer.header("Retry-After").parse::<u64>().unwrap() >= 1);
-        assert!(
-            begin.elapsed() < Duration::from_secs(4),
-            "{path}: {:?}",
-            begin.elapsed()
-        );
+        assert!(begin.elapsed() < Duration::from_secs(4), "{path}: {:?}", begin.elapsed());
     }
     server.request("GET", "/healthz").send().expect(200);
     cluster.start_again();
@@ -152,10 +123,8 @@ fn a_killed_backend_fails_no_read() {
 
 #[test]
 fn a_slow_statement_is_a_504_and_a_full_pool_a_503() {
-    let settings = [
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1"),
-        ("CLOAKROOM_DATABASE_POOL_SIZE", "2"),
-    ];
+    let settings =
+        [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_POOL_SIZE", "2")];
     let server = Server::start(&settings);
     let ann = server.sign_up("ann");
     let mut client = server.database.client();
@@ -165,11 +134,7 @@ fn a_slow_statement_is_a_504_and_a_full_pool_a_503() {
     let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
     for answer in answers {
         let slow = answer.status == 504;
-        let message = if slow {
-            "Request timed out"
-        } else {
-            "Service temporarily unavailable"
-        };
+        let message = if slow { "Request timed out" } else { "Service temporarily unavailable" };
         assert_eq!(answer.json()["detail"], message);
     }
     assert!(
@@ -188,10 +153,7 @@ fn a_database_that_refuses_ends_the_start_at_once() {
     let output = run(&format!("{server}/no_such_database"), &["serve"], &[]);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        text.contains("no_such_database") && text.contains("does not exist"),
-        "{text}"
-    );
+    assert!(text.contains("no_such_database") && text.contains("does not exist"), "{text}");
     assert!(begin.elapsed() < Duration::from_secs(10));
 }
 
@@ -228,11 +190,7 @@ fn certificate(directory: &Path, owner: Option<(u32, u32)>) -> String {
     if let Some((user, group)) = owner {
         chown(&key, Some(user), Some(group)).unwrap();
     }
-    format!(
-        "-c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
-        cert.display(),
-        key.display()
-    )
+    format!("-c ssl=on -c ssl_cert_file={} -c ssl_key_file={}", cert.display(), key.display())
 }
 
 #[test]
@@ -267,10 +225,8 @@ fn tls_to_the_database_is_used_and_verified_as_asked() {
         ("require", &*theirs, None),
     ] {
         let url = format!("{}?sslmode={mode}", database.url);
-        let settings = [
-            ("CLOAKROOM_DATABASE_URL", url.as_str()),
-            ("CLOAKROOM_DATABASE_CA", authority),
-        ];
+        let settings =
+            [("CLOAKROOM_DATABASE_URL", url.as_str()), ("CLOAKROOM_DATABASE_CA", authority)];
         match expected {
             Some(expected) => {
                 let server = Server::start_on(&database, &settings);
@@ -289,15 +245,8 @@ fn tls_to_the_database_is_used_and_verified_as_asked() {
     let url = format!("{}?sslmode=require", plain.url);
     let output = run(&url, &["migrate"], &[]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("does not offer TLS"),
-        "{output:?}"
-    );
-    let missing = run(
-        &plain.url,
-        &["config"],
-        &[("CLOAKROOM_DATABASE_CA", "/no/such/file")],
-    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("does not offer TLS"), "{output:?}");
+    let missing = run(&plain.url, &["config"], &[("CLOAKROOM_DATABASE_CA", "/no/such/file")]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("/no/such/file"));
 }

@@ -8,35 +8,19 @@ fn a_download_says_what_it_is() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
     let uploaded = server
-        .upload(
-            &ann.access,
-            file("a.txt", "Text/Plain; charset=x", b"0123456789"),
-        )
+        .upload(&ann.access, file("a.txt", "Text/Plain; charset=x", b"0123456789"))
         .expect(201)
         .json();
     let id = id(&uploaded);
-    let tag = format!(
-        "\"{}\"",
-        uploaded["file_hash"]
-            .as_str()
-            .unwrap()
-            .strip_prefix("sha256:")
-            .unwrap()
-    );
+    let tag =
+        format!("\"{}\"", uploaded["file_hash"].as_str().unwrap().strip_prefix("sha256:").unwrap());
     for method in ["GET", "HEAD"] {
         let answer = server
             .api(method, &format!("/uploads/{id}/download"))
             .bearer(&ann.access)
             .send()
             .expect(200);
-        assert_eq!(
-            answer.bytes,
-            if method == "GET" {
-                b"0123456789".as_slice()
-            } else {
-                b""
-            }
-        );
+        assert_eq!(answer.bytes, if method == "GET" { b"0123456789".as_slice() } else { b"" });
         for (name, value) in [
             ("Content-Type", "text/plain"),
             ("Content-Length", "10"),
@@ -49,24 +33,13 @@ fn a_download_says_what_it_is() {
             assert_eq!(answer.header(name), value, "{method} {name}");
         }
         let modified = answer.header("Last-Modified");
-        assert!(
-            modified.len() == 29 && modified.ends_with(" GMT"),
-            "{modified}"
-        );
+        assert!(modified.len() == 29 && modified.ends_with(" GMT"), "{modified}");
     }
     // A new display name is not the name of the download.
-    let request = server
-        .api("PUT", &format!("/uploads/{id}"))
-        .bearer(&ann.access);
-    request
-        .json(serde_json::json!({"filename": "b.txt"}))
-        .send()
-        .expect(200);
+    let request = server.api("PUT", &format!("/uploads/{id}")).bearer(&ann.access);
+    request.json(serde_json::json!({"filename": "b.txt"})).send().expect(200);
     let answer = server.download(&ann.access, &id).send().expect(200);
-    assert_eq!(
-        answer.header("Content-Disposition"),
-        "attachment; filename=a.txt"
-    );
+    assert_eq!(answer.header("Content-Disposition"), "attachment; filename=a.txt");
 }
 
 #[test]
@@ -75,20 +48,13 @@ fn an_empty_file_downloads_as_nothing() {
     let ann = server.sign_up("ann");
     let id = server.upload_text(&ann.access, "a.txt", "");
     let answer = server.download(&ann.access, &id).send().expect(200);
-    assert_eq!(
-        (answer.header("Content-Length"), answer.bytes.len()),
-        ("0", 0)
-    );
+    assert_eq!((answer.header("Content-Length"), answer.bytes.len()), ("0", 0));
     server
         .download(&ann.access, &id)
         .header("Range", "bytes=0-")
         .send()
         .refused(416, "Range not satisfiable");
-    server
-        .download(&ann.access, &id)
-        .header("Range", "bytes=-5")
-        .send()
-        .expect(200);
+    server.download(&ann.access, &id).header("Range", "bytes=-5").send().expect(200);
 }
 
 #[test]
@@ -96,12 +62,7 @@ fn single_ranges_are_sent_alone() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
     let id = server.upload_text(&ann.access, "a.txt", "0123456789");
-    let get = |range: &str| {
-        server
-            .download(&ann.access, &id)
-            .header("Range", range)
-            .send()
-    };
+    let get = |range: &str| server.download(&ann.access, &id).header("Range", range).send();
     for (range, content, place) in [
         ("bytes=0-0", "0", "bytes 0-0/10"),
         ("bytes=3-5", "345", "bytes 3-5/10"),
@@ -123,9 +84,7 @@ fn single_ranges_are_sent_alone() {
     for range in ["bytes=0-1,3-4", "bytes=5-3", "bytes=x", "lines=1-2", ""] {
         assert_eq!(get(range).expect(200).bytes, b"0123456789", "{range}");
     }
-    let head = server
-        .api("HEAD", &format!("/uploads/{id}/download"))
-        .bearer(&ann.access);
+    let head = server.api("HEAD", &format!("/uploads/{id}/download")).bearer(&ann.access);
     head.header("Range", "bytes=0-0").send().expect(200);
 }
 
@@ -136,10 +95,7 @@ fn what_a_client_has_is_not_sent_again() {
     let id = server.upload_text(&ann.access, "a.txt", "0123456789");
     let get = |headers: &[(&str, &str)]| -> Answer {
         let request = server.download(&ann.access, &id);
-        headers
-            .iter()
-            .fold(request, |r, (name, value)| r.header(name, value))
-            .send()
+        headers.iter().fold(request, |r, (name, value)| r.header(name, value)).send()
     };
     let first = get(&[]).expect(200);
     let (tag, modified) = (first.header("ETag"), first.header("Last-Modified"));
@@ -162,11 +118,7 @@ fn what_a_client_has_is_not_sent_again() {
         (&[("If-Modified-Since", "yesterday")], 200, "no date"),
         (&[("If-None-Match", tag), range], 304, "before the range"),
         (&[range, ("If-Range", tag)], 206, "a part of the same"),
-        (
-            &[range, ("If-Range", modified)],
-            206,
-            "a part of the same, by time",
-        ),
+        (&[range, ("If-Range", modified)], 206, "a part of the same, by time"),
         (&[range, ("If-Range", other)], 200, "a part of another"),
         (&[range, ("If-Range", &*weak)], 200, "weak tags do not do"),
         (&[range, ("If-Range", long_ago)], 200, "another time"),
@@ -213,10 +165,7 @@ fn no_filename_escapes_from_content_disposition() {
         ),
         (
             &long,
-            format!(
-                "attachment; filename=\"{}\"; filename*=UTF-8''{encoded}",
-                "_".repeat(255)
-            ),
+            format!("attachment; filename=\"{}\"; filename*=UTF-8''{encoded}", "_".repeat(255)),
         ),
     ] {
         let id = server.upload_text(&ann.access, name, "x");
@@ -230,9 +179,6 @@ fn no_filename_escapes_from_content_disposition() {
     );
     let id = id(&server.upload(&ann.access, form).expect(201).json());
     let answer = server.download(&ann.access, &id).send().expect(200);
-    assert_eq!(
-        answer.header("Content-Disposition"),
-        "attachment; filename=\"aX-Evil: 1.txt\""
-    );
+    assert_eq!(answer.header("Content-Disposition"), "attachment; filename=\"aX-Evil: 1.txt\"");
     assert!(answer.headers.get("X-Evil").is_none());
 }

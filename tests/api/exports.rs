@@ -20,15 +20,7 @@ const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_a
 /// The rows of an export without its header, as a CSV reader sees them.
 fn rows(answer: &Answer) -> Vec<Vec<String>> {
     let mut reader = csv::ReaderBuilder::new().from_reader(answer.bytes.as_slice());
-    assert_eq!(
-        reader
-            .headers()
-            .expect("a header")
-            .iter()
-            .collect::<Vec<_>>()
-            .join(","),
-        HEADER
-    );
+    assert_eq!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), HEADER);
     reader
         .records()
         .map(|record| record.expect("CSV").iter().map(str::to_owned).collect())
@@ -57,52 +49,33 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
         ("e", "+1", "'+1"),
         ("f", "-1", "'-1"),
         ("g", "@sum", "'@sum"),
-        (
-            "h",
-            "J\u{e9}r\u{f4}me \u{1f600}",
-            "J\u{e9}r\u{f4}me \u{1f600}",
-        ),
+        ("h", "J\u{e9}r\u{f4}me \u{1f600}", "J\u{e9}r\u{f4}me \u{1f600}"),
         ("i", "", ""),
     ];
     for (email, name, _) in names {
         let email = format!("{email}@example.com");
         let body = json!({"email": email, "name": name, "password": PASSWORD, "is_active": email != "i@example.com"});
-        server
-            .api("POST", "/users")
-            .bearer(&root.access)
-            .json(body)
-            .send()
-            .expect(201);
+        server.api("POST", "/users").bearer(&root.access).json(body).send().expect(201);
     }
     for path in ["/users/export", "/users/export-full", "/users/exports/csv/"] {
         let answer = server.get(path, &root.access).expect(200);
         assert_eq!(answer.header("Content-Type"), "text/csv; charset=utf-8");
         let disposition = answer.header("Content-Disposition");
-        let today = server
-            .database
-            .value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
-        assert_eq!(
-            disposition,
-            format!("attachment; filename=users-{today}.csv")
-        );
+        let today =
+            server.database.value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
+        assert_eq!(disposition, format!("attachment; filename=users-{today}.csv"));
         let found = rows(&answer);
         assert_eq!(found.len(), 10, "{path}");
         assert_eq!(found[0][0], root.id());
         for (row, (email, _, name)) in found[1..].iter().zip(names) {
-            assert_eq!(
-                (&row[2], &row[3]),
-                (&format!("{email}@example.com"), &name.to_owned())
-            );
+            assert_eq!((&row[2], &row[3]), (&format!("{email}@example.com"), &name.to_owned()));
             assert_eq!(
                 (&*row[1], &*row[4], &*row[8], &*row[9], &*row[10]),
                 ("", "user", "", "0", "0")
             );
             assert_eq!(row[5], (email != "i").to_string());
         }
-        let shown = server
-            .get(&format!("/users/{}", found[1][0]), &root.access)
-            .expect(200)
-            .json();
+        let shown = server.get(&format!("/users/{}", found[1][0]), &root.access).expect(200).json();
         assert_eq!(json!(found[1][6]), shown["created_at"]);
         assert_eq!(json!(found[1][7]), shown["updated_at"]);
         let body = String::from_utf8(answer.bytes).expect("UTF-8");
@@ -116,9 +89,7 @@ fn the_e_mail_filter_is_part_of_the_address_with_stars() {
     for name in ["ann", "anna", "bob"] {
         server.sign_up(name);
     }
-    server
-        .database
-        .run("UPDATE users SET email = '100%_' || email WHERE username = 'bob'");
+    server.database.run("UPDATE users SET email = '100%_' || email WHERE username = 'bob'");
     for (filter, expected) in [
         ("ann", vec!["ann", "anna"]),
         ("ANNA", vec!["anna"]),
@@ -133,14 +104,9 @@ fn the_e_mail_filter_is_part_of_the_address_with_stars() {
         ("nobody", vec![]),
     ] {
         for path in ["/users/export", "/users/exports/csv"] {
-            let answer = server
-                .api("GET", &format!("{path}?email={filter}&format=csv"))
-                .send()
-                .expect(200);
-            let found: Vec<_> = rows(&answer)
-                .into_iter()
-                .map(|row| row[1].clone())
-                .collect();
+            let answer =
+                server.api("GET", &format!("{path}?email={filter}&format=csv")).send().expect(200);
+            let found: Vec<_> = rows(&answer).into_iter().map(|row| row[1].clone()).collect();
             assert_eq!(found, expected, "{path} {filter}");
         }
     }
@@ -154,22 +120,12 @@ fn the_e_mail_filter_is_part_of_the_address_with_stars() {
 fn the_probes_answer_their_constants() {
     let server = Server::start(&[]);
     let probe = |path: &str| server.api("GET", path).send().expect(200).json();
-    assert_eq!(
-        probe("/users/export-alive"),
-        json!({"status": "users export alive"})
-    );
-    assert_eq!(
-        probe("/users/export-simple"),
-        json!({"users": "export simple status"})
-    );
+    assert_eq!(probe("/users/export-alive"), json!({"status": "users export alive"}));
+    assert_eq!(probe("/users/export-simple"), json!({"users": "export simple status"}));
 }
 
 /// Settings, headers of the request, and the outcome: 200, or status and message.
-type Case<'a> = (
-    &'a [(&'a str, &'a str)],
-    &'a [(&'a str, &'a str)],
-    Result<u16, (u16, &'a str)>,
-);
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], Result<u16, (u16, &'a str)>);
 
 #[test]
 fn all_exports_share_one_access_check() {
@@ -189,72 +145,36 @@ fn all_exports_share_one_access_check() {
         (&[], &[("X-Forwarded-For", "192.0.2.1")], required),
         (&[], &[("Forwarded", "for=192.0.2.1")], required),
         (&[], &[user, ("X-Forwarded-For", "192.0.2.1")], Ok(200)),
-        (
-            &[],
-            &[("Authorization", "Bearer forged")],
-            Err((401, "Invalid token")),
-        ),
-        (
-            &[],
-            &[("Authorization", "Basic YTpi")],
-            Err((401, "Invalid authentication scheme")),
-        ),
-        (
-            &[],
-            &[("Authorization", "Bearer")],
-            Err((401, "Invalid authorization header format")),
-        ),
+        (&[], &[("Authorization", "Bearer forged")], Err((401, "Invalid token"))),
+        (&[], &[("Authorization", "Basic YTpi")], Err((401, "Invalid authentication scheme"))),
+        (&[], &[("Authorization", "Bearer")], Err((401, "Invalid authorization header format"))),
         (
             &[],
             &[("Authorization", "Bearer a b")],
             Err((401, "Invalid authorization header format")),
         ),
         (&[ANYONE], &[("X-Forwarded-For", "192.0.2.1")], Ok(200)),
-        (
-            &[ANYONE],
-            &[("Authorization", "Bearer forged")],
-            Err((401, "Invalid token")),
-        ),
+        (&[ANYONE], &[("Authorization", "Bearer forged")], Err((401, "Invalid token"))),
         (&[KEY, KEYS], &[], required),
         (&[KEY, KEYS], &[good], required),
         (&[KEY, KEYS, ANYONE], &[good], required),
         (&[KEY, KEYS], &[user], no_key),
         (&[KEY, KEYS, SCOPE], &[user], no_key),
         (&[KEY, KEYS], &[user, ("X-API-Key", "")], no_key),
-        (
-            &[KEY, KEYS],
-            &[user, ("X-API-Key", "wrong")],
-            Err((401, "Invalid API key")),
-        ),
-        (
-            &[KEY, KEYS],
-            &[user, ("X-API-Key", "old-key, new-key")],
-            Err((401, "Invalid API key")),
-        ),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "wrong")], Err((401, "Invalid API key"))),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key, new-key")], Err((401, "Invalid API key"))),
         (&[KEY, KEYS], &[user, good], Ok(200)),
         (&[KEY, KEYS], &[user, ("X-API-Key", "old-key")], Ok(200)),
         (&[KEY], &[], required),
-        (
-            &[KEY],
-            &[user],
-            Err((500, "API key validation misconfigured")),
-        ),
-        (
-            &[KEY],
-            &[user, good],
-            Err((500, "API key validation misconfigured")),
-        ),
+        (&[KEY], &[user], Err((500, "API key validation misconfigured"))),
+        (&[KEY], &[user, good], Err((500, "API key validation misconfigured"))),
         (&[KEYS], &[], Ok(200)),
         (&[ADMIN], &[], required),
         (&[ADMIN, ANYONE], &[], required),
         (&[ADMIN], &[user], Err((403, "Admin privileges required."))),
         (&[ADMIN], &[admin], Ok(200)),
         (&[ADMIN, KEY, KEYS], &[user], no_key),
-        (
-            &[ADMIN, KEY, KEYS],
-            &[user, good],
-            Err((403, "Admin privileges required.")),
-        ),
+        (&[ADMIN, KEY, KEYS], &[user, good], Err((403, "Admin privileges required."))),
         (&[ADMIN, KEY, KEYS], &[admin, good], Ok(200)),
     ];
     for (settings, headers, outcome) in cases {
@@ -263,9 +183,7 @@ fn all_exports_share_one_access_check() {
         server.database.run(
             "INSERT INTO users (id, email, password_hash) VALUES (gen_random_uuid(), 'ann@example.com', '-')",
         );
-        let id = server
-            .database
-            .value::<String>("SELECT id::text FROM users");
+        let id = server.database.value::<String>("SELECT id::text FROM users");
         for path in PATHS {
             let mut request = server.api("GET", path);
             for (name, value) in *headers {
@@ -293,10 +211,7 @@ fn in_production_exports_are_closed_to_strangers() {
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
     ]);
     for path in PATHS {
-        server
-            .api("GET", path)
-            .send()
-            .refused(401, "Authentication required");
+        server.api("GET", path).send().refused(401, "Authentication required");
     }
 }
 
@@ -305,19 +220,11 @@ fn an_export_of_more_rows_than_allowed_is_refused() {
     let server = Server::start(&[("CLOAKROOM_EXPORT_MAX_ROWS", "3")]);
     fill(&server, 4, 1);
     for path in ["/users/export", "/users/export-full", "/users/exports/csv"] {
-        server
-            .api("GET", path)
-            .send()
-            .refused(413, "Export too large");
+        server.api("GET", path).send().refused(413, "Export too large");
     }
-    let answer = server
-        .api("GET", "/users/export?email=u1")
-        .send()
-        .expect(200);
+    let answer = server.api("GET", "/users/export?email=u1").send().expect(200);
     assert_eq!(rows(&answer).len(), 1);
-    server
-        .database
-        .run("UPDATE users SET is_deleted = true WHERE username = 'u4'");
+    server.database.run("UPDATE users SET is_deleted = true WHERE username = 'u4'");
     let answer = server.api("GET", "/users/export-full").send().expect(200);
     assert_eq!(rows(&answer).len(), 3);
 }
@@ -330,14 +237,9 @@ fn an_export_that_cannot_begin_in_time_is_a_timeout() {
     ]);
     let mut blocker = server.database.client();
     let mut transaction = blocker.transaction().expect("a transaction");
-    transaction
-        .batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-        .expect("a lock");
+    transaction.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").expect("a lock");
     let began = Instant::now();
-    server
-        .api("GET", "/users/export")
-        .send()
-        .refused(504, "Request timed out");
+    server.api("GET", "/users/export").send().refused(504, "Request timed out");
     assert!(began.elapsed() < Duration::from_secs(10));
     drop(transaction);
     server.api("GET", "/users/export").send().expect(200);
@@ -348,19 +250,13 @@ fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
     let server = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let mut blocker = server.database.client();
     let mut transaction = blocker.transaction().expect("a transaction");
-    transaction
-        .batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-        .expect("a lock");
+    transaction.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").expect("a lock");
     std::thread::scope(|scope| {
         let export = scope.spawn(|| server.api("GET", "/users/export").send());
         // Ordinary requests give up at the same lock, on connections of their own.
         let body = json!({"username": "ann", "password": PASSWORD});
-        server
-            .post("/auth/login", body.clone())
-            .refused(504, "Request timed out");
-        server
-            .post("/auth/login", body)
-            .refused(504, "Request timed out");
+        server.post("/auth/login", body.clone()).refused(504, "Request timed out");
+        server.post("/auth/login", body).refused(504, "Request timed out");
         drop(transaction);
         export.join().expect("no panic").expect(200);
     });
@@ -370,9 +266,7 @@ fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
 fn every_user_appears_once_though_many_share_a_moment_and_others_come_and_go() {
     let server = Server::start(&[]);
     fill(&server, 9000, 10);
-    server
-        .database
-        .run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
+    server.database.run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
     let before = server.database.value::<i64>("SELECT count(*) FROM users");
     let answer = std::thread::scope(|scope| {
         let export = scope.spawn(|| server.api("GET", "/users/export-full").send());
@@ -384,11 +278,7 @@ fn every_user_appears_once_though_many_share_a_moment_and_others_come_and_go() {
         export.join().expect("no panic").expect(200)
     });
     let rows = rows(&answer);
-    let mut old: Vec<_> = rows
-        .iter()
-        .filter(|row| !row[1].is_empty())
-        .map(|row| &row[0])
-        .collect();
+    let mut old: Vec<_> = rows.iter().filter(|row| !row[1].is_empty()).map(|row| &row[0]).collect();
     assert_eq!(old.len() as i64, before);
     old.sort();
     old.dedup();
@@ -399,9 +289,7 @@ fn every_user_appears_once_though_many_share_a_moment_and_others_come_and_go() {
 /// Asks for an export and takes nothing but the first bytes of the answer.
 fn begin(server: &Server) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(&server.address).expect("a connection");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .expect("a timeout");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     stream
         .write_all(
             b"GET /api/v1/users/export-full HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -410,11 +298,7 @@ fn begin(server: &Server) -> (TcpStream, Vec<u8>) {
     let mut first = vec![0; 4096];
     let n = stream.read(&mut first).expect("the first bytes");
     first.truncate(n);
-    assert!(
-        first.starts_with(b"HTTP/1.1 200"),
-        "{:?}",
-        String::from_utf8_lossy(&first)
-    );
+    assert!(first.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&first));
     (stream, first)
 }
 
@@ -455,11 +339,7 @@ fn a_client_that_does_not_read_holds_no_connection() {
          WHERE datname = current_database() AND application_name = 'cloakroom'",
     );
     stream.read_to_end(&mut body).expect("the rest");
-    let answer = Answer {
-        status: 200,
-        headers: Default::default(),
-        bytes: unchunked(&body),
-    };
+    let answer = Answer { status: 200, headers: Default::default(), bytes: unchunked(&body) };
     // Ann came while it ran.
     assert!((10_000..=10_001).contains(&rows(&answer).len()));
 }
@@ -469,16 +349,12 @@ fn an_export_that_fails_on_its_way_never_looks_complete() {
     let server = Server::start(&[]);
     fill(&server, 10_000, 5000);
     let (mut stream, mut body) = begin(&server);
-    server
-        .database
-        .run("ALTER TABLE users RENAME TO users_gone");
+    server.database.run("ALTER TABLE users RENAME TO users_gone");
     // The connection may be reset: that, too, is no end of an answer.
     let _ = stream.read_to_end(&mut body);
     assert!(!body.ends_with(b"0\r\n\r\n"), "it looks complete");
     server.logged("an export broke off");
-    server
-        .database
-        .run("ALTER TABLE users_gone RENAME TO users");
+    server.database.run("ALTER TABLE users_gone RENAME TO users");
     let answer = eventually(|| server.api("GET", "/users/export?email=u17").try_send().ok());
     let found = rows(&answer.expect(200));
     assert_eq!(found.len(), 111);

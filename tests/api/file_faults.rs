@@ -29,11 +29,7 @@ fn gc(server: &Server) -> String {
         .arg("gc")
         .output()
         .expect("the binary runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -41,10 +37,7 @@ fn gc(server: &Server) -> String {
 fn listed(server: &Server, token: &str) -> Vec<serde_json::Value> {
     let mut found = Vec::new();
     for page in 1.. {
-        let body = server
-            .get(&format!("/uploads?size=100&page={page}"), token)
-            .expect(200)
-            .json();
+        let body = server.get(&format!("/uploads?size=100&page={page}"), token).expect(200).json();
         let items = body["items"].as_array().expect("items").clone();
         if items.is_empty() {
             assert_eq!(body["total"], serde_json::json!(found.len()));
@@ -56,10 +49,7 @@ fn listed(server: &Server, token: &str) -> Vec<serde_json::Value> {
 }
 
 fn hash(content: &[u8]) -> String {
-    let digits: String = Sha256::digest(content)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let digits: String = Sha256::digest(content).iter().map(|b| format!("{b:02x}")).collect();
     format!("sha256:{digits}")
 }
 
@@ -67,11 +57,8 @@ fn hash(content: &[u8]) -> String {
 fn what_was_acknowledged_survives_kill_9() {
     let (database, data) = (Database::create(), std::sync::Arc::new(Directory::create()));
     let acknowledged = Mutex::new(Vec::new());
-    let content = |round: usize, i: usize| {
-        format!("{round} {i} ")
-            .repeat(20_000 + 997 * i)
-            .into_bytes()
-    };
+    let content =
+        |round: usize, i: usize| format!("{round} {i} ").repeat(20_000 + 997 * i).into_bytes();
     let mut token = None;
     for round in 0..4 {
         let server = Server::start_with(&database, &data, &[("CLOAKROOM_WORKERS", "64")]);
@@ -91,17 +78,12 @@ fn what_was_acknowledged_survives_kill_9() {
                 acknowledged.lock().expect("no panic").push(pair);
             }
             if answered.fetch_add(1, Ordering::SeqCst) == moment {
-                let killed = Command::new("kill")
-                    .args(["-9", &server.pid().to_string()])
-                    .status();
+                let killed = Command::new("kill").args(["-9", &server.pid().to_string()]).status();
                 assert!(killed.expect("kill runs").success());
             }
         });
     }
-    let (server, token) = (
-        Server::start_with(&database, &data, &[]),
-        token.expect("a token"),
-    );
+    let (server, token) = (Server::start_with(&database, &data, &[]), token.expect("a token"));
     let acknowledged = acknowledged.into_inner().expect("no panic");
     assert!(!acknowledged.is_empty());
     let files = listed(&server, &token);
@@ -120,15 +102,9 @@ fn what_was_acknowledged_survives_kill_9() {
     let before = server.contents();
     before.iter().for_each(|path| age(path, 1));
     let printed = gc(&server);
-    let owned: Vec<PathBuf> = listed_ids
-        .iter()
-        .map(|id| data.0.join("files").join(id))
-        .collect();
+    let owned: Vec<PathBuf> = listed_ids.iter().map(|id| data.0.join("files").join(id)).collect();
     assert_eq!(server.contents(), owned);
-    let removed = printed
-        .lines()
-        .filter(|line| line.starts_with("removed "))
-        .count();
+    let removed = printed.lines().filter(|line| line.starts_with("removed ")).count();
     assert_eq!(removed, before.len() - owned.len(), "{printed}");
 }
 
@@ -203,9 +179,7 @@ fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
     let ann = server.sign_up("ann");
     let mut other = server.database.client();
     let mut transaction = other.transaction().expect("a transaction");
-    transaction
-        .batch_execute("SELECT FROM storage FOR UPDATE")
-        .expect("a lock");
+    transaction.batch_execute("SELECT FROM storage FOR UPDATE").expect("a lock");
     let answer = server.upload(&ann.access, file("a.txt", "text/plain", b"x"));
     answer.refused(504, "Request timed out");
     assert_eq!(server.contents().len(), 0);
@@ -219,9 +193,7 @@ fn a_content_stays_where_nobody_knows_whether_it_is_recorded() {
     let ann = server.sign_up("ann");
     let mut other = server.database.client();
     let mut transaction = other.transaction().expect("a transaction");
-    transaction
-        .batch_execute("SELECT FROM storage FOR UPDATE")
-        .expect("a lock");
+    transaction.batch_execute("SELECT FROM storage FOR UPDATE").expect("a lock");
     let answer = std::thread::scope(|scope| {
         let upload = scope.spawn(|| server.upload(&ann.access, file("a.txt", "text/plain", b"x")));
         waits(&server);
@@ -254,10 +226,8 @@ fn gc_removes_what_is_old_and_nobodys() {
         fs::write(&path, "x").expect("a file");
         path
     };
-    let (old, young) = (
-        "11111111-1111-4111-8111-111111111111",
-        "22222222-2222-4222-8222-222222222222",
-    );
+    let (old, young) =
+        ("11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222");
     let gone = [place("files", old), place("tmp", old)];
     let stays = [
         place("files", young),
@@ -271,10 +241,7 @@ fn gc_removes_what_is_old_and_nobodys() {
     let printed = gc(&server);
     for path in &gone {
         assert!(!path.exists());
-        assert!(
-            printed.contains(&format!("removed {}\n", path.display())),
-            "{printed}"
-        );
+        assert!(printed.contains(&format!("removed {}\n", path.display())), "{printed}");
     }
     assert!(stays.iter().all(|path| path.exists()) && recorded.exists());
     assert!(printed.ends_with("\n2 removed, 0 missing.\n"), "{printed}");
@@ -286,11 +253,7 @@ fn gc_looks_at_more_than_it_holds_at_once() {
     let ann = server.sign_up("ann");
     let kept = server.upload_text(&ann.access, "a.txt", "one");
     for n in 0..2500 {
-        let path = server
-            .data
-            .0
-            .join("files")
-            .join(format!("{n:08x}-1111-4111-8111-111111111111"));
+        let path = server.data.0.join("files").join(format!("{n:08x}-1111-4111-8111-111111111111"));
         fs::write(&path, "").expect("a file");
         age(&path, 1);
     }
@@ -329,9 +292,7 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
         let answer = server.download(&ann.access, id).send();
         answer.refused(500, "Internal server error");
         server.logged(&format!("content of file {id}"));
-        server
-            .get(&format!("/uploads/{id}"), &ann.access)
-            .expect(200);
+        server.get(&format!("/uploads/{id}"), &ann.access).expect(200);
     }
     server.download(&ann.access, &whole).send().expect(200);
     assert!(!server.log().contains("panic"), "{}", server.log());
@@ -340,25 +301,14 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
         printed,
         format!("the content of file {missing} is missing\n0 removed, 1 missing.\n")
     );
-    server
-        .api("DELETE", &format!("/uploads/{missing}"))
-        .bearer(&ann.access)
-        .send()
-        .expect(204);
+    server.api("DELETE", &format!("/uploads/{missing}")).bearer(&ann.access).send().expect(204);
 }
 
 /// The most memory the process ever held, bytes.
 fn memory(server: &Server) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("a process");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("VmHWM");
-    let kilobytes: u64 = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .expect("kB");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    let kilobytes: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("kB");
     kilobytes * 1024
 }
 
@@ -373,10 +323,7 @@ fn memory_does_not_grow_with_an_upload_or_a_download() {
     let (megabyte, megabytes) = (vec![b'x'; 1_000_000], 200);
     for (head, expected) in [
         (file("a.txt", "text/plain", b""), 201),
-        (
-            file("a.txt", "text/plain", b"").field("description", ""),
-            422,
-        ),
+        (file("a.txt", "text/plain", b"").field("description", ""), 422),
     ] {
         let (head, tail) = {
             let bytes = head.bytes();

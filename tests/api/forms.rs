@@ -20,18 +20,14 @@ pub struct Form(Vec<u8>);
 impl Form {
     /// A part with any headers.
     pub fn part(mut self, headers: &str, content: &[u8]) -> Form {
-        self.0
-            .extend(format!("--{BOUNDARY}\r\n{headers}\r\n\r\n").as_bytes());
+        self.0.extend(format!("--{BOUNDARY}\r\n{headers}\r\n\r\n").as_bytes());
         self.0.extend(content);
         self.0.extend(b"\r\n");
         self
     }
 
     pub fn field(self, name: &str, text: &str) -> Form {
-        self.part(
-            &format!("Content-Disposition: form-data; name=\"{name}\""),
-            text.as_bytes(),
-        )
+        self.part(&format!("Content-Disposition: form-data; name=\"{name}\""), text.as_bytes())
     }
 
     pub fn file(self, filename: &str, content_type: &str, content: &[u8]) -> Form {
@@ -56,10 +52,7 @@ impl Server {
     pub fn upload_request(&self, token: &str, body: Vec<u8>) -> Request {
         self.api("POST", "/uploads")
             .bearer(token)
-            .header(
-                "Content-Type",
-                &format!("multipart/form-data; boundary={BOUNDARY}"),
-            )
+            .header("Content-Type", &format!("multipart/form-data; boundary={BOUNDARY}"))
             .body(body)
     }
 
@@ -74,8 +67,7 @@ impl Server {
     }
 
     pub fn download(&self, token: &str, id: &str) -> Request {
-        self.api("GET", &format!("/uploads/{id}/download"))
-            .bearer(token)
+        self.api("GET", &format!("/uploads/{id}/download")).bearer(token)
     }
 
     /// Everything in the data directory's two rooms, sorted.
@@ -110,8 +102,7 @@ pub fn status(mut stream: TcpStream) -> u16 {
     let _ = stream.read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
     let word = text.split(' ').nth(1);
-    word.and_then(|word| word.parse().ok())
-        .unwrap_or_else(|| panic!("no answer: {text}"))
+    word.and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no answer: {text}"))
 }
 
 pub fn id(file: &Value) -> String {

@@ -20,11 +20,7 @@ pub const PASSWORD: &str = "correct horse";
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
 fn unique() -> String {
-    format!(
-        "{}_{}",
-        std::process::id(),
-        COUNTER.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("{}_{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// URL of a superuser's database on the server that `scripts/test` starts.
@@ -51,9 +47,7 @@ impl Database {
         connect(superuser_url)
             .batch_execute(&format!("CREATE DATABASE {name}"))
             .expect("CREATE DATABASE");
-        let (server, _) = superuser_url
-            .rsplit_once('/')
-            .expect("a URL with a database");
+        let (server, _) = superuser_url.rsplit_once('/').expect("a URL with a database");
         Arc::new(Database {
             url: format!("{server}/{name}"),
             name,
@@ -83,10 +77,8 @@ impl Drop for Database {
     fn drop(&mut self) {
         // The server of a test's own may be gone by now.
         if let Ok(mut client) = Client::connect(&self.superuser_url, NoTls) {
-            let _ = client.batch_execute(&format!(
-                "DROP DATABASE IF EXISTS {} WITH (FORCE)",
-                self.name
-            ));
+            let _ = client
+                .batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
         }
     }
 }
@@ -110,12 +102,7 @@ impl Drop for Directory {
 
 /// The binary with a clean environment and settings that suit tests: cheap hashes, no rate limits.
 pub fn command(database_url: &str, data: &Path, settings: &[(&str, &str)]) -> Command {
-    command_at(
-        Path::new(env!("CARGO_BIN_EXE_cloakroom")),
-        database_url,
-        data,
-        settings,
-    )
+    command_at(Path::new(env!("CARGO_BIN_EXE_cloakroom")), database_url, data, settings)
 }
 
 /// The same with a copy of the binary.
@@ -126,20 +113,14 @@ pub fn command_at(
     settings: &[(&str, &str)],
 ) -> Command {
     let mut command = Command::new(binary);
-    command
-        .env_clear()
-        .stdin(Stdio::null())
-        .current_dir(data)
-        .envs([
-            ("CLOAKROOM_DATABASE_URL", database_url),
-            ("CLOAKROOM_LISTEN", "127.0.0.1:0"),
-            ("CLOAKROOM_JWT_SECRET", SECRET),
-            ("CLOAKROOM_SCRYPT", "4,8,1"),
-            ("CLOAKROOM_RATE_LIMIT_ENABLED", "false"),
-        ]);
-    command
-        .env("CLOAKROOM_DATA_DIR", data)
-        .envs(settings.iter().copied());
+    command.env_clear().stdin(Stdio::null()).current_dir(data).envs([
+        ("CLOAKROOM_DATABASE_URL", database_url),
+        ("CLOAKROOM_LISTEN", "127.0.0.1:0"),
+        ("CLOAKROOM_JWT_SECRET", SECRET),
+        ("CLOAKROOM_SCRYPT", "4,8,1"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "false"),
+    ]);
+    command.env("CLOAKROOM_DATA_DIR", data).envs(settings.iter().copied());
     command
 }
 
@@ -163,10 +144,7 @@ pub fn within_shell(line: &str, command: Command) -> Command {
 /// Runs a command of the binary to its end.
 pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
     let data = Directory::create();
-    command(database_url, &data.0, settings)
-        .args(arguments)
-        .output()
-        .expect("the binary runs")
+    command(database_url, &data.0, settings).args(arguments).output().expect("the binary runs")
 }
 
 /// A running server, killed at the end.
@@ -201,10 +179,7 @@ impl Server {
 
     /// From a command that ends up as the binary.
     pub fn spawn(mut command: Command, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
-        let mut child = command
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
         let log = Arc::new(Mutex::new(String::new()));
         let mut lines = BufReader::new(child.stderr.take().expect("stderr")).lines();
         let mut address = None;
@@ -212,12 +187,9 @@ impl Server {
             let Some(Ok(line)) = lines.next() else {
                 panic!("the server ended at start: {}", log.lock().expect("log"));
             };
-            address = line.split_once("listening on http://").map(|(_, rest)| {
-                rest.split(['"', ' '])
-                    .next()
-                    .expect("an address")
-                    .to_owned()
-            });
+            address = line
+                .split_once("listening on http://")
+                .map(|(_, rest)| rest.split(['"', ' ']).next().expect("an address").to_owned());
             log.lock().expect("log").push_str(&(line + "\n"));
         }
         let copy = log.clone();
@@ -228,13 +200,7 @@ impl Server {
         });
         let (address, database, data) =
             (address.expect("an address"), database.clone(), data.clone());
-        Server {
-            address,
-            database,
-            data,
-            child,
-            log,
-        }
+        Server { address, database, data, child, log }
     }
 
     pub fn pid(&self) -> u32 {
@@ -252,13 +218,7 @@ impl Server {
 
     /// Waits until the log holds `text` and gives the line.
     pub fn logged(&self, text: &str) -> String {
-        eventually(|| {
-            self.log()
-                .lines()
-                .rev()
-                .find(|line| line.contains(text))
-                .map(str::to_owned)
-        })
+        eventually(|| self.log().lines().rev().find(|line| line.contains(text)).map(str::to_owned))
     }
 
     /// A request below `/api/v1`.
@@ -294,20 +254,15 @@ impl Server {
     }
 
     pub fn sign_in(&self, name: &str) -> Tokens {
-        self.post(
-            "/auth/login",
-            json!({"username": name, "password": PASSWORD}),
-        )
-        .expect(200)
-        .tokens()
+        self.post("/auth/login", json!({"username": name, "password": PASSWORD}))
+            .expect(200)
+            .tokens()
     }
 
     /// Signs up and makes an admin of it.
     pub fn sign_up_admin(&self, name: &str) -> Tokens {
         self.sign_up(name);
-        self.database.run(&format!(
-            "UPDATE users SET role = 'admin' WHERE username = '{name}'"
-        ));
+        self.database.run(&format!("UPDATE users SET role = 'admin' WHERE username = '{name}'"));
         self.sign_in(name)
     }
 }
@@ -353,13 +308,11 @@ impl Request {
     }
 
     pub fn json(self, body: Value) -> Request {
-        self.header("Content-Type", "application/json")
-            .body(body.to_string())
+        self.header("Content-Type", "application/json").body(body.to_string())
     }
 
     pub fn form(self, body: &str) -> Request {
-        self.header("Content-Type", "application/x-www-form-urlencoded")
-            .body(body)
+        self.header("Content-Type", "application/x-www-form-urlencoded").body(body)
     }
 
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
@@ -368,8 +321,7 @@ impl Request {
     }
 
     pub fn send(&self) -> Answer {
-        self.try_send()
-            .unwrap_or_else(|e| panic!("{} {}: {e}", self.method, self.url))
+        self.try_send().unwrap_or_else(|e| panic!("{} {}: {e}", self.method, self.url))
     }
 
     pub fn try_send(&self) -> Result<Answer, ureq::Error> {
@@ -380,9 +332,8 @@ impl Request {
             .max_redirects(0)
             .build()
             .into();
-        let mut request = ureq::http::Request::builder()
-            .method(self.method.as_str())
-            .uri(&self.url);
+        let mut request =
+            ureq::http::Request::builder().method(self.method.as_str()).uri(&self.url);
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -392,11 +343,7 @@ impl Request {
         }?;
         let (parts, body) = response.into_parts();
         let body = body.into_with_config().limit(u64::MAX).read_to_vec()?;
-        Ok(Answer {
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            bytes: body,
-        })
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes: body })
     }
 }
 
@@ -411,22 +358,14 @@ pub struct Answer {
 impl Answer {
     #[track_caller]
     pub fn expect(self, status: u16) -> Answer {
-        assert_eq!(
-            self.status,
-            status,
-            "{}",
-            String::from_utf8_lossy(&self.bytes)
-        );
+        assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.bytes));
         self
     }
 
     /// The default error body (contract, 4).
     #[track_caller]
     pub fn refused(self, status: u16, message: &str) -> Answer {
-        assert_eq!(
-            (self.status, &self.json()["detail"]),
-            (status, &json!(message))
-        );
+        assert_eq!((self.status, &self.json()["detail"]), (status, &json!(message)));
         self
     }
 
@@ -434,11 +373,7 @@ impl Answer {
     #[track_caller]
     pub fn invalid(self, expected: &[(&str, &str)]) -> Answer {
         let body = self.json();
-        assert_eq!(
-            (self.status, &body["error_code"]),
-            (422, &json!("VALIDATION_ERROR")),
-            "{body}"
-        );
+        assert_eq!((self.status, &body["error_code"]), (422, &json!("VALIDATION_ERROR")), "{body}");
         let mut found: Vec<_> = body["detail"]
             .as_array()
             .expect("a list")
@@ -450,17 +385,12 @@ impl Answer {
                     .iter()
                     .map(|l| l.as_str().expect("text"))
                     .collect();
-                (
-                    loc.join("."),
-                    fault["type"].as_str().expect("type").to_owned(),
-                )
+                (loc.join("."), fault["type"].as_str().expect("type").to_owned())
             })
             .collect();
         found.sort();
-        let mut expected: Vec<_> = expected
-            .iter()
-            .map(|(l, t)| ((*l).to_owned(), (*t).to_owned()))
-            .collect();
+        let mut expected: Vec<_> =
+            expected.iter().map(|(l, t)| ((*l).to_owned(), (*t).to_owned())).collect();
         expected.sort();
         assert_eq!(found, expected, "{body}");
         self
@@ -469,11 +399,7 @@ impl Answer {
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|e| {
-            panic!(
-                "{e}: {} {:?}",
-                self.status,
-                String::from_utf8_lossy(&self.bytes)
-            )
+            panic!("{e}: {} {:?}", self.status, String::from_utf8_lossy(&self.bytes))
         })
     }
 
@@ -489,10 +415,7 @@ impl Answer {
     pub fn tokens(&self) -> Tokens {
         let body = self.json();
         let text = |name: &str| {
-            body[name]
-                .as_str()
-                .unwrap_or_else(|| panic!("no {name}: {body}"))
-                .to_owned()
+            body[name].as_str().unwrap_or_else(|| panic!("no {name}: {body}")).to_owned()
         };
         Tokens {
             access: text("access_token"),
@@ -515,10 +438,7 @@ pub fn parallel<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("no panic"))
-            .collect()
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
 }
 
@@ -530,10 +450,7 @@ pub fn eventually<T>(ask: impl Fn() -> Option<T>) -> T {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(
-            begin.elapsed() < Duration::from_secs(10),
-            "did not happen within ten seconds"
-        );
+        assert!(begin.elapsed() < Duration::from_secs(10), "did not happen within ten seconds");
         thread::sleep(Duration::from_millis(10));
     }
 }

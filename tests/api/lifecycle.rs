@@ -84,9 +84,7 @@ fn a_restart_behind_an_inherited_socket_refuses_nobody() {
     let start = || {
         let line = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$";
         let mut inherits = within_shell(line, command(&database.url, &data.0, &[]));
-        inherits.stdin(Stdio::from(OwnedFd::from(
-            listener.try_clone().expect("a clone"),
-        )));
+        inherits.stdin(Stdio::from(OwnedFd::from(listener.try_clone().expect("a clone"))));
         Server::spawn(inherits, &database, &data)
     };
     let mut first = start();
@@ -125,10 +123,7 @@ fn the_stock_server_serves_and_stops_too() {
     server.get("/users/me", &tokens.access).expect(200);
     let head = server.request("HEAD", "/healthz").send().expect(200);
     assert_eq!(head.bytes, b"");
-    server
-        .request("GET", "/nowhere")
-        .send()
-        .refused(404, "Not Found");
+    server.request("GET", "/nowhere").send().refused(404, "Not Found");
     let much = " ".repeat(200_000);
     let login = server.api("POST", "/auth/login").body(much);
     login.send().refused(413, "Request body too large");
@@ -144,10 +139,7 @@ fn metrics_count_by_endpoint_and_are_for_whom_the_setting_says() {
     server.get("/users/me/", &tokens.access).expect(200);
     server.get("/users/me/../x", &tokens.access).expect(404);
     for n in 0..50 {
-        server
-            .request("GET", &format!("/nowhere/{n}"))
-            .send()
-            .expect(404);
+        server.request("GET", &format!("/nowhere/{n}")).send().expect(404);
     }
     let answer = server.request("GET", "/metrics").send().expect(200);
     let text = String::from_utf8(answer.bytes.clone()).expect("text");
@@ -162,22 +154,15 @@ fn metrics_count_by_endpoint_and_are_for_whom_the_setting_says() {
         "cloakroom_mail_waiting 0",
         "# EOF",
     ] {
-        assert!(
-            text.lines().any(|found| found == line),
-            "{line} is not in {text}"
-        );
+        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
     for forwarded in ["X-Forwarded-For", "Forwarded"] {
         let asked = server.request("GET", "/metrics").header(forwarded, "::1");
         asked.send().refused(404, "Not Found");
     }
     let off = Server::start(&[("CLOAKROOM_METRICS", "off")]);
-    off.request("GET", "/metrics")
-        .send()
-        .refused(404, "Not Found");
+    off.request("GET", "/metrics").send().refused(404, "Not Found");
     let any = Server::start(&[("CLOAKROOM_METRICS", "any")]);
-    let asked = any
-        .request("GET", "/metrics")
-        .header("X-Forwarded-For", "203.0.113.9");
+    let asked = any.request("GET", "/metrics").header("X-Forwarded-For", "203.0.113.9");
     asked.send().expect(200);
 }

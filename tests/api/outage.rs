@@ -36,9 +36,7 @@ impl Cluster {
     /// server may begin a session in it: so until all are seen as they should be.
     fn hang(&self, hung: bool) {
         let port = self.url.rsplit_once(':').map(|(_, rest)| rest);
-        let port = port
-            .and_then(|rest| rest.split('/').next())
-            .expect("a port");
+        let port = port.and_then(|rest| rest.split('/').next()).expect("a port");
         let signal = if hung { Signal::STOP } else { Signal::CONT };
         eventually(|| {
             let processes = processes_of(port);
@@ -66,20 +64,15 @@ fn postgres(command: &str, directory: &Path) -> String {
         .expect("scripts/postgres");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command}: {error}");
-    String::from_utf8(output.stdout)
-        .expect("text")
-        .trim()
-        .to_owned()
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
 /// The server that listens on the port, and its children, and whether each is stopped.
 fn processes_of(port: &str) -> Vec<(Pid, bool)> {
-    let numbers = std::fs::read_dir("/proc")
-        .expect("/proc")
-        .filter_map(|entry| {
-            let name = entry.ok()?.file_name();
-            name.to_str()?.parse::<i32>().ok()
-        });
+    let numbers = std::fs::read_dir("/proc").expect("/proc").filter_map(|entry| {
+        let name = entry.ok()?.file_name();
+        name.to_str()?.parse::<i32>().ok()
+    });
     // A process may end while it is looked at.
     let about = |pid: i32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
     let rows: Vec<(i32, String, String)> = numbers
@@ -102,10 +95,8 @@ fn processes_of(port: &str) -> Vec<(Pid, bool)> {
         .find(|(_, stat, _)| !begun(stat))
         .unwrap_or_else(|| panic!("no server on {port}"))
         .0;
-    let is_stopped = |stat: &str| {
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('T'))
-    };
+    let is_stopped =
+        |stat: &str| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'));
     rows.iter()
         .filter(|row| row.0 == server || parent(&row.1) == Some(server))
         .filter_map(|row| Some((Pid::from_raw(row.0)?, is_stopped(&row.1))))
@@ -173,11 +164,7 @@ fn a_database_that_hangs_is_answered_with_503_in_time_and_forgiven() {
         eventually(|| (server.get("/users/me", &token).status == 200).then_some(()));
     });
     let failed = seen.iter().filter(|(status, _)| *status != 200).count();
-    assert!(
-        failed >= 16,
-        "the outage was met by {failed} of {}",
-        seen.len()
-    );
+    assert!(failed >= 16, "the outage was met by {failed} of {}", seen.len());
     for (status, took) in &seen {
         assert!([200, 503, 504].contains(status), "{status}");
         assert!(*took < Duration::from_secs(4), "{status} after {took:?}");

@@ -14,17 +14,10 @@ const SAFE: &[(&str, &str)] = &[
 /// and what it said.
 fn config(settings: &[(&str, &str)]) -> (bool, String) {
     let settings = [SAFE, settings].concat();
-    let output = run(
-        "postgres://ann:db-secret@db.example.com/x",
-        &["config"],
-        &settings,
-    );
+    let output = run("postgres://ann:db-secret@db.example.com/x", &["config"], &settings);
     let said = [output.stdout, output.stderr].concat();
     assert!([Some(0), Some(2)].contains(&output.status.code()));
-    (
-        output.status.success(),
-        String::from_utf8(said).expect("UTF-8"),
-    )
+    (output.status.success(), String::from_utf8(said).expect("UTF-8"))
 }
 
 /// Settings, and what must be said about them.
@@ -32,41 +25,21 @@ type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 #[test]
 fn production_refuses_what_must_not_face_strangers() {
-    const MAIL: (&str, &str) = (
-        "CLOAKROOM_SMTP_URL",
-        "smtps://ann:mail-secret@mail.example.com",
-    );
+    const MAIL: (&str, &str) = ("CLOAKROOM_SMTP_URL", "smtps://ann:mail-secret@mail.example.com");
     const FROM: (&str, &str) = ("CLOAKROOM_MAIL_FROM", "Cloakroom <noreply@example.com>");
-    const LINK: (&str, &str) = (
-        "CLOAKROOM_PASSWORD_RESET_URL",
-        "https://example.com/reset?token={token}",
-    );
+    const LINK: (&str, &str) =
+        ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset?token={token}");
     const CLOSED: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "false");
     let cases: &[Case] = &[
         (&[], &[]),
-        (
-            &[("CLOAKROOM_JWT_SECRET", "")],
-            &["CLOAKROOM_JWT_SECRET is not set"],
-        ),
-        (
-            &[("CLOAKROOM_AUTH_ENABLED", "false")],
-            &["CLOAKROOM_AUTH_ENABLED is false"],
-        ),
+        (&[("CLOAKROOM_JWT_SECRET", "")], &["CLOAKROOM_JWT_SECRET is not set"]),
+        (&[("CLOAKROOM_AUTH_ENABLED", "false")], &["CLOAKROOM_AUTH_ENABLED is false"]),
         (
             &[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")],
             &["CLOAKROOM_TEST_ENDPOINTS_ENABLED is true"],
         ),
-        (
-            &[("CLOAKROOM_SMTP_URL", "")],
-            &["CLOAKROOM_SMTP_URL is not set"],
-        ),
-        (
-            &[MAIL],
-            &[
-                "CLOAKROOM_MAIL_FROM is not set",
-                "CLOAKROOM_PASSWORD_RESET_URL is not set",
-            ],
-        ),
+        (&[("CLOAKROOM_SMTP_URL", "")], &["CLOAKROOM_SMTP_URL is not set"]),
+        (&[MAIL], &["CLOAKROOM_MAIL_FROM is not set", "CLOAKROOM_PASSWORD_RESET_URL is not set"]),
         (&[MAIL, LINK], &["CLOAKROOM_MAIL_FROM is not set"]),
         (&[MAIL, FROM], &["CLOAKROOM_PASSWORD_RESET_URL is not set"]),
         (&[MAIL, FROM, LINK], &[]),
@@ -75,11 +48,7 @@ fn production_refuses_what_must_not_face_strangers() {
         // With no key: it starts, and answers 500 where one is needed.
         (&[CLOSED, ("CLOAKROOM_API_KEY_ENABLED", "true")], &[]),
         (
-            &[
-                CLOSED,
-                ("CLOAKROOM_AUTH_ENABLED", "false"),
-                ("CLOAKROOM_SMTP_URL", ""),
-            ],
+            &[CLOSED, ("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_SMTP_URL", "")],
             &[
                 "CLOAKROOM_AUTH_ENABLED is false",
                 "CLOAKROOM_SMTP_URL is not set",
@@ -107,18 +76,12 @@ fn settings_that_are_no_settings_are_refused_without_their_secrets() {
         ("CLOAKROOM_STORAGE_QUOTA", "10GB"),
         ("CLOAKROOM_RATE_LIMIT_ADMIN", "-1"),
         ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "maybe"),
-        (
-            "CLOAKROOM_SMTP_URL",
-            "http://ann:mail-secret@mail.example.com",
-        ),
+        ("CLOAKROOM_SMTP_URL", "http://ann:mail-secret@mail.example.com"),
         ("CLOAKROOM_MAIL_FROM", "nobody"),
         ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset"),
     ] {
         let (accepted, said) = config(&[(name, value)]);
-        assert!(
-            !accepted && said.contains(&format!("{name} holds")),
-            "{said}"
-        );
+        assert!(!accepted && said.contains(&format!("{name} holds")), "{said}");
         assert!(!said.contains("secret"), "{said}");
     }
 }
@@ -127,15 +90,9 @@ fn settings_that_are_no_settings_are_refused_without_their_secrets() {
 fn config_shows_what_is_in_force_and_no_secret() {
     let (accepted, said) = config(&[
         ("CLOAKROOM_API_KEY", "api-secret-1,api-secret-2"),
-        (
-            "CLOAKROOM_SMTP_URL",
-            "smtps://ann:mail-secret@mail.example.com:465",
-        ),
+        ("CLOAKROOM_SMTP_URL", "smtps://ann:mail-secret@mail.example.com:465"),
         ("CLOAKROOM_MAIL_FROM", "noreply@example.com"),
-        (
-            "CLOAKROOM_PASSWORD_RESET_URL",
-            "https://example.com/{token}",
-        ),
+        ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/{token}"),
     ]);
     assert!(accepted, "{said}");
     for line in [
@@ -164,18 +121,12 @@ fn config_shows_what_is_in_force_and_no_secret() {
 fn without_mail_there_is_no_password_reset() {
     let server = Server::start(&[("CLOAKROOM_SMTP_URL", "none")]);
     for path in ["/auth/request-password-reset", "/auth/reset-password"] {
-        for body in [
-            json!({}),
-            json!({"email": "a@example.com", "token": "x", "new_password": PASSWORD}),
-        ] {
-            server
-                .post(path, body)
-                .refused(404, "This feature is not available");
+        for body in
+            [json!({}), json!({"email": "a@example.com", "token": "x", "new_password": PASSWORD})]
+        {
+            server.post(path, body).refused(404, "This feature is not available");
         }
-        server
-            .api("GET", path)
-            .send()
-            .refused(405, "Method Not Allowed");
+        server.api("GET", path).send().refused(405, "Method Not Allowed");
     }
 }
 
@@ -193,29 +144,16 @@ fn with_scope_all_every_endpoint_asks_for_the_key() {
         .api("POST", "/auth/register")
         .json(json!({"email": "ann@example.com", "password": PASSWORD}));
     register.send().refused(401, "API key is required");
-    register
-        .clone()
-        .header("X-API-Key", "three")
-        .send()
-        .refused(401, "Invalid API key");
-    let ann = register
-        .header("X-API-Key", "two")
-        .send()
-        .expect(201)
-        .tokens();
+    register.clone().header("X-API-Key", "three").send().refused(401, "Invalid API key");
+    let ann = register.header("X-API-Key", "two").send().expect(201).tokens();
     let me = server.api("GET", "/users/me");
     me.send().refused(401, "Authentication required");
     let me = me.bearer(&ann.access);
     me.send().refused(401, "API key is required");
-    me.clone()
-        .header("X-API-Key", "on")
-        .send()
-        .refused(401, "Invalid API key");
+    me.clone().header("X-API-Key", "on").send().refused(401, "Invalid API key");
     me.header("X-API-Key", "one").send().expect(200);
     // The key comes before the role.
-    server
-        .get("/users", &ann.access)
-        .refused(401, "API key is required");
+    server.get("/users", &ann.access).refused(401, "API key is required");
     server.request("GET", "/healthz").send().expect(200);
 }
 
@@ -225,20 +163,14 @@ fn with_scope_exports_other_endpoints_ask_for_no_key() {
     server.logged("CLOAKROOM_API_KEY holds no key");
     let ann = server.sign_up("ann");
     server.get("/users/me", &ann.access).expect(200);
-    server
-        .get("/users/export", &ann.access)
-        .refused(500, "API key validation misconfigured");
+    server.get("/users/export", &ann.access).refused(500, "API key validation misconfigured");
 }
 
 #[test]
 fn with_scope_all_and_no_key_configured_nothing_works_and_says_so() {
-    let server = Server::start(&[
-        ("CLOAKROOM_API_KEY_ENABLED", "true"),
-        ("CLOAKROOM_API_KEY_SCOPE", "all"),
-    ]);
-    server
-        .post("/auth/login", json!({}))
-        .refused(500, "API key validation misconfigured");
+    let server =
+        Server::start(&[("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY_SCOPE", "all")]);
+    server.post("/auth/login", json!({})).refused(500, "API key validation misconfigured");
     server.request("GET", "/readyz").send().expect(200);
 }
 
@@ -253,17 +185,9 @@ fn wrong_keys_use_up_the_bucket() {
     let ann = server.sign_up("ann");
     let export = server.api("GET", "/users/export-alive").bearer(&ann.access);
     for _ in 0..2 {
-        export
-            .clone()
-            .header("X-API-Key", "x")
-            .send()
-            .refused(401, "Invalid API key");
+        export.clone().header("X-API-Key", "x").send().refused(401, "Invalid API key");
     }
     for key in ["x", "one"] {
-        export
-            .clone()
-            .header("X-API-Key", key)
-            .send()
-            .refused(429, "Rate limit exceeded");
+        export.clone().header("X-API-Key", key).send().refused(429, "Rate limit exceeded");
     }
 }

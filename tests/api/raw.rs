@@ -30,9 +30,7 @@ impl Raw {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.set_write_timeout(Some(Duration::from_secs(20)))?;
-        Ok(Raw {
-            stream: BufReader::new(stream),
-        })
+        Ok(Raw { stream: BufReader::new(stream) })
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
@@ -60,11 +58,7 @@ impl Raw {
         let length = field("Content-Length").map_or(0, |text| text.parse().expect("a length"));
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|word| word.parse().ok())
-            .expect("a status");
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
         Ok(RawAnswer { status, head, body })
     }
 

@@ -9,9 +9,7 @@ use crate::tokens::{now, sign};
 fn reset_token(server: &Server, email: &str) -> String {
     let count = || server.log().matches("password reset token").count();
     let before = count();
-    let answer = server
-        .post("/auth/request-password-reset", json!({ "email": email }))
-        .expect(200);
+    let answer = server.post("/auth/request-password-reset", json!({ "email": email })).expect(200);
     assert_eq!(
         answer.json(),
         json!({"message": "If the e-mail exists, a reset message has been sent"})
@@ -22,10 +20,7 @@ fn reset_token(server: &Server, email: &str) -> String {
 }
 
 fn reset(server: &Server, token: &str, password: &str) -> Answer {
-    server.post(
-        "/auth/reset-password",
-        json!({"token": token, "new_password": password}),
-    )
+    server.post("/auth/reset-password", json!({"token": token, "new_password": password}))
 }
 
 #[test]
@@ -44,23 +39,13 @@ fn a_reset_token_sets_a_password_and_ends_all_sessions() {
         reset(&server, &token, "battery staple").expect(200).json(),
         json!({"message": "Password has been reset"})
     );
-    server
-        .get("/auth/me", &ann.access)
-        .refused(401, "Invalid token");
+    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
     server
         .post("/auth/refresh", json!({"refresh_token": ann.refresh}))
         .refused(401, "Invalid token");
+    server.post("/auth/login", json!({"username": "ann", "password": PASSWORD})).expect(401);
     server
-        .post(
-            "/auth/login",
-            json!({"username": "ann", "password": PASSWORD}),
-        )
-        .expect(401);
-    server
-        .post(
-            "/auth/login",
-            json!({"username": "ann", "password": "battery staple"}),
-        )
+        .post("/auth/login", json!({"username": "ann", "password": "battery staple"}))
         .expect(200);
     reset(&server, &token, "battery staple").refused(400, "Invalid or expired token");
     let used = "SELECT count(*) FROM used_password_reset_tokens JOIN users ON users.id = user_id";
@@ -72,23 +57,10 @@ fn twenty_parallel_uses_of_one_reset_token_change_the_password_once() {
     let server = Server::start(&[]);
     server.sign_up("ann");
     let token = reset_token(&server, "ann@example.com");
-    let statuses = parallel(20, |i| {
-        reset(&server, &token, &format!("battery staple {i}")).status
-    });
-    assert_eq!(
-        statuses.iter().filter(|status| **status == 200).count(),
-        1,
-        "{statuses:?}"
-    );
-    assert_eq!(
-        statuses.iter().filter(|status| **status == 400).count(),
-        19,
-        "{statuses:?}"
-    );
-    let winner = statuses
-        .iter()
-        .position(|status| *status == 200)
-        .expect("one");
+    let statuses = parallel(20, |i| reset(&server, &token, &format!("battery staple {i}")).status);
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 400).count(), 19, "{statuses:?}");
+    let winner = statuses.iter().position(|status| *status == 200).expect("one");
     let login = |i: usize| {
         server.post(
             "/auth/login",
@@ -97,12 +69,7 @@ fn twenty_parallel_uses_of_one_reset_token_change_the_password_once() {
     };
     login(winner).expect(200);
     login((winner + 1) % 20).expect(401);
-    assert_eq!(
-        server
-            .database
-            .value::<i64>("SELECT count(*) FROM used_password_reset_tokens"),
-        1
-    );
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM used_password_reset_tokens"), 1);
 }
 
 #[test]
@@ -110,31 +77,20 @@ fn a_reset_token_dies_with_any_change_of_password_or_address() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
     let token = reset_token(&server, "ann@example.com");
-    let update = |body| {
-        server
-            .api("PUT", "/users/me")
-            .bearer(&ann.access)
-            .json(body)
-            .send()
-            .expect(200)
-    };
+    let update =
+        |body| server.api("PUT", "/users/me").bearer(&ann.access).json(body).send().expect(200);
     update(json!({"name": "Ann", "email": "ann@example.com"}));
     update(json!({"email": "ann2@example.com"}));
     reset(&server, &token, "battery staple").refused(400, "Invalid or expired token");
-    let (first, second) = (
-        reset_token(&server, "ann2@example.com"),
-        reset_token(&server, "ann2@example.com"),
-    );
+    let (first, second) =
+        (reset_token(&server, "ann2@example.com"), reset_token(&server, "ann2@example.com"));
     reset(&server, &second, "battery staple").expect(200);
     reset(&server, &first, "battery stable").refused(400, "Invalid or expired token");
     let token = reset_token(&server, "ann2@example.com");
     server.sign_up("bob");
     let bob = server.sign_in("bob");
     let own = server
-        .post(
-            "/auth/login",
-            json!({"username": "ann", "password": "battery staple"}),
-        )
+        .post("/auth/login", json!({"username": "ann", "password": "battery staple"}))
         .expect(200)
         .tokens();
     server
@@ -177,10 +133,7 @@ fn what_is_no_reset_token_is_answered_alike() {
         (with("ver", json!(2)), "another version"),
         (with("ver", json!(null)), "no version"),
         (with("ver", json!("1")), "a version of another type"),
-        (
-            with("sub", json!("00000000-0000-4000-8000-000000000000")),
-            "nobody",
-        ),
+        (with("sub", json!("00000000-0000-4000-8000-000000000000")), "nobody"),
         (sign(claims.clone()) + "x", "a spoilt signature"),
     ] {
         let answer = reset(&server, &token, "battery staple");
@@ -190,12 +143,7 @@ fn what_is_no_reset_token_is_answered_alike() {
             "{reason}"
         );
     }
-    server
-        .post(
-            "/auth/login",
-            json!({"username": "ann", "password": PASSWORD}),
-        )
-        .expect(200);
+    server.post("/auth/login", json!({"username": "ann", "password": PASSWORD})).expect(200);
     reset(&server, &sign(claims.clone()), "battery staple").expect(200);
 }
 
@@ -206,15 +154,11 @@ fn unknown_and_unusable_addresses_get_the_same_answer_and_no_token() {
     server.sign_up("ann");
     server.sign_up("bob");
     server.database.run("UPDATE users SET is_deleted = true WHERE username = 'ann'; UPDATE users SET is_active = false WHERE username = 'bob'");
-    for email in [
-        "nobody@example.com",
-        "ann@example.com",
-        "bob@example.com",
-        "dev_admin@example.com",
-    ] {
-        let answer = server
-            .post("/auth/request-password-reset", json!({ "email": email }))
-            .expect(200);
+    for email in
+        ["nobody@example.com", "ann@example.com", "bob@example.com", "dev_admin@example.com"]
+    {
+        let answer =
+            server.post("/auth/request-password-reset", json!({ "email": email })).expect(200);
         assert_eq!(
             answer.json(),
             json!({"message": "If the e-mail exists, a reset message has been sent"})
@@ -223,21 +167,9 @@ fn unknown_and_unusable_addresses_get_the_same_answer_and_no_token() {
     // All were looked at: the last request's token is the first.
     server.sign_up("eve");
     reset_token(&server, "eve@example.com");
-    assert_eq!(
-        server.log().matches("password reset token").count(),
-        1,
-        "{}",
-        server.log()
-    );
-    assert_eq!(
-        server
-            .database
-            .value::<i64>("SELECT count(*) FROM password_reset_requests"),
-        0
-    );
-    server
-        .post("/auth/request-password-reset", json!({}))
-        .invalid(&[("body.email", "missing")]);
+    assert_eq!(server.log().matches("password reset token").count(), 1, "{}", server.log());
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM password_reset_requests"), 0);
+    server.post("/auth/request-password-reset", json!({})).invalid(&[("body.email", "missing")]);
     server
         .post("/auth/request-password-reset", json!({"email": "x"}))
         .invalid(&[("body.email", "value_error")]);
@@ -257,9 +189,7 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
 fn a_request_of_another_process_is_looked_at_too() {
     let server = Server::start(&[]);
     server.sign_up("ann");
-    server
-        .database
-        .run("INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')");
+    server.database.run("INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')");
     server.logged("password reset token");
 }
 
@@ -273,8 +203,6 @@ fn a_used_token_is_kept_until_it_would_have_expired() {
         "SELECT extract(epoch FROM expires_at - used_at)::float8 / 60 FROM used_password_reset_tokens",
     );
     assert!((6.9..7.1).contains(&minutes), "{minutes}");
-    let hash: String = server
-        .database
-        .value("SELECT token_hash FROM used_password_reset_tokens");
+    let hash: String = server.database.value("SELECT token_hash FROM used_password_reset_tokens");
     assert!(hash.len() == 64 && !token.contains(&hash));
 }

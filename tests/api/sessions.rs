@@ -24,23 +24,13 @@ fn claims(token: &str) -> Value {
 fn tokens_carry_the_claims_of_the_contract() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
-    for (token, kind, lifetime) in [
-        (&ann.access, "access", 3600),
-        (&ann.refresh, "refresh", 7 * 86_400),
-    ] {
+    for (token, kind, lifetime) in
+        [(&ann.access, "access", 3600), (&ann.refresh, "refresh", 7 * 86_400)]
+    {
         let claims = claims(token);
-        assert_eq!(
-            (&claims["sub"], &claims["username"]),
-            (&ann.user["id"], &json!("ann"))
-        );
-        assert_eq!(
-            (&claims["role"], &claims["type"]),
-            (&json!("user"), &json!(kind))
-        );
-        assert_eq!(
-            claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(),
-            lifetime
-        );
+        assert_eq!((&claims["sub"], &claims["username"]), (&ann.user["id"], &json!("ann")));
+        assert_eq!((&claims["role"], &claims["type"]), (&json!("user"), &json!(kind)));
+        assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), lifetime);
         assert!(
             claims["sid"].is_string() && claims["jti"].is_string() && claims.get("nbf").is_none(),
             "{claims}"
@@ -55,21 +45,11 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
     let header = |token: &str| server.api("POST", "/auth/refresh").bearer(token);
     let next = header(&ann.refresh).send().expect(200).tokens();
     assert_eq!(next.user["username"], "ann");
-    let next = header("nonsense")
-        .json(json!({"refresh_token": next.refresh}))
-        .send()
-        .expect(200)
-        .tokens();
-    let next = header(&next.refresh)
-        .json(json!({"refresh_token": null}))
-        .send()
-        .expect(200)
-        .tokens();
-    let next = header(&next.refresh)
-        .json(json!({}))
-        .send()
-        .expect(200)
-        .tokens();
+    let next =
+        header("nonsense").json(json!({"refresh_token": next.refresh})).send().expect(200).tokens();
+    let next =
+        header(&next.refresh).json(json!({"refresh_token": null})).send().expect(200).tokens();
+    let next = header(&next.refresh).json(json!({})).send().expect(200).tokens();
     server.get("/auth/me", &next.access).expect(200);
     header(&next.refresh)
         .json(json!({"refresh_token": "nonsense"}))
@@ -79,10 +59,7 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
         .json(json!({"refresh_token": 7}))
         .send()
         .invalid(&[("body.refresh_token", "string_type")]);
-    server
-        .api("POST", "/auth/refresh")
-        .send()
-        .refused(401, "Authentication required");
+    server.api("POST", "/auth/refresh").send().refused(401, "Authentication required");
     server
         .api("POST", "/auth/refresh")
         .header("Authorization", "Basic x")
@@ -96,20 +73,13 @@ fn twenty_parallel_refreshes_of_one_token_leave_one_live_chain() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
     let next: Vec<Tokens> = parallel(20, |_| refresh(&server, &ann.refresh).expect(200).tokens());
-    let ids: HashSet<String> = next
-        .iter()
-        .map(|tokens| claims(&tokens.refresh)["jti"].to_string())
-        .collect();
+    let ids: HashSet<String> =
+        next.iter().map(|tokens| claims(&tokens.refresh)["jti"].to_string()).collect();
     assert_eq!(ids.len(), 1, "all go on with one token: {ids:?}");
     for tokens in &next {
         server.get("/auth/me", &tokens.access).expect(200);
     }
-    assert_eq!(
-        server
-            .database
-            .value::<i64>("SELECT count(*) FROM sessions"),
-        1
-    );
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM sessions"), 1);
     let last = refresh(&server, &next[7].refresh).expect(200).tokens();
     refresh(&server, &last.refresh).expect(200);
 }
@@ -121,10 +91,9 @@ fn a_rotated_token_works_within_the_grace_and_goes_on_with_the_chain() {
     let second = refresh(&server, &ann.refresh).expect(200).tokens();
     let third = refresh(&server, &second.refresh).expect(200).tokens();
     let id = |token: &str| claims(token)["jti"].clone();
-    for (token, reason) in [
-        (&ann.refresh, "two rotations ago"),
-        (&second.refresh, "one rotation ago"),
-    ] {
+    for (token, reason) in
+        [(&ann.refresh, "two rotations ago"), (&second.refresh, "one rotation ago")]
+    {
         let again = refresh(&server, token).expect(200).tokens();
         assert_eq!(id(&again.refresh), id(&third.refresh), "{reason}");
     }
@@ -141,9 +110,7 @@ fn a_refresh_token_used_again_after_the_grace_ends_its_session() {
     );
     refresh(&server, &ann.refresh).refused(401, "Invalid token");
     refresh(&server, &next.refresh).refused(401, "Invalid token");
-    server
-        .get("/auth/me", &next.access)
-        .refused(401, "Invalid token");
+    server.get("/auth/me", &next.access).refused(401, "Invalid token");
     server.get("/auth/me", &other.access).expect(200);
     assert!(server.log().contains("was used again"), "{}", server.log());
 }
@@ -192,24 +159,14 @@ fn logout_ends_what_its_scope_says() {
             .expect(204);
         assert!(answer.bytes.is_empty());
         for (tokens, status) in [(&a, mine), (&b, other)] {
-            assert_eq!(
-                server.get("/auth/me", &tokens.access).status,
-                status,
-                "{query}"
-            );
+            assert_eq!(server.get("/auth/me", &tokens.access).status, status, "{query}");
             assert_eq!(refresh(&server, &tokens.refresh).status, status, "{query}");
         }
     }
     let ann = server.sign_in("ann");
-    let answer = server
-        .api("POST", "/auth/logout?scope=some")
-        .bearer(&ann.access)
-        .send();
+    let answer = server.api("POST", "/auth/logout?scope=some").bearer(&ann.access).send();
     let answer = answer.invalid(&[("query.scope", "enum")]);
-    assert_eq!(
-        answer.json()["detail"][0]["msg"],
-        "Must be one of: all, local, others"
-    );
+    assert_eq!(answer.json()["detail"][0]["msg"], "Must be one of: all, local, others");
     server.get("/auth/me", &ann.access).expect(200);
 }
 
@@ -219,24 +176,12 @@ fn a_token_without_a_session_can_be_signed_out() {
     let ann = server.sign_up("ann");
     let foreign = || sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
     let (first, second) = (foreign(), foreign());
-    server
-        .api("POST", "/auth/logout?scope=others")
-        .bearer(&first)
-        .send()
-        .expect(204);
+    server.api("POST", "/auth/logout?scope=others").bearer(&first).send().expect(204);
     server.get("/auth/me", &first).expect(200);
-    server
-        .get("/auth/me", &ann.access)
-        .refused(401, "Invalid token");
+    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
     let ann2 = server.sign_in("ann");
-    server
-        .api("POST", "/auth/logout?scope=local")
-        .bearer(&first)
-        .send()
-        .expect(204);
-    server
-        .get("/auth/me", &second)
-        .refused(401, "Invalid token");
+    server.api("POST", "/auth/logout?scope=local").bearer(&first).send().expect(204);
+    server.get("/auth/me", &second).refused(401, "Invalid token");
     server.get("/auth/me", &ann2.access).expect(200);
 }
 
@@ -246,14 +191,8 @@ fn a_role_change_ends_sessions_and_two_processes_share_that() {
     let second = Server::start_on(&server.database, &[]);
     let ann = server.sign_up("ann");
     second.get("/auth/me", &ann.access).expect(200);
-    second
-        .api("POST", "/auth/logout")
-        .bearer(&ann.access)
-        .send()
-        .expect(204);
-    server
-        .get("/auth/me", &ann.access)
-        .refused(401, "Invalid token");
+    second.api("POST", "/auth/logout").bearer(&ann.access).send().expect(204);
+    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
     refresh(&server, &ann.refresh).refused(401, "Invalid token");
     // create-admin is the one way to another role so far.
     let ann = server.sign_in("ann");
@@ -264,31 +203,20 @@ fn a_role_change_ends_sessions_and_two_processes_share_that() {
     );
     assert!(output.status.success(), "{output:?}");
     for process in [&server, &second] {
-        process
-            .get("/auth/me", &ann.access)
-            .refused(401, "Invalid token");
+        process.get("/auth/me", &ann.access).refused(401, "Invalid token");
         refresh(process, &ann.refresh).refused(401, "Invalid token");
     }
     let ann = second.sign_in("ann");
-    assert_eq!(
-        server.get("/auth/me", &ann.access).expect(200).json()["role"],
-        "admin"
-    );
+    assert_eq!(server.get("/auth/me", &ann.access).expect(200).json()["role"], "admin");
 }
 
 #[test]
 fn access_tokens_live_as_long_as_the_settings_say() {
-    for name in [
-        "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
-        "ACCESS_TOKEN_EXPIRE_MINUTES",
-    ] {
+    for name in ["CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"] {
         let server = Server::start(&[(name, "15")]);
         server.sign_up("ann");
         let body = server
-            .post(
-                "/auth/login",
-                json!({"username": "ann", "password": PASSWORD}),
-            )
+            .post("/auth/login", json!({"username": "ann", "password": PASSWORD}))
             .expect(200)
             .json();
         assert_eq!(body["expires_in"], 900);
@@ -306,10 +234,6 @@ fn what_has_expired_is_swept_at_start() {
     );
     let _second = Server::start_on(&server.database, &[]);
     crate::harness::eventually(|| {
-        (server
-            .database
-            .value::<i64>("SELECT count(*) FROM sessions")
-            == 1)
-            .then_some(())
+        (server.database.value::<i64>("SELECT count(*) FROM sessions") == 1).then_some(())
     });
 }

@@ -48,18 +48,12 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_LOG", "loud"),
         ("CLOAKROOM_LOG_FORMAT", "xml"),
     ];
-    let output = run(
-        NOWHERE,
-        &["serve"],
-        &[&bad[..], &[("CLOAKROOM_DATABASE_URL", "mysql://x")]].concat(),
-    );
+    let output =
+        run(NOWHERE, &["serve"], &[&bad[..], &[("CLOAKROOM_DATABASE_URL", "mysql://x")]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("CLOAKROOM_DATABASE_URL is no PostgreSQL URL"));
     for (name, value) in bad {
-        let line = stderr(&output)
-            .lines()
-            .find(|line| line.contains(name))
-            .map(str::to_owned);
+        let line = stderr(&output).lines().find(|line| line.contains(name)).map(str::to_owned);
         let line = line.unwrap_or_else(|| panic!("no {name} in {}", stderr(&output)));
         assert!(line.contains(value) && line.contains("allowed"), "{line}");
     }
@@ -99,10 +93,8 @@ fn bad_secrets_are_named_and_not_shown() {
         ("HS512", 64, true),
     ] {
         let secret = "x".repeat(length);
-        let settings = [
-            ("CLOAKROOM_JWT_ALGORITHM", algorithm),
-            ("CLOAKROOM_JWT_SECRET", secret.as_str()),
-        ];
+        let settings =
+            [("CLOAKROOM_JWT_ALGORITHM", algorithm), ("CLOAKROOM_JWT_SECRET", secret.as_str())];
         let output = run(NOWHERE, &["config"], &settings);
         assert_eq!(output.status.success(), accepted, "{algorithm} {length}");
     }
@@ -128,10 +120,7 @@ fn config_prints_effective_values_with_secrets_masked() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
-    assert!(
-        !text.contains("s3cret") && !text.contains(crate::harness::SECRET),
-        "{text}"
-    );
+    assert!(!text.contains("s3cret") && !text.contains(crate::harness::SECRET), "{text}");
 }
 
 #[test]
@@ -148,17 +137,10 @@ fn a_misspelt_setting_and_an_open_address_are_warned_about() {
         ),
         "{log}"
     );
-    assert!(
-        log.contains("listening on 0.0.0.0:0 in development"),
-        "{log}"
-    );
+    assert!(log.contains("listening on 0.0.0.0:0 in development"), "{log}");
     assert!(log.contains("ANYONE WHO REACHES IT IS AN ADMIN"), "{log}");
     let quiet = Server::start(&[]);
-    assert!(
-        !quiet.log().contains("WARN") && !quiet.log().contains("ERROR"),
-        "{}",
-        quiet.log()
-    );
+    assert!(!quiet.log().contains("WARN") && !quiet.log().contains("ERROR"), "{}", quiet.log());
 }
 
 #[test]
@@ -203,10 +185,8 @@ fn several_processes_may_start_at_once_on_an_empty_database() {
     for server in &servers {
         server.get("/auth/me", &ann.access).expect(200);
     }
-    let applied = servers
-        .iter()
-        .filter(|server| server.log().contains("V1__accounts applied"))
-        .count();
+    let applied =
+        servers.iter().filter(|server| server.log().contains("V1__accounts applied")).count();
     assert_eq!(applied, 1);
 }
 
@@ -233,11 +213,7 @@ fn a_newer_schema_is_refused_with_both_versions() {
         let output = run(&database.url, &arguments, &[]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains("999"), "{}", stderr(&output));
-        assert!(
-            stderr(&output).contains(&format!("up to {newest}")),
-            "{}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains(&format!("up to {newest}")), "{}", stderr(&output));
     }
 }
 
@@ -251,43 +227,21 @@ fn create_admin_makes_an_admin_or_makes_an_account_one() {
             &[("CLOAKROOM_ADMIN_PASSWORD", password)],
         )
     };
-    let output = create(
-        &["--email", "root@example.com", "--username", "root"],
-        "battery staple",
-    );
+    let output = create(&["--email", "root@example.com", "--username", "root"], "battery staple");
     assert!(output.status.success(), "{}", stderr(&output));
     let login = |name: &str, password: &str| {
-        server.post(
-            "/auth/login",
-            json!({"username": name, "password": password}),
-        )
+        server.post("/auth/login", json!({"username": name, "password": password}))
     };
-    assert_eq!(
-        login("root", "battery staple").expect(200).tokens().user["role"],
-        "admin"
-    );
+    assert_eq!(login("root", "battery staple").expect(200).tokens().user["role"], "admin");
     assert!(!stdout(&output).contains("battery") && !stderr(&output).contains("battery"));
     // An existing account keeps its username; its sessions end; it is switched on.
     let ann = server.sign_up("ann");
-    server
-        .database
-        .run("UPDATE users SET is_active = false WHERE username = 'ann'");
-    let output = create(
-        &["--email", "ANN@example.com", "--username", "other"],
-        "battery staple",
-    );
-    assert!(
-        output.status.success() && stdout(&output).contains("username: ann"),
-        "{output:?}"
-    );
-    server
-        .get("/auth/me", &ann.access)
-        .refused(401, "Invalid token");
+    server.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
+    let output = create(&["--email", "ANN@example.com", "--username", "other"], "battery staple");
+    assert!(output.status.success() && stdout(&output).contains("username: ann"), "{output:?}");
+    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
     login("ann", PASSWORD).expect(401);
-    assert_eq!(
-        login("ann", "battery staple").expect(200).tokens().user["role"],
-        "admin"
-    );
+    assert_eq!(login("ann", "battery staple").expect(200).tokens().user["role"], "admin");
     // Errors.
     for (arguments, password, code, text) in [
         (
@@ -296,45 +250,22 @@ fn create_admin_makes_an_admin_or_makes_an_account_one() {
             1,
             "Username already exists",
         ),
-        (
-            vec!["--email", "nonsense"],
-            "battery staple",
-            1,
-            "Invalid e-mail address",
-        ),
-        (
-            vec!["--email", "new@example.com", "--username", "a b"],
-            "battery staple",
-            1,
-            "username",
-        ),
+        (vec!["--email", "nonsense"], "battery staple", 1, "Invalid e-mail address"),
+        (vec!["--email", "new@example.com", "--username", "a b"], "battery staple", 1, "username"),
         (
             vec!["--email", "new@example.com"],
             "short",
             1,
             "Password must be at least 8 characters long",
         ),
-        (
-            vec!["--email", "new@example.com"],
-            "",
-            1,
-            "Password must be at least 8 characters long",
-        ),
+        (vec!["--email", "new@example.com"], "", 1, "Password must be at least 8 characters long"),
         (vec![], "battery staple", 2, "--email"),
     ] {
         let output = create(&arguments, password);
-        assert_eq!(
-            output.status.code(),
-            Some(code),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(text), "{}", stderr(&output));
     }
-    assert_eq!(
-        server.database.value::<i64>("SELECT count(*) FROM users"),
-        2
-    );
+    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM users"), 2);
 }
 
 #[test]
@@ -370,11 +301,7 @@ fn help_and_version_are_there() {
 #[test]
 fn a_taken_port_is_told_in_one_line() {
     let server = Server::start(&[]);
-    let output = run(
-        &server.database.url,
-        &["serve"],
-        &[("CLOAKROOM_LISTEN", &server.address)],
-    );
+    let output = run(&server.database.url, &["serve"], &[("CLOAKROOM_LISTEN", &server.address)]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         stderr(&output).contains(&format!("cannot listen on {}", server.address)),

@@ -18,10 +18,7 @@ const GET: &str = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
 /// The tests hold as many files as the server they besiege.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     setrlimit(Resource::Nofile, raised).expect("the soft limit may be raised");
 }
 
@@ -37,14 +34,8 @@ fn honest_client(address: &str) {
 /// Most memory the process ever had resident, KiB.
 fn peak_memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("status");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("VmHWM");
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .expect("a number")
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number")
 }
 
 #[test]
@@ -71,9 +62,7 @@ fn five_hundred_dripping_clients_slow_nobody_down() {
     let server = Server::start(&[("CLOAKROOM_MAX_CONNECTIONS", "600")]);
     let over = Arc::new(AtomicBool::new(false));
     let flag = over.clone();
-    let heads = "GET /healthz HTTP/1.1\r\nHost: "
-        .bytes()
-        .chain(std::iter::repeat(b'x'));
+    let heads = "GET /healthz HTTP/1.1\r\nHost: ".bytes().chain(std::iter::repeat(b'x'));
     let body = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n";
     let address = server.address.clone();
     let dripping = thread::spawn(move || {
@@ -126,9 +115,7 @@ fn a_hundred_thousand_pipelined_requests_need_no_memory() {
     let sending = thread::spawn(move || {
         let block = GET.repeat(1000);
         for _ in 0..100 {
-            writer
-                .write_all(block.as_bytes())
-                .expect("the server reads");
+            writer.write_all(block.as_bytes()).expect("the server reads");
         }
     });
     let (mut answers, mut block) = (0, vec![0; 1 << 16]);
@@ -155,9 +142,7 @@ fn a_head_of_200_megabytes_needs_no_memory() {
     let mut raw = Raw::open(&server.address);
     raw.send("GET /healthz HTTP/1.1\r\nHost: x\r\nA: ");
     let block = vec![b'a'; 1 << 20];
-    let sent = (0..200)
-        .take_while(|_| raw.try_send(&block).is_ok())
-        .count();
+    let sent = (0..200).take_while(|_| raw.try_send(&block).is_ok()).count();
     assert!(sent < 200, "it was not read to its end");
     let grown = peak_memory(&server) - before;
     assert!(grown < 16 * 1024, "grew by {grown} KiB");
@@ -168,31 +153,22 @@ fn a_head_of_200_megabytes_needs_no_memory() {
 fn a_client_that_stops_reading_is_cut() {
     let server = Server::start(&[]);
     let mut raw = Raw::open(&server.address);
-    raw.socket()
-        .set_write_timeout(Some(Duration::from_secs(2)))
-        .expect("a timeout");
+    raw.socket().set_write_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     let block = GET.repeat(1000);
     while raw.try_send(&block).is_ok() {}
     let begin = Instant::now();
     let open = || {
         let metrics = server.request("GET", "/metrics").send().expect(200).bytes;
         let metrics = String::from_utf8(metrics).expect("text");
-        let value = metrics
-            .lines()
-            .find_map(|l| l.strip_prefix("cloakroom_connections_open "));
-        value
-            .and_then(|n| n.parse::<u32>().ok())
-            .expect("the gauge")
+        let value = metrics.lines().find_map(|l| l.strip_prefix("cloakroom_connections_open "));
+        value.and_then(|n| n.parse::<u32>().ok()).expect("the gauge")
     };
     assert!(open() >= 2, "itself and the stalled one");
     while open() >= 2 {
         assert!(begin.elapsed() < Duration::from_secs(40), "still open");
         thread::sleep(Duration::from_millis(500));
     }
-    assert!(
-        begin.elapsed() > Duration::from_secs(20),
-        "not before its time"
-    );
+    assert!(begin.elapsed() > Duration::from_secs(20), "not before its time");
 }
 
 #[test]
@@ -247,9 +223,8 @@ fn threads_of_this_user() -> usize {
 }
 
 fn besiege_and_recover(server: &Server, connections: usize) {
-    let crowd: Vec<_> = (0..connections)
-        .filter_map(|_| Raw::try_open(&server.address).ok())
-        .collect();
+    let crowd: Vec<_> =
+        (0..connections).filter_map(|_| Raw::try_open(&server.address).ok()).collect();
     assert!(crowd.len() > connections / 2, "the siege took place");
     // Someone makes room, so even now there is an answer.
     eventually(|| {

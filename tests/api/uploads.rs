@@ -8,12 +8,7 @@ use crate::harness::{Server, parallel};
 
 /// Members of an object, sorted.
 fn members(value: &Value) -> Vec<&str> {
-    value
-        .as_object()
-        .expect("an object")
-        .keys()
-        .map(String::as_str)
-        .collect()
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -39,10 +34,7 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
             "user_id"
         ]
     );
-    let hash: String = Sha256::digest(&content)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let hash: String = Sha256::digest(&content).iter().map(|b| format!("{b:02x}")).collect();
     for (member, expected) in [
         ("content_type", json!("image/png")),
         ("description", json!("A cat")),
@@ -56,20 +48,11 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
         assert_eq!(uploaded[member], expected, "{member}");
     }
     let id = id(&uploaded);
-    assert_eq!(
-        server
-            .get(&format!("/uploads/{id}/"), &ann.access)
-            .expect(200)
-            .json(),
-        uploaded
-    );
+    assert_eq!(server.get(&format!("/uploads/{id}/"), &ann.access).expect(200).json(), uploaded);
     let downloaded = server.download(&ann.access, &id).send().expect(200);
     assert!(downloaded.bytes == content);
     let stats = &server.get("/users/me", &ann.access).expect(200).json()["stats"];
-    assert_eq!(
-        *stats,
-        json!({"total_uploads": 1, "total_storage_used": content.len()})
-    );
+    assert_eq!(*stats, json!({"total_uploads": 1, "total_storage_used": content.len()}));
     assert_eq!(server.contents(), [server.data.0.join("files").join(&id)]);
 }
 
@@ -78,14 +61,9 @@ fn parts_come_in_any_order_and_the_first_of_a_name_counts() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
     for (form, reason) in [
+        (file("a.txt", "text/plain", b"one").field("description", "d"), "as usual"),
         (
-            file("a.txt", "text/plain", b"one").field("description", "d"),
-            "as usual",
-        ),
-        (
-            Form::default()
-                .field("description", "d")
-                .file("a.txt", "text/plain", b"one"),
+            Form::default().field("description", "d").file("a.txt", "text/plain", b"one"),
             "the file last",
         ),
         (
@@ -113,29 +91,17 @@ fn parts_come_in_any_order_and_the_first_of_a_name_counts() {
         ),
         (
             Form::default()
-                .part(
-                    "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"",
-                    b"one",
-                )
+                .part("Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"", b"one")
                 .field("description", "d"),
             "no type",
         ),
     ] {
         let file = server.upload(&ann.access, form).expect(201).json();
-        let facts = (
-            &file["filename"],
-            &file["description"],
-            &file["content_type"],
-            &file["file_size"],
-        );
+        let facts =
+            (&file["filename"], &file["description"], &file["content_type"], &file["file_size"]);
         assert_eq!(
             facts,
-            (
-                &json!("a.txt"),
-                &json!("d"),
-                &json!("text/plain"),
-                &json!(3)
-            ),
+            (&json!("a.txt"), &json!("d"), &json!("text/plain"), &json!(3)),
             "{reason}"
         );
     }
@@ -153,55 +119,32 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
     let unnamed = "Content-Disposition: form-data; name=\"file\"";
     for (body, expected, reason) in [
         (Form::default().bytes(), ("body.file", "missing"), "no part"),
+        (Form::default().field("description", "d").bytes(), ("body.file", "missing"), "no file"),
+        (Form::default().part(unnamed, b"one").bytes(), ("body.file", "missing"), "no filename"),
         (
-            Form::default().field("description", "d").bytes(),
-            ("body.file", "missing"),
-            "no file",
-        ),
-        (
-            Form::default().part(unnamed, b"one").bytes(),
-            ("body.file", "missing"),
-            "no filename",
-        ),
-        (
-            Form::default()
-                .part(unnamed, b"one")
-                .file("a", "text/plain", b"")
-                .bytes(),
+            Form::default().part(unnamed, b"one").file("a", "text/plain", b"").bytes(),
             ("body.file", "missing"),
             "the first file counts, and it has no name",
         ),
-        (
-            file("", "text/plain", b"one").bytes(),
-            ("body.file", "value_error"),
-            "an empty filename",
-        ),
+        (file("", "text/plain", b"one").bytes(), ("body.file", "value_error"), "an empty filename"),
         (
             file("..", "text/plain", b"one").bytes(),
             ("body.file", "value_error"),
             "no name of a file",
         ),
-        (
-            file("a/", "text/plain", b"one").bytes(),
-            ("body.file", "value_error"),
-            "a directory",
-        ),
+        (file("a/", "text/plain", b"one").bytes(), ("body.file", "value_error"), "a directory"),
         (
             good.clone().field("description", &"d".repeat(4097)).bytes(),
             ("body.description", "string_too_long"),
             "a long description",
         ),
         (
-            good.clone()
-                .field("description", &"\u{1f600}".repeat(4097))
-                .bytes(),
+            good.clone().field("description", &"\u{1f600}".repeat(4097)).bytes(),
             ("body.description", "string_too_long"),
             "a long description of long characters",
         ),
         (
-            good.clone()
-                .field("description", &"d".repeat(5_000_000))
-                .bytes(),
+            good.clone().field("description", &"d".repeat(5_000_000)).bytes(),
             ("body.description", "string_too_long"),
             "a description of 5 MB",
         ),
@@ -212,27 +155,17 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
         ),
         (Vec::new(), ("body", "value_error"), "empty"),
         (b"{}".to_vec(), ("body", "value_error"), "JSON"),
-        (
-            truncated(4),
-            ("body", "value_error"),
-            "half a last delimiter",
-        ),
+        (truncated(4), ("body", "value_error"), "half a last delimiter"),
         (truncated(18), ("body", "value_error"), "no last delimiter"),
         (truncated(30), ("body", "value_error"), "no delimiter"),
-        (
-            b"--other\r\n\r\n\r\n--other--\r\n".to_vec(),
-            ("body", "value_error"),
-            "another boundary",
-        ),
+        (b"--other\r\n\r\n\r\n--other--\r\n".to_vec(), ("body", "value_error"), "another boundary"),
         (
             Form::default().part("no header", b"").bytes(),
             ("body", "value_error"),
             "a head that is none",
         ),
         (
-            Form::default()
-                .part(&format!("X: {}", "x".repeat(9000)), b"")
-                .bytes(),
+            Form::default().part(&format!("X: {}", "x".repeat(9000)), b"").bytes(),
             ("body", "value_error"),
             "a long head",
         ),
@@ -240,11 +173,7 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
         let answer = server.upload_request(&ann.access, body).send();
         assert_eq!(answer.status, 422, "{reason}");
         answer.invalid(&[expected]);
-        assert_eq!(
-            server.contents(),
-            <[std::path::PathBuf; 0]>::default(),
-            "{reason}"
-        );
+        assert_eq!(server.contents(), <[std::path::PathBuf; 0]>::default(), "{reason}");
     }
     for content_type in [
         "multipart/form-data",
@@ -252,21 +181,15 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
         "multipart/mixed; boundary=a-boundary",
         "application/json",
     ] {
-        let request = server
-            .api("POST", "/uploads")
-            .bearer(&ann.access)
-            .header("Content-Type", content_type);
-        request
-            .body(good.clone().bytes())
-            .send()
-            .invalid(&[("body", "value_error")]);
+        let request =
+            server.api("POST", "/uploads").bearer(&ann.access).header("Content-Type", content_type);
+        request.body(good.clone().bytes()).send().invalid(&[("body", "value_error")]);
     }
     // All faults of a form together.
     let form = file("", "text/plain", b"one").field("description", &"d".repeat(4097));
-    server.upload(&ann.access, form).invalid(&[
-        ("body.file", "value_error"),
-        ("body.description", "string_too_long"),
-    ]);
+    server
+        .upload(&ann.access, form)
+        .invalid(&[("body.file", "value_error"), ("body.description", "string_too_long")]);
     let records = server.database.value::<i64>("SELECT count(*) FROM files");
     assert_eq!((records, server.contents().len()), (0, 0));
 }
@@ -275,17 +198,9 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
 fn a_description_has_room_for_4096_characters() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
-    for text in [
-        "d".repeat(4096),
-        "\u{1f600}".repeat(4096),
-        String::new(),
-        " as given ".into(),
-    ] {
+    for text in ["d".repeat(4096), "\u{1f600}".repeat(4096), String::new(), " as given ".into()] {
         let form = file("a.txt", "text/plain", b"one").field("description", &text);
-        assert_eq!(
-            server.upload(&ann.access, form).expect(201).json()["description"],
-            json!(text)
-        );
+        assert_eq!(server.upload(&ann.access, form).expect(201).json()["description"], json!(text));
     }
 }
 
@@ -321,10 +236,8 @@ fn nobody_elses_name_reaches_the_file_system() {
         );
         assert!(server.data.0.join("files").join(id(&uploaded)).is_file());
     }
-    let names: Vec<_> = std::fs::read_dir(&server.data.0)
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
+    let names: Vec<_> =
+        std::fs::read_dir(&server.data.0).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
@@ -349,22 +262,12 @@ fn types_are_those_of_the_list_and_what_they_say() {
     for (content_type, content, status, reason) in [
         ("image/png", PNG, 201, "what it says"),
         ("IMAGE/Png; q=1", PNG, 201, "case and parameters"),
-        (
-            "image/jpeg",
-            b"\xff\xd8\xff\xe0\0\x10JFIF",
-            201,
-            "another one",
-        ),
+        ("image/jpeg", b"\xff\xd8\xff\xe0\0\x10JFIF", 201, "another one"),
         ("application/pdf", b"%PDF-1.7\n", 201, "another one"),
         ("image/png", b"", 201, "nothing to recognise"),
         ("image/png", b"unknown", 201, "not recognised"),
         ("text/plain", html, 201, "text may be anything"),
-        (
-            "text/plain",
-            b"BMW sales",
-            201,
-            "text may begin like a picture",
-        ),
+        ("text/plain", b"BMW sales", 201, "text may begin like a picture"),
         ("image/png", html, 415, "a page"),
         ("image/jpeg", PNG, 415, "another picture"),
         ("text/plain", PNG, 415, "no text"),
@@ -387,40 +290,26 @@ fn types_are_those_of_the_list_and_what_they_say() {
         .refused(415, "File type not allowed");
     let own = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", " Text/CSV ,image/png")]);
     let bo = own.sign_up("bob");
-    own.upload(&bo.access, file("a", "text/csv", b"a,b"))
-        .expect(201);
-    own.upload(&bo.access, file("a", "text/plain", b"a,b"))
-        .refused(415, "File type not allowed");
+    own.upload(&bo.access, file("a", "text/csv", b"a,b")).expect(201);
+    own.upload(&bo.access, file("a", "text/plain", b"a,b")).refused(415, "File type not allowed");
 }
 
 #[test]
 fn a_file_may_have_the_limit_and_no_byte_more() {
     for (settings, limit, message) in [
-        (
-            &[][..],
-            10_485_760,
-            "File size exceeds maximum limit (10MB)",
-        ),
+        (&[][..], 10_485_760, "File size exceeds maximum limit (10MB)"),
         (
             &[("CLOAKROOM_MAX_UPLOAD_SIZE", "1000")],
             1000,
             "File size exceeds maximum limit (1000 bytes)",
         ),
-        (
-            &[("MAX_UPLOAD_SIZE", "2097152")],
-            2_097_152,
-            "File size exceeds maximum limit (2MB)",
-        ),
+        (&[("MAX_UPLOAD_SIZE", "2097152")], 2_097_152, "File size exceeds maximum limit (2MB)"),
     ] {
         let server = Server::start(settings);
         let ann = server.sign_up("ann");
-        for (size, status) in [
-            (0, 201),
-            (limit - 1, 201),
-            (limit, 201),
-            (limit + 1, 413),
-            (limit + 100_000, 413),
-        ] {
+        for (size, status) in
+            [(0, 201), (limit - 1, 201), (limit, 201), (limit + 1, 413), (limit + 100_000, 413)]
+        {
             let answer = server.upload(&ann.access, file("a.txt", "text/plain", &vec![b'x'; size]));
             assert_eq!(answer.status, status, "{size} of {limit}");
             if status == 413 {
@@ -453,32 +342,19 @@ fn quotas_are_exact_under_parallel_uploads() {
     assert_eq!((of(201), of(507)), (7, 13), "{statuses:?}");
     let answer = upload(&server, &ann.access).refused(507, "Storage quota exceeded");
     assert_eq!(answer.json()["error_code"], "STORAGE_QUOTA_EXCEEDED");
-    assert_eq!(
-        server.contents().len(),
-        7,
-        "a refused upload leaves no bytes"
-    );
+    assert_eq!(server.contents().len(), 7, "a refused upload leaves no bytes");
     upload(&server, &bo.access).expect(201);
-    server
-        .upload(&ann.access, file("a.txt", "text/plain", b""))
-        .expect(201);
+    server.upload(&ann.access, file("a.txt", "text/plain", b"")).expect(201);
     // The service's, over several users.
     let server = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "7999")]);
-    let users: Vec<_> = (0..4)
-        .map(|i| server.sign_up(&format!("user{i}")).access)
-        .collect();
+    let users: Vec<_> = (0..4).map(|i| server.sign_up(&format!("user{i}")).access).collect();
     let statuses = parallel(24, |i| upload(&server, &users[i % 4]).status);
     let of = |status| statuses.iter().filter(|s| **s == status).count();
     assert_eq!((of(201), of(507)), (7, 17), "{statuses:?}");
     assert_eq!(server.contents().len(), 7);
+    assert_eq!(server.database.value::<i64>("SELECT used FROM storage"), 7000);
     assert_eq!(
-        server.database.value::<i64>("SELECT used FROM storage"),
-        7000
-    );
-    assert_eq!(
-        server
-            .database
-            .value::<i64>("SELECT sum(total_storage_used)::bigint FROM users"),
+        server.database.value::<i64>("SELECT sum(total_storage_used)::bigint FROM users"),
         7000
     );
 }
@@ -486,32 +362,20 @@ fn quotas_are_exact_under_parallel_uploads() {
 #[test]
 fn uploads_and_deletions_at_once_keep_the_totals_right() {
     let server = Server::start(&[]);
-    let users: Vec<_> = (0..3)
-        .map(|i| server.sign_up(&format!("user{i}")).access)
-        .collect();
+    let users: Vec<_> = (0..3).map(|i| server.sign_up(&format!("user{i}")).access).collect();
     parallel(12, |i| {
         let token = &users[i % 3];
         for _ in 0..10 {
             let id = server.upload_text(token, "a.txt", "four");
             if i % 2 == 0 {
-                server
-                    .api("DELETE", &format!("/uploads/{id}"))
-                    .bearer(token)
-                    .send()
-                    .expect(204);
+                server.api("DELETE", &format!("/uploads/{id}")).bearer(token).send().expect(204);
             }
         }
     });
-    assert_eq!(
-        server.database.value::<i64>("SELECT used FROM storage"),
-        60 * 4
-    );
+    assert_eq!(server.database.value::<i64>("SELECT used FROM storage"), 60 * 4);
     for token in &users {
         let stats = &server.get("/users/me", token).json()["stats"];
-        assert_eq!(
-            *stats,
-            json!({"total_uploads": 20, "total_storage_used": 80})
-        );
+        assert_eq!(*stats, json!({"total_uploads": 20, "total_storage_used": 80}));
     }
     assert_eq!(server.contents().len(), 60);
 }
@@ -527,30 +391,20 @@ fn the_list_pages_searches_filters_and_sorts() {
         ("d.pdf", "application/pdf", 20, "HOLIDAY"),
     ] {
         let form = file(name, content_type, &vec![b'x'; size]);
-        let form = if description.is_empty() {
-            form
-        } else {
-            form.field("description", description)
-        };
+        let form =
+            if description.is_empty() { form } else { form.field("description", description) };
         server.upload(&ann.access, form).expect(201);
     }
     server.upload_text(&bo.access, "bo.txt", "holiday");
     let list = |query: &str| {
-        let body = server
-            .get(&format!("/uploads{query}"), &ann.access)
-            .expect(200)
-            .json();
+        let body = server.get(&format!("/uploads{query}"), &ann.access).expect(200).json();
         let names: Vec<_> = body["items"]
             .as_array()
             .unwrap()
             .iter()
             .map(|f| f["filename"].as_str().unwrap().to_owned())
             .collect();
-        (
-            names.join(" "),
-            body["total"].as_i64().unwrap(),
-            body["pages"].as_i64().unwrap(),
-        )
+        (names.join(" "), body["total"].as_i64().unwrap(), body["pages"].as_i64().unwrap())
     };
     for (query, names, total, pages) in [
         ("", "d.pdf a.txt C.png b.txt", 4, 1),
@@ -560,12 +414,7 @@ fn the_list_pages_searches_filters_and_sorts() {
         ("?size=100&page=9223372036854775807", "", 4, 1),
         ("?sort_order=asc", "b.txt C.png a.txt d.pdf", 4, 1),
         ("?sort_by=uploaded_at&sort_order=desc&size=1", "d.pdf", 4, 4),
-        (
-            "?sort_by=filename&sort_order=asc",
-            "C.png a.txt b.txt d.pdf",
-            4,
-            1,
-        ),
+        ("?sort_by=filename&sort_order=asc", "C.png a.txt b.txt d.pdf", 4, 1),
         ("?sort_by=filename", "d.pdf b.txt a.txt C.png", 4, 1),
         ("?search=HOLI", "d.pdf b.txt", 2, 1),
         ("?search=.TXT&size=1", "a.txt", 2, 2),
@@ -585,40 +434,28 @@ fn the_list_pages_searches_filters_and_sorts() {
     // Two have 20 bytes: ties are in the order of ids.
     let by_size = |order: &str| {
         let body = server
-            .get(
-                &format!("/uploads?sort_by=file_size&sort_order={order}"),
-                &ann.access,
-            )
+            .get(&format!("/uploads?sort_by=file_size&sort_order={order}"), &ann.access)
             .expect(200)
             .json();
         let items = body["items"].as_array().unwrap().clone();
-        items
-            .iter()
-            .map(|f| (f["file_size"].as_i64().unwrap(), id(f)))
-            .collect::<Vec<_>>()
+        items.iter().map(|f| (f["file_size"].as_i64().unwrap(), id(f))).collect::<Vec<_>>()
     };
     let mut ascending = by_size("asc");
     assert!(ascending.is_sorted(), "{ascending:?}");
     ascending.sort_by_key(|(size, id)| (-size, id.clone()));
     assert_eq!(by_size("desc"), ascending);
-    let body = server
-        .get("/uploads/?size=2", &ann.access)
-        .expect(200)
-        .json();
+    let body = server.get("/uploads/?size=2", &ann.access).expect(200).json();
     assert_eq!(members(&body), ["items", "page", "pages", "size", "total"]);
     assert_eq!((&body["page"], &body["size"]), (&json!(1), &json!(2)));
-    server
-        .get(
-            "/uploads?page=0&size=101&sort_by=x&sort_order=up&search=%00",
-            &ann.access,
-        )
-        .invalid(&[
+    server.get("/uploads?page=0&size=101&sort_by=x&sort_order=up&search=%00", &ann.access).invalid(
+        &[
             ("query.page", "value_error"),
             ("query.size", "value_error"),
             ("query.sort_by", "enum"),
             ("query.sort_order", "enum"),
             ("query.search", "value_error"),
-        ]);
+        ],
+    );
     for query in ["page=x", "size=", "page=9223372036854775808", "size=1.5"] {
         let name = query.split('=').next().unwrap();
         let answer = server.get(&format!("/uploads?{query}"), &ann.access);
@@ -629,11 +466,8 @@ fn the_list_pages_searches_filters_and_sorts() {
 #[test]
 fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
     let server = Server::start(&[]);
-    let (ann, bo, root) = (
-        server.sign_up("ann"),
-        server.sign_up("bob"),
-        server.sign_up_admin("root"),
-    );
+    let (ann, bo, root) =
+        (server.sign_up("ann"), server.sign_up("bob"), server.sign_up_admin("root"));
     let secret = server.upload_text(&ann.access, "a.txt", "secret");
     let public = server.upload_text(&ann.access, "b.txt", "public");
     let answer = server
@@ -666,21 +500,12 @@ fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
         }
     }
     for path in ["/uploads/x", "/uploads/x/download", "/uploads/1"] {
-        server
-            .get(path, &ann.access)
-            .invalid(&[("path.file_id", "uuid_parsing")]);
-        server
-            .api("GET", path)
-            .send()
-            .refused(401, "Authentication required");
+        server.get(path, &ann.access).invalid(&[("path.file_id", "uuid_parsing")]);
+        server.api("GET", path).send().refused(401, "Authentication required");
     }
     assert_eq!(server.get("/uploads", &bo.access).json()["total"], json!(0));
     assert_eq!(
-        server
-            .api("PATCH", "/uploads")
-            .send()
-            .expect(405)
-            .header("Allow"),
+        server.api("PATCH", "/uploads").send().expect(405).header("Allow"),
         "GET, HEAD, POST"
     );
 }
@@ -692,20 +517,10 @@ fn a_change_is_of_what_is_given() {
     let form = file("a.txt", "text/plain", b"one").field("description", "d");
     let before = server.upload(&ann.access, form).expect(201).json();
     let path = format!("/uploads/{}", id(&before));
-    let put = |body: Value| {
-        server
-            .api("PUT", &path)
-            .bearer(&ann.access)
-            .json(body)
-            .send()
-    };
+    let put = |body: Value| server.api("PUT", &path).bearer(&ann.access).json(body).send();
     let after = put(json!({"filename": "dir/b.txt"})).expect(200).json();
     assert_eq!(
-        (
-            &after["filename"],
-            &after["original_filename"],
-            &after["description"]
-        ),
+        (&after["filename"], &after["original_filename"], &after["description"]),
         (&json!("b.txt"), &json!("a.txt"), &json!("d"))
     );
     assert!(after["updated_at"].as_str() > before["updated_at"].as_str());
@@ -726,10 +541,7 @@ fn a_change_is_of_what_is_given() {
             (&after["filename"], &after["description"]),
             (&json!(filename), &json!(description))
         );
-        assert_eq!(
-            (&after["file_size"], &after["is_public"]),
-            (&json!(3), &json!(false))
-        );
+        assert_eq!((&after["file_size"], &after["is_public"]), (&json!(3), &json!(false)));
     }
     put(json!({"filename": "x".repeat(256), "description": "x".repeat(4097), "is_public": "yes"}))
         .invalid(&[
@@ -749,34 +561,14 @@ fn a_deleted_file_is_gone_and_makes_room() {
     let server = Server::start(&[("CLOAKROOM_USER_STORAGE_QUOTA", "10")]);
     let ann = server.sign_up("ann");
     let id = server.upload_text(&ann.access, "a.txt", "0123456789");
-    server
-        .upload(&ann.access, file("b.txt", "text/plain", b"1"))
-        .expect(507);
-    let delete = || {
-        server
-            .api("DELETE", &format!("/uploads/{id}"))
-            .bearer(&ann.access)
-            .send()
-    };
+    server.upload(&ann.access, file("b.txt", "text/plain", b"1")).expect(507);
+    let delete = || server.api("DELETE", &format!("/uploads/{id}")).bearer(&ann.access).send();
     let statuses = parallel(4, |_| delete().status);
-    assert_eq!(
-        statuses.iter().filter(|s| **s == 204).count(),
-        1,
-        "{statuses:?}"
-    );
-    assert_eq!(
-        statuses.iter().filter(|s| **s == 404).count(),
-        3,
-        "{statuses:?}"
-    );
+    assert_eq!(statuses.iter().filter(|s| **s == 204).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|s| **s == 404).count(), 3, "{statuses:?}");
     assert_eq!(server.contents().len(), 0);
-    server
-        .get(&format!("/uploads/{id}"), &ann.access)
-        .refused(404, "File not found");
-    server
-        .download(&ann.access, &id)
-        .send()
-        .refused(404, "File not found");
+    server.get(&format!("/uploads/{id}"), &ann.access).refused(404, "File not found");
+    server.download(&ann.access, &id).send().refused(404, "File not found");
     server.upload_text(&ann.access, "b.txt", "0123456789");
 }
 
@@ -784,9 +576,7 @@ fn a_deleted_file_is_gone_and_makes_room() {
 fn a_file_that_is_deleted_while_others_read_it_is_there_or_not() {
     let server = Server::start(&[]);
     let ann = server.sign_up("ann");
-    let ids: Vec<_> = (0..40)
-        .map(|_| server.upload_text(&ann.access, "a.txt", "one"))
-        .collect();
+    let ids: Vec<_> = (0..40).map(|_| server.upload_text(&ann.access, "a.txt", "one")).collect();
     parallel(4, |i| {
         for id in &ids {
             if i == 0 {
@@ -813,46 +603,24 @@ fn uploads_have_a_rate_of_their_own() {
     let server = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
     let (ann, bo) = (server.sign_up("ann"), server.sign_up("bob"));
     for left in (0..10).rev() {
-        let answer = server
-            .upload(&ann.access, file("a.txt", "text/plain", b"x"))
-            .expect(201);
-        let limits = (
-            answer.header("X-RateLimit-Limit"),
-            answer.header("X-RateLimit-Remaining"),
-        );
+        let answer = server.upload(&ann.access, file("a.txt", "text/plain", b"x")).expect(201);
+        let limits = (answer.header("X-RateLimit-Limit"), answer.header("X-RateLimit-Remaining"));
         assert_eq!(limits, ("10", &*left.to_string()));
     }
     let answer = server.upload(&ann.access, file("a.txt", "text/plain", b"x"));
     answer.refused(429, "Rate limit exceeded");
-    server
-        .upload(&bo.access, file("a.txt", "text/plain", b"x"))
-        .expect(201);
-    assert_eq!(
-        server
-            .get("/uploads", &ann.access)
-            .expect(200)
-            .header("X-RateLimit-Limit"),
-        "100"
-    );
+    server.upload(&bo.access, file("a.txt", "text/plain", b"x")).expect(201);
+    assert_eq!(server.get("/uploads", &ann.access).expect(200).header("X-RateLimit-Limit"), "100");
 }
 
 #[test]
 fn an_upload_without_a_token_is_refused_first() {
     let server = Server::start(&[]);
-    let request = server.api("POST", "/uploads").header(
-        "Content-Type",
-        &format!("multipart/form-data; boundary={BOUNDARY}"),
-    );
-    request
-        .body(file("a", "x/y", b"").bytes())
-        .send()
-        .refused(401, "Authentication required");
+    let request = server
+        .api("POST", "/uploads")
+        .header("Content-Type", &format!("multipart/form-data; boundary={BOUNDARY}"));
+    request.body(file("a", "x/y", b"").bytes()).send().refused(401, "Authentication required");
     let open = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
-    open.upload_request("", file("a.txt", "text/plain", b"x").bytes())
-        .send()
-        .expect(201);
-    assert_eq!(
-        open.get("/uploads", "").expect(200).json()["total"],
-        json!(1)
-    );
+    open.upload_request("", file("a.txt", "text/plain", b"x").bytes()).send().expect(201);
+    assert_eq!(open.get("/uploads", "").expect(200).json()["total"], json!(1));
 }
