@@ -1,26 +1,18 @@
 //! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
 
-mod app;
+mod api;
+mod auth;
+mod background;
 mod commands;
 mod config;
-mod csv;
+mod db;
 mod error;
-mod files;
-mod front;
-mod gc;
-mod handlers;
-mod hashing;
 mod http;
-mod logging;
-mod mail;
-mod metrics;
-mod middleware;
 mod model;
-mod router;
-mod security;
+mod semaphore;
 mod server;
-mod store;
-mod turns;
+mod storage;
+mod telemetry;
 
 use std::process::ExitCode;
 

@@ -18,7 +18,7 @@ pub enum Environment {
 pub enum HttpServer {
     /// The product's own listener.
     #[default]
-    Front,
+    Builtin,
     /// The stock server, for use behind a proxy.
     Rouille,
 }

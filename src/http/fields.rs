@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::error::{Error, FieldError, Place, Problem};
-use crate::model::fields as rules;
+use crate::model::rules;
 
 /// A rule: the text of a field to its value, or what is wrong with it.
 pub type Rule<T> = fn(&str) -> Result<T, Problem>;

@@ -2,10 +2,11 @@
 //! that names the HTTP library.
 
 pub mod client_address;
-pub mod download;
+pub mod csv;
 pub mod fields;
+pub mod file_response;
 pub mod multipart;
-pub mod part;
+pub mod part_header;
 pub mod query;
 pub mod request;
 pub mod response;

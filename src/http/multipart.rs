@@ -2,14 +2,14 @@
 
 use memchr::memmem::Finder;
 
-use super::part::{Head, Part, malformed, parameters, read_head};
+use super::part_header::{Head, Part, malformed, parameters, read_head};
 use super::request::Source;
 use crate::error::Error;
 
 /// Bytes that are held at once.
 const BUFFER: usize = 64 * 1024;
 /// Longest boundary (RFC 2046, 5.1.1).
-const BOUNDARY_MOST: usize = 70;
+const MAX_BOUNDARY: usize = 70;
 
 /// A body in parts. Each part is read to its end before the next.
 pub struct Multipart<'a> {
@@ -30,7 +30,7 @@ impl<'a> Multipart<'a> {
             .into_iter()
             .find(|(name, _)| name == "boundary")
             .map(|(_, value)| value)
-            .filter(|b| (1..=BOUNDARY_MOST).contains(&b.len()) && kind == "multipart/form-data")
+            .filter(|b| (1..=MAX_BOUNDARY).contains(&b.len()) && kind == "multipart/form-data")
             .ok_or_else(malformed)?;
         let mut buffer = vec![0; BUFFER];
         // The first delimiter may stand at the very start, with no line to end.
@@ -132,7 +132,7 @@ impl<'a> Multipart<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::part::PART_HEAD_MOST;
+    use super::super::part_header::MAX_PART_HEAD;
     use super::*;
 
     /// The parts of a body that arrives `step` bytes at a time.
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn bodies_that_are_no_multipart_are_refused() {
         let many = format!("--b\r\n{}\r\n\r\n--b--", "a: b\r\n".repeat(33));
-        let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(PART_HEAD_MOST));
+        let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(MAX_PART_HEAD));
         for (body, reason) in [
             ("", "empty"),
             ("--b", "ends in the delimiter"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use crate::error::{Error, FieldError, Place, Problem};
-use crate::model::fields as rules;
+use crate::model::rules;
 
 /// The parameters of a query; of several with one name the last counts.
 pub struct Query {

@@ -9,10 +9,10 @@ use super::fields::Fields;
 use super::multipart::Multipart;
 use super::query::Query;
 use crate::error::{Error, FieldError, Place};
-use crate::model::fields as rules;
+use crate::model::rules;
 
 /// Longest JSON or form body, bytes (contract, 3).
-pub const BODY_MOST: u64 = 128 * 1024;
+pub const MAX_BODY: u64 = 128 * 1024;
 
 /// The body as it comes from the client.
 pub struct Body<'a> {
@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
     }
 
     fn text(&self) -> Result<String, Error> {
-        String::from_utf8(self.bytes(BODY_MOST)?).map_err(|_| bad_body(rules::not_json()))
+        String::from_utf8(self.bytes(MAX_BODY)?).map_err(|_| bad_body(rules::not_json()))
     }
 
     /// The body in parts, at most `most` bytes; `over` is what is answered to a longer one.

@@ -1,4 +1,4 @@
-//! Files as the API shows them, and what their contents may be.
+//! Storage as the API shows them, and what their contents may be.
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;

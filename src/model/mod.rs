@@ -1,7 +1,7 @@
 //! Types of the domain and the rules they obey.
 
-pub mod fields;
 pub mod file;
 pub mod page;
+pub mod rules;
 pub mod timestamp;
 pub mod user;

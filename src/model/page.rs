@@ -3,14 +3,14 @@
 use serde::Serialize;
 
 /// Most items of a page.
-pub const SIZE_MOST: i64 = 100;
+pub const MAX_SIZE: i64 = 100;
 
 /// Which page a client asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
     /// From 1.
     pub page: i64,
-    /// Items of a page, 1 to [`SIZE_MOST`].
+    /// Items of a page, 1 to [`MAX_SIZE`].
     pub size: i64,
 }
 

@@ -65,7 +65,7 @@ pub struct User {
 /// What an account stores.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Stats {
-    /// Files.
+    /// Storage.
     pub total_uploads: i64,
     /// Bytes of all files.
     pub total_storage_used: i64,

@@ -1,0 +1,4 @@
+//! Work that runs beside requests.
+
+pub mod password_resets;
+pub mod sweep;

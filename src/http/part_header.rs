@@ -1,0 +1,182 @@
+//! The head of one part of a form (RFC 7578, 4).
+
+use httparse::{EMPTY_HEADER, Status};
+
+use crate::error::{Error, FieldError, Place};
+use crate::model::rules;
+
+/// Longest head of a part, bytes.
+pub const MAX_PART_HEAD: usize = 8 * 1024;
+/// Most headers of a part.
+const MAX_PART_HEADERS: usize = 32;
+
+/// What the head of a part says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Field.
+    pub name: String,
+    /// Name of a file, as sent.
+    pub filename: Option<String>,
+    /// Declared type, as sent.
+    pub content_type: Option<String>,
+}
+
+/// What follows a delimiter.
+pub enum Head {
+    /// A head and its length.
+    Part(Part, usize),
+    /// The delimiter was the last one.
+    Last,
+    /// More is needed to tell.
+    Unfinished,
+}
+
+/// Reads what follows a delimiter.
+pub fn read_head(bytes: &[u8]) -> Result<Head, Error> {
+    if bytes.starts_with(b"--") {
+        return Ok(Head::Last);
+    }
+    // Blanks may fill the delimiter's line (RFC 2046, 5.1.1).
+    let blanks = bytes.iter().take_while(|b| b" \t".contains(b)).count();
+    let lines = match &bytes[blanks..] {
+        [b'\r', b'\n', lines @ ..] => lines,
+        [] | [b'\r'] | [b'-'] => return Ok(Head::Unfinished),
+        _ => return Err(malformed()),
+    };
+    let mut headers = [EMPTY_HEADER; MAX_PART_HEADERS];
+    let (length, headers) = match httparse::parse_headers(lines, &mut headers) {
+        Ok(Status::Complete(parsed)) if parsed.0 <= MAX_PART_HEAD => parsed,
+        Ok(Status::Partial) if lines.len() <= MAX_PART_HEAD => return Ok(Head::Unfinished),
+        _ => return Err(malformed()),
+    };
+    let value = |name: &str| {
+        let mut all = headers.iter();
+        all.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+    };
+    let mut part = Part {
+        content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
+        ..Part::default()
+    };
+    let (_, disposition) = parameters(value("Content-Disposition").unwrap_or_default());
+    for (name, value) in disposition {
+        match name.as_str() {
+            "name" => part.name = value,
+            "filename" => part.filename = part.filename.or(Some(value)),
+            // Not for forms (RFC 7578, 4.2), yet some clients send it for names that are not ASCII.
+            "filename*" => part.filename = extended(&value).or(part.filename),
+            _ => {}
+        }
+    }
+    Ok(Head::Part(part, bytes.len() - lines.len() + length))
+}
+
+/// The text before the first semicolon, in lower case, and the parameters after it with their names in
+/// lower case. In a quoted value a backslash escapes a quote or a backslash; others stand for
+/// themselves, because some browsers send paths.
+pub fn parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
+    let text = String::from_utf8_lossy(value);
+    let (first, mut rest) = text.split_once(';').unwrap_or((&text, ""));
+    let mut found = Vec::new();
+    while let Some((name, after)) = rest.split_once('=') {
+        // A word without a value may stand before.
+        let name = name.rsplit(';').next().unwrap_or_default().trim();
+        let after = after.trim_start();
+        let (value, left) = match after.strip_prefix('"') {
+            Some(quoted) => unquote(quoted),
+            None => {
+                let (value, left) = after.split_once(';').unwrap_or((after, ""));
+                (value.trim_end().to_owned(), left)
+            }
+        };
+        found.push((name.to_ascii_lowercase(), value));
+        rest = left;
+    }
+    (first.trim().to_ascii_lowercase(), found)
+}
+
+/// A quoted value up to its closing quote, and what follows that.
+fn unquote(text: &str) -> (String, &str) {
+    let mut value = String::new();
+    let mut left = text.char_indices().peekable();
+    while let Some((at, c)) = left.next() {
+        match c {
+            '"' => return (value, &text[at + 1..]),
+            '\\' => {
+                let escaped = left.next_if(|(_, next)| ['"', '\\'].contains(next));
+                value.push(escaped.map_or('\\', |(_, next)| next));
+            }
+            c => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+/// A value with its charset and language before it (RFC 8187, 3.2).
+fn extended(text: &str) -> Option<String> {
+    let mut parts = text.splitn(3, '\'');
+    let charset = parts.next()?;
+    let encoded = parts.nth(1)?;
+    let decoded = percent_encoding::percent_decode_str(encoded).decode_utf8();
+    let value = decoded.ok()?.into_owned();
+    charset.eq_ignore_ascii_case("utf-8").then_some(value)
+}
+
+/// The answer to a body that is not what it says.
+pub fn malformed() -> Error {
+    Error::Invalid(vec![FieldError {
+        place: Place::Body,
+        field: None,
+        problem: rules::not_multipart(),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filenames_are_read_as_clients_write_them() -> Result<(), Error> {
+        for (disposition, filename, reason) in [
+            (r#"form-data; name="file""#, None, "none"),
+            (r#"form-data; name="file"; filename="""#, Some(""), "empty"),
+            (r#"form-data; x; name="file" ; FileName = "a" ;"#, Some("a"), "words and blanks"),
+            (r#"form-data; name="file"; filename="a;b=c.txt""#, Some("a;b=c.txt"), "separators"),
+            (r#"form-data; filename="a.txt"; name="file""#, Some("a.txt"), "before the name"),
+            (r#"form-data; name=file; filename=a.txt"#, Some("a.txt"), "no quotes"),
+            (
+                r#"form-data; name="file"; filename="say \"x\".txt""#,
+                Some("say \"x\".txt"),
+                "escaped quotes",
+            ),
+            (
+                r#"form-data; name="file"; filename="C:\dir\a.txt""#,
+                Some("C:\\dir\\a.txt"),
+                "a path of Windows",
+            ),
+            (r#"form-data; name="file"; filename="%22%41.txt""#, Some("%22%41.txt"), "not decoded"),
+            ("form-data; name=\"file\"; filename=\"\u{fc}.txt\"", Some("\u{fc}.txt"), "UTF-8"),
+            (
+                r#"form-data; name="file"; filename="u.txt"; filename*=UTF-8''%C3%BC.txt"#,
+                Some("\u{fc}.txt"),
+                "extended",
+            ),
+            (
+                r#"form-data; name="file"; filename*=latin1''%FC.txt; filename=u.txt"#,
+                Some("u.txt"),
+                "extended, of another charset",
+            ),
+            (r#"form-data; name="file"; filename="a.txt"#, Some("a.txt"), "no closing quote"),
+        ] {
+            let head = format!("\r\nX: 1\r\nContent-Disposition: {disposition}\r\n\r\n");
+            let Head::Part(part, length) = read_head(format!("{head}content").as_bytes())? else {
+                panic!("no part: {reason}");
+            };
+            assert_eq!(
+                (part.name.as_str(), part.filename.as_deref(), length),
+                ("file", filename, head.len()),
+                "{reason}"
+            );
+        }
+        Ok(())
+    }
+}

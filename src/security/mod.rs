@@ -1,5 +1,0 @@
-//! Pure code that security rests on: no I/O, and time and randomness are arguments.
-
-pub mod jwt;
-pub mod password;
-pub mod token_bucket;

@@ -1,0 +1,4 @@
+//! What the process tells about itself: log lines and metrics.
+
+pub mod logging;
+pub mod metrics;
