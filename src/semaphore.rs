@@ -30,7 +30,7 @@ impl Semaphore {
     }
 
     /// How many semaphore are taken.
-    pub fn taken(&self) -> usize {
+    pub fn in_use(&self) -> usize {
         self.most - self.state().free
     }
 
@@ -40,7 +40,7 @@ impl Semaphore {
     }
 
     /// A permit, or `None` after `wait`.
-    pub fn take(&self, wait: Duration) -> Option<Permit<'_>> {
+    pub fn acquire(&self, wait: Duration) -> Option<Permit<'_>> {
         let place: Receiver<()> = {
             let mut state = self.state();
             if state.free > 0 {
@@ -91,11 +91,14 @@ mod tests {
     #[test]
     fn turns_are_bounded_and_waiting_ends() {
         let semaphore = Semaphore::new(2);
-        let first = semaphore.take(Duration::ZERO);
-        let _second = semaphore.take(Duration::ZERO);
-        assert!(semaphore.take(Duration::from_millis(5)).is_none());
+        let first = semaphore.acquire(Duration::ZERO);
+        let _second = semaphore.acquire(Duration::ZERO);
+        assert!(semaphore.acquire(Duration::from_millis(5)).is_none());
         drop(first);
-        assert!(semaphore.take(Duration::ZERO).is_some(), "who gave up left no hole in the line");
+        assert!(
+            semaphore.acquire(Duration::ZERO).is_some(),
+            "who gave up left no hole in the line"
+        );
     }
 
     #[test]
@@ -103,11 +106,11 @@ mod tests {
         let semaphore = Semaphore::new(1);
         let served = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let held = semaphore.take(Duration::ZERO);
+            let held = semaphore.acquire(Duration::ZERO);
             for n in 0..10 {
                 let (semaphore, served) = (&semaphore, &served);
                 scope.spawn(move || {
-                    let permit = semaphore.take(Duration::from_secs(10));
+                    let permit = semaphore.acquire(Duration::from_secs(10));
                     assert!(permit.is_some());
                     served.lock().unwrap_or_else(PoisonError::into_inner).push(n);
                 });

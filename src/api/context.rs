@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
 
 use uuid::Uuid;
 
@@ -30,19 +30,19 @@ pub enum BucketKey {
 /// Everything that outlives a request.
 pub struct App {
     /// The settings.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The database; streamed answers outlive the request that began them.
     pub db: Arc<Database>,
     /// Signs and checks tokens.
-    pub key: jwt::Key,
+    pub key: Arc<jwt::Key>,
     /// Hashes and compares passwords.
     pub hasher: PasswordHasher,
     /// Contents of files.
-    pub files: Storage,
+    pub storage: Arc<Storage>,
     /// Rate limits.
     pub buckets: Buckets<BucketKey>,
-    /// Wakes the background thread.
-    pub bell: Bell,
+    /// Wakes the background thread when this process has stored something for it to do.
+    pub wake_background: SyncSender<()>,
     /// What is counted.
     pub metrics: Metrics,
     /// Start of the process, from which the buckets count.
@@ -53,45 +53,26 @@ pub struct App {
 
 impl App {
     /// An application on an open database.
-    pub fn new(config: Config, secret: &[u8], db: Database) -> Result<App, Error> {
+    pub fn new(
+        config: Arc<Config>,
+        db: Arc<Database>,
+        storage: Arc<Storage>,
+        key: Arc<jwt::Key>,
+        wake_background: SyncSender<()>,
+    ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
-            key: jwt::Key::new(config.jwt_algorithm, secret),
             hasher: PasswordHasher::new(config.scrypt, cores)?,
-            files: Storage::open(&config.data_dir)?,
             buckets: Buckets::new(),
-            bell: Bell::default(),
             metrics: Metrics::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,
-            db: Arc::new(db),
+            db,
+            storage,
+            key,
+            wake_background,
         })
-    }
-}
-
-/// How often the background thread looks without being woken: other processes store requests too.
-const PERIOD: Duration = Duration::from_secs(5);
-
-/// Wakes the background thread when this process has stored a reset request.
-#[derive(Default)]
-pub struct Bell {
-    waiting: Mutex<bool>,
-    woken: Condvar,
-}
-
-impl Bell {
-    /// There is something to do.
-    pub fn ring(&self) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.woken.notify_one();
-    }
-
-    /// Returns when woken, at the latest after [`PERIOD`].
-    pub fn wait(&self) {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.woken.wait_timeout_while(waiting, PERIOD, |waiting| !*waiting);
-        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 }
 
@@ -105,10 +86,4 @@ pub struct RequestContext<'a> {
     pub id: Uuid,
     /// The client's address, behind trusted proxies.
     pub client: IpAddr,
-}
-
-/// Seconds since 1970.
-pub fn unix_time() -> Duration {
-    // A clock before 1970 makes every token expired, which is the safe side.
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

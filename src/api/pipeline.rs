@@ -15,8 +15,9 @@ use crate::api::middleware::{access_log, api_key, cors, rate_limit, request_id};
 use crate::api::router::{Handler, route};
 use crate::auth::token_bucket::Decision;
 use crate::error::Error;
+use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted};
-use crate::http::request::{Body, Request};
+use crate::http::request::Request;
 use crate::http::response::{self, Response};
 use crate::model::timestamp::Timestamp;
 

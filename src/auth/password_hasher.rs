@@ -11,7 +11,7 @@ use crate::config::Scrypt;
 use crate::error::Error;
 use crate::semaphore::Semaphore;
 
-/// Longest wait for a turn; after that 503.
+/// Longest wait for a permit; after that 503.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Hashes and compares passwords.
@@ -19,7 +19,7 @@ pub struct PasswordHasher {
     cost: Scrypt,
     /// A hash of nobody's password: unknown accounts cost what known ones cost.
     dummy: String,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl PasswordHasher {
@@ -29,23 +29,23 @@ impl PasswordHasher {
         output[..16].copy_from_slice(&salt());
         output[16..].copy_from_slice(&salt());
         let dummy = password::dummy(salt(), output, cost).map_err(Error::Internal)?;
-        Ok(PasswordHasher { cost, dummy, turns: Semaphore::new(at_once) })
+        Ok(PasswordHasher { cost, dummy, permits: Semaphore::new(at_once) })
     }
 
-    /// How many run, and how many wait for their turn.
+    /// How many run, and how many wait for a permit.
     pub fn load(&self) -> (usize, usize) {
-        (self.turns.taken(), self.turns.waiting())
+        (self.permits.in_use(), self.permits.waiting())
     }
 
     /// The PHC string of a new password.
     pub fn hash(&self, password: &str) -> Result<String, Error> {
-        let _turn = self.turns.take(MAX_WAIT).ok_or(Error::Unavailable)?;
+        let _permit = self.permits.acquire(MAX_WAIT).ok_or(Error::Unavailable)?;
         password::hash(password, salt(), self.cost).map_err(Error::Internal)
     }
 
     /// Compares with the stored hash. Where there is none it does the same work and says `Wrong`.
     pub fn verify(&self, password: &str, stored: Option<&str>) -> Result<Verdict, Error> {
-        let _turn = self.turns.take(MAX_WAIT).ok_or(Error::Unavailable)?;
+        let _permit = self.permits.acquire(MAX_WAIT).ok_or(Error::Unavailable)?;
         let verdict = password::verify(password, stored.unwrap_or(&self.dummy), self.cost);
         let verdict = verdict.map_err(Error::Internal)?;
         Ok(if stored.is_some() { verdict } else { Verdict::Wrong })

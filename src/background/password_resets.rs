@@ -4,29 +4,30 @@
 
 use uuid::Uuid;
 
-use crate::api::context::{App, unix_time};
+use super::Background;
 use crate::auth::jwt::{Claims, Kind};
 use crate::config::Environment;
 use crate::db;
 use crate::error::Error;
+use crate::model::timestamp::unix_time;
 use crate::model::user::Role;
 
 /// Looks at the waiting requests.
-pub fn deliver_resets(app: &App) -> Result<(), Error> {
+pub fn deliver(background: &Background) -> Result<(), Error> {
     loop {
-        let addresses = db::resets::take(&app.db)?;
+        let addresses = db::resets::take(&background.db)?;
         if addresses.is_empty() {
             return Ok(());
         }
         for address in addresses {
-            if let Some((user, version)) = db::users::find_by_email(&app.db, &address)? {
-                deliver(app, user, version)?;
+            if let Some((user, version)) = db::users::find_by_email(&background.db, &address)? {
+                deliver_one(background, user, version)?;
             }
         }
     }
 }
 
-fn deliver(app: &App, user: Uuid, version: i32) -> Result<(), Error> {
+fn deliver_one(background: &Background, user: Uuid, version: i32) -> Result<(), Error> {
     let now = unix_time().as_secs();
     let claims = Claims {
         user,
@@ -38,9 +39,10 @@ fn deliver(app: &App, user: Uuid, version: i32) -> Result<(), Error> {
         version: Some(version),
         issued_at: Some(now),
     };
-    let expires_at = now + app.config.password_reset_lifetime.as_secs();
-    let token = app.key.sign(claims, expires_at).map_err(|e| Error::Internal(e.to_string()))?;
-    match app.config.environment {
+    let expires_at = now + background.config.password_reset_lifetime.as_secs();
+    let token =
+        background.key.sign(claims, expires_at).map_err(|e| Error::Internal(e.to_string()))?;
+    match background.config.environment {
         Environment::Development => log::info!("password reset token of user {user}: {token}"),
         Environment::Production => {
             log::error!("password reset of user {user}: no way to deliver it")

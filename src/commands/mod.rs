@@ -1,10 +1,12 @@
 //! What the command line does.
 
+mod gc;
+pub use gc::gc;
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,19 +16,16 @@ use uuid::Uuid;
 
 use crate::api::context::App;
 use crate::api::pipeline;
+use crate::auth::jwt::Key;
 use crate::auth::password_hasher::PasswordHasher;
-use crate::background::{password_resets, sweep};
+use crate::background::Background;
 use crate::config::{Config, Environment, HttpServer};
 use crate::db;
-use crate::error::Error;
-use crate::http::request::Body;
+use crate::http::body::Body;
 use crate::model::rules;
 use crate::server::{self, Server, ShutdownSignal};
 use crate::storage::Storage;
 use crate::telemetry::logging;
-
-/// How often expired sessions, used tokens and contents without a record are removed.
-const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 
 /// How often the stock server looks whether it is to stop.
 const STOCK_POLL: Duration = Duration::from_millis(200);
@@ -44,12 +43,18 @@ pub fn serve(config: Config) -> Result<(), String> {
     let secret = secret(&config)?;
     let db = db::open_and_migrate(&config)?;
     survive_file_limits()?;
-    let app = Arc::new(App::new(config, &secret, db).map_err(|e| format!("{e:?}"))?);
-    let background = app.clone();
-    std::thread::Builder::new()
-        .name("background".into())
-        .spawn(move || run_in_background(&background))
-        .map_err(|e| format!("background thread: {e}"))?;
+    let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
+    let key = Arc::new(Key::new(config.jwt_algorithm, &secret));
+    let (config, db) = (Arc::new(config), Arc::new(db));
+    let background = Background {
+        config: config.clone(),
+        db: db.clone(),
+        storage: storage.clone(),
+        key: key.clone(),
+    };
+    let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
+    let app = App::new(config, db, storage, key, wake).map_err(|e| format!("{e:?}"))?;
+    let app = Arc::new(app);
     listen(app)
 }
 
@@ -111,36 +116,16 @@ where
 
 /// The stock server hands the body with the head.
 fn answer_stock(app: &App, head: &rouille::Request) -> rouille::Response {
-    let reader: Box<dyn io::Read> = match head.data() {
-        Some(body) => Box::new(body),
-        None => Box::new(io::empty()),
-    };
     let announced = head.header("Content-Length").and_then(|text| text.parse().ok());
-    pipeline::answer(app, head, Body { reader, announced })
+    let body = match head.data() {
+        Some(data) => Body::new(data, announced),
+        None => Body::new(io::empty(), announced),
+    };
+    pipeline::answer(app, head, body)
 }
 
 fn announce(address: SocketAddr) {
     log::info!("listening on http://{address}");
-}
-
-/// Delivers password resets and removes what has expired. Outlives panics and a database that is down.
-fn run_in_background(app: &App) {
-    let mut swept: Option<Instant> = None;
-    loop {
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            password_resets::deliver_resets(app)?;
-            if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
-                db::sessions::sweep(&app.db)?;
-                sweep::sweep(&app.files, &app.db, &mut |_| {})?;
-                swept = Some(Instant::now());
-            }
-            Ok::<_, Error>(())
-        }));
-        if let Ok(Err(error)) = outcome {
-            log::warn!("background work failed, tried again soon: {error:?}");
-        }
-        app.bell.wait();
-    }
 }
 
 fn warn_about(config: &Config) {
@@ -239,28 +224,6 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
         .map_err(|e| e.parts().2)?;
     let verb = if is_new { "created" } else { "is an active admin now, with this password" };
     println!("Admin {email} {verb}; username: {}.", username.as_deref().unwrap_or("none"));
-    Ok(())
-}
-
-/// `cloakroom gc`.
-pub fn gc(config: &Config) -> Result<(), String> {
-    logging::start(config.log_level, config.log_format);
-    let db = db::open_and_migrate(config)?;
-    let (mut removed, mut missing) = (0, 0);
-    // A reader that has seen enough ends the printing, not the work.
-    let say = |line: String| drop(writeln!(io::stdout(), "{line}"));
-    let outcome = Storage::open(&config.data_dir).and_then(|files| {
-        sweep::sweep(&files, &db, &mut |path| {
-            say(format!("removed {}", path.display()));
-            removed += 1;
-        })?;
-        sweep::check(&files, &db, &mut |id| {
-            say(format!("the content of file {id} is missing"));
-            missing += 1;
-        })
-    });
-    outcome.map_err(|e| format!("{e:?}"))?;
-    say(format!("{removed} removed, {missing} missing."));
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! PostgreSQL: the pool, and one module a table. One query is one file below `sql/` and one round
 //! trip; what must be unique or used once is decided by the database within that query.
 
-pub mod accounts;
 pub mod exports;
 pub mod files;
 mod migrations;

@@ -31,7 +31,7 @@ pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 pub struct Database {
     pool: r2d2::Pool<Connections>,
     /// As many as connections: the pool itself wakes those who wait in no order.
-    turns: Semaphore,
+    permits: Semaphore,
     wait: Duration,
     /// Connections opened before this moment are not trusted without a check.
     suspect_before: Mutex<Instant>,
@@ -56,7 +56,7 @@ impl Database {
             .build_unchecked(Connections { config, linker, wait });
         Ok(Database {
             pool,
-            turns: Semaphore::new(size as usize),
+            permits: Semaphore::new(size as usize),
             wait,
             suspect_before: Mutex::new(Instant::now()),
         })
@@ -119,17 +119,17 @@ impl Database {
     /// that after a restart of the database each is looked at once, not trusted for being fresh.
     fn check_out(&self, deadline: Instant) -> Result<CheckedOut<'_>, Error> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let turn = self.turns.take(left).ok_or(Error::Unavailable)?;
+        let permit = self.permits.acquire(left).ok_or(Error::Unavailable)?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
             let suspect = connection.checked_at
                 <= *self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
             if !suspect && connection.used_at.elapsed() < TRUSTED_IDLE {
-                return Ok(CheckedOut { connection, turn });
+                return Ok(CheckedOut { connection, permit });
             }
             if connection.answers(left) {
-                return Ok(CheckedOut { connection, turn });
+                return Ok(CheckedOut { connection, permit });
             }
             self.retire(&connection);
         }
@@ -137,7 +137,7 @@ impl Database {
 
     /// Connections that requests hold.
     pub fn in_use(&self) -> usize {
-        self.turns.taken()
+        self.permits.in_use()
     }
 
     /// Connections.
@@ -147,7 +147,7 @@ impl Database {
 
     /// Requests that wait for a connection.
     pub fn waiting(&self) -> usize {
-        self.turns.waiting()
+        self.permits.waiting()
     }
 
     fn retire(&self, dead: &Connection) {
@@ -158,11 +158,11 @@ impl Database {
     }
 }
 
-/// A connection, given back before the turn is passed on.
+/// A connection, given back before the permit is passed on.
 struct CheckedOut<'a> {
     connection: PooledConnection<Connections>,
     #[expect(dead_code, reason = "held, not looked at")]
-    turn: Permit<'a>,
+    permit: Permit<'a>,
 }
 
 /// One connection and the statements prepared on it.

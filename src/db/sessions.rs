@@ -48,6 +48,29 @@ pub fn open(
     Ok(rows.first().map(from_row))
 }
 
+/// Registers an account without a username and opens a session. Fails with [`Error::Taken`].
+pub fn open_for_new_user(
+    db: &Database,
+    email: &str,
+    name: Option<&str>,
+    password_hash: &str,
+    session: &Opening,
+) -> Result<User, Error> {
+    let rows = db.write(
+        sql!("users/insert_with_session"),
+        &[
+            &Uuid::new_v4(),
+            &email,
+            &name,
+            &password_hash,
+            &session.id,
+            &session.refresh_id,
+            &session.expires_at,
+        ],
+    )?;
+    rows.first().map(from_row).ok_or_else(|| Error::Internal("a query gave no row".into()))
+}
+
 /// One use of a refresh token: rotation, grace and reuse in one statement. Gives the user and the
 /// refresh token that is good now: `next.refresh_id`, or the one another use within the grace made.
 /// A use after the grace ends the session. Fails with [`Error::UserNotUsable`], then with

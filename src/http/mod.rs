@@ -1,6 +1,7 @@
 //! What handlers hear and say: requests, their fields, responses. The only place beside `server.rs`
 //! that names the HTTP library.
 
+pub mod body;
 pub mod client_address;
 pub mod csv;
 pub mod fields;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use serde_json::{Map, Value};
 
+use super::body::Body;
 use super::fields::Fields;
 use super::multipart::Multipart;
 use super::query::Query;
@@ -13,14 +14,6 @@ use crate::model::rules;
 
 /// Longest JSON or form body, bytes (contract, 3).
 pub const MAX_BODY: u64 = 128 * 1024;
-
-/// The body as it comes from the client.
-pub struct Body<'a> {
-    /// Gives the body's bytes.
-    pub reader: Box<dyn Read + 'a>,
-    /// `Content-Length`, where there is one.
-    pub announced: Option<u64>,
-}
 
 /// Gives some more of a body, zero bytes at its end.
 pub type Source<'a> = Box<dyn FnMut(&mut [u8]) -> Result<usize, Error> + 'a>;

@@ -1,5 +1,7 @@
 //! Points in time as the API shows them.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use serde::{Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
@@ -46,6 +48,12 @@ impl Timestamp {
         }
         OffsetDateTime::parse(&text, &Rfc3339).ok().map(Timestamp)
     }
+}
+
+/// Seconds since 1970.
+pub fn unix_time() -> Duration {
+    // A clock before 1970 makes every token expired, which is the safe side.
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn write_digits(place: &mut [u8], mut number: u32) {

@@ -13,7 +13,7 @@ use super::connections::ConnectionGuard;
 use super::head::{self, Head};
 use super::response_writer::{ResponseOptions, ResponseWriter};
 use crate::error::Error;
-use crate::http::{request, response};
+use crate::http::{self, response};
 use crate::model::timestamp::Timestamp;
 
 /// Serves the connection to its end.
@@ -56,8 +56,7 @@ fn exchange(
 ) -> std::io::Result<bool> {
     let mut body = Body::of(head);
     let reader = Reader { body: &mut body, stream };
-    let given = request::Body { reader: Box::new(reader), announced: head.announced };
-    let response = (server.handler)(&head.request, given);
+    let response = (server.handler)(&head.request, http::body::Body::new(reader, head.announced));
     // After a stop only what was pipelined before it is answered.
     let ends = stream.is_stopping() && !(body.is_over() && stream.holds_head());
     let goes_on = head.keeps_open && body.is_drainable() && !ends;

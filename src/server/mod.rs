@@ -18,7 +18,7 @@ use std::time::Duration;
 use connections::Connections;
 
 use crate::config::{Config, ErrorFormat};
-use crate::http::request::Body;
+use crate::http::body::Body;
 use crate::telemetry::metrics::Metrics;
 
 pub use listener::{bind, run};

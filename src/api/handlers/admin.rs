@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
-use crate::db::accounts::{self, Filter, SortBy};
 use crate::db::stats;
+use crate::db::users::{self, Filter, SortBy};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::page::{MAX_SIZE, Page, PageRequest};
@@ -29,7 +29,7 @@ pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     })?;
     let db = &context.app.db;
     let (sort, limit, offset) = (SortBy::CreatedAt, asked.size, asked.offset());
-    let (users, total) = accounts::list(db, &filter, sort, true, limit, offset)?;
+    let (users, total) = users::list(db, &filter, sort, true, limit, offset)?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, asked))
 }

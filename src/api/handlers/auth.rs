@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::{App, RequestContext, unix_time};
+use crate::api::context::{App, RequestContext};
 use crate::api::middleware::authenticate::{CurrentUser, bearer, claims};
 use crate::auth::jwt::{Claims, Kind};
 use crate::auth::password::Verdict;
@@ -16,6 +16,7 @@ use crate::db::sessions::{Opening, Scope};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::rules;
+use crate::model::timestamp::unix_time;
 use crate::model::user::User;
 
 /// `POST /api/v1/auth/register`: with `username` the answer is the User, without it a full token
@@ -36,7 +37,7 @@ pub fn register(context: &RequestContext) -> Result<Response, Error> {
         return response::json(201, &user.map_err(Error::at_registration)?);
     }
     let session = new_session(context.app, Uuid::new_v4());
-    let user = db::users::insert_with_session(db, &email, name.as_deref(), &hash, &session);
+    let user = db::sessions::open_for_new_user(db, &email, name.as_deref(), &hash, &session);
     token_response(
         context.app,
         201,
@@ -105,7 +106,7 @@ pub fn logout(context: &RequestContext, user: &CurrentUser) -> Result<Response, 
 pub fn request_password_reset(context: &RequestContext) -> Result<Response, Error> {
     let email = context.request.json(|body| body.required("email", rules::email))?;
     db::resets::request(&context.app.db, &email)?;
-    context.app.bell.ring();
+    let _ = context.app.wake_background.try_send(());
     response::message("If the e-mail exists, a reset message has been sent")
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
-use crate::db::accounts::{self, Description};
+use crate::db::users::{self, Description};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::rules;
@@ -41,17 +41,17 @@ pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..given
     };
-    response::json(201, &accounts::insert(&context.app.db, &account)?)
+    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
 }
 
 /// `DELETE /api/v1/users/test-only/delete-all`: every account, the user's too.
 pub fn delete_all(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (deleted, files) = accounts::delete_all(&context.app.db)?;
-    context.app.files.remove_all(&files);
+    let (deleted, files) = users::delete_all(&context.app.db)?;
+    context.app.storage.remove_all(&files);
     response::json(200, &json!({ "deleted": deleted }))
 }
 
 /// `GET /api/v1/users/test-only/count`.
 pub fn count(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    response::json(200, &json!({ "count": accounts::count(&context.app.db)? }))
+    response::json(200, &json!({ "count": users::count(&context.app.db)? }))
 }

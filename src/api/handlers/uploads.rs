@@ -109,7 +109,7 @@ fn receive_file(
     if file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?) {
         return Err(Error::TypeNotAllowed);
     }
-    let mut draft = context.app.files.draft()?;
+    let mut draft = context.app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
         if draft.size() + chunk.len() as u64 > config.max_upload_size {
             return Err(Error::FileTooLarge(config.max_upload_size));
@@ -159,7 +159,7 @@ pub fn show(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Re
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
     let file = readable(context, user, id)?;
-    let content = context.app.files.read(id, file.file_size as u64);
+    let content = context.app.storage.read(id, file.file_size as u64);
     // It may have been deleted in between; else the content is lost.
     let content = content.or_else(|lost| readable(context, user, id).and(Err(lost)))?;
     file_response::answer(&context.request, &file, content)
@@ -188,7 +188,7 @@ pub fn update(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<
 /// `DELETE /api/v1/uploads/{file_id}`: the record first, so that nothing is listed that is not there.
 pub fn delete(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
     db::files::delete(&context.app.db, id, user.user().id)?;
-    context.app.files.remove(id);
+    context.app.storage.remove(id);
     Ok(response::no_content())
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
-use crate::db::accounts::{self, Description, Filter, SortBy};
+use crate::db::users::{self, Description, Filter, SortBy};
 use crate::error::Error;
 use crate::http::fields::Fields;
 use crate::http::response::{self, Response};
@@ -31,7 +31,7 @@ pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..described
     };
-    response::json(201, &accounts::insert(&context.app.db, &account)?)
+    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
 }
 
 /// What may be left out in any description of an account.
@@ -72,8 +72,7 @@ pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     if !(1..=LIMIT.0).contains(&limit) {
         return Err(Error::LimitOutOfRange);
     }
-    let (users, total) =
-        accounts::list(&context.app.db, &filter, sort_by, descending, limit, offset)?;
+    let (users, total) = users::list(&context.app.db, &filter, sort_by, descending, limit, offset)?;
     response::json(
         200,
         &json!({ "users": users, "total": total, "limit": limit, "offset": offset }),
@@ -82,7 +81,7 @@ pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
 
 /// `GET /api/v1/users/{user_id}`: the User.
 pub fn show(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    response::json(200, &accounts::find(&context.app.db, id)?)
+    response::json(200, &users::find(&context.app.db, id)?)
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes what is given.
@@ -98,12 +97,12 @@ pub fn update(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response,
     let hash = |password: String| context.app.hasher.hash(&password);
     let change =
         Description { email, name, password_hash: password.map(hash).transpose()?, ..described };
-    response::json(200, &accounts::update(&context.app.db, id, &change)?)
+    response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 
 /// `DELETE /api/v1/users/{user_id}`: hides the account, frees its names, ends its sessions, removes its
 /// files.
 pub fn delete(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    context.app.files.remove_all(&accounts::delete(&context.app.db, id)?);
+    context.app.storage.remove_all(&users::delete(&context.app.db, id)?);
     Ok(response::no_content())
 }

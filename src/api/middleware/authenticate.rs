@@ -1,9 +1,10 @@
 //! Who a request comes from. The values of this module prove it: they can be made nowhere else.
 
-use crate::api::context::{App, RequestContext, unix_time};
+use crate::api::context::{App, RequestContext};
 use crate::auth::jwt::{Claims, Kind};
 use crate::db;
 use crate::error::Error;
+use crate::model::timestamp::unix_time;
 use crate::model::user::{Role, User};
 use uuid::Uuid;
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::api::context::{BucketKey, RequestContext, unix_time};
+use crate::api::context::{BucketKey, RequestContext};
 use crate::api::middleware::authenticate::CurrentUser;
 use crate::auth::token_bucket::Decision;
 use crate::error::Error;
 use crate::http::client_address::network;
 use crate::http::response::Response;
+use crate::model::timestamp::unix_time;
 
 /// A class of endpoints that share a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
