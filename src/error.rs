@@ -1,21 +1,21 @@
-//! Every way a request can fail, named by meaning, and the one table that turns it into a status,
-//! a code and the text clients see (contract, 4).
+//! Every way in which a request can fail, named by its meaning, and the one table that gives each its HTTP
+//! status and the text that clients see.
 
 use std::borrow::Cow;
 
-/// Where in a request a bad field was found: the first element of `loc`.
+/// The part of a request in which a bad field was found: the first element of `loc` in a 422.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The JSON or form body.
+    /// The JSON, form or multipart body.
     Body,
-    /// The query's parameters.
+    /// The parameters after `?`.
     Query,
-    /// The path's ids.
+    /// An id in the path.
     Path,
 }
 
 impl Place {
-    /// The word clients see.
+    /// The word that clients see.
     pub fn name(self) -> &'static str {
         match self {
             Place::Body => "body",
@@ -25,196 +25,204 @@ impl Place {
     }
 }
 
-/// What is wrong with one value: the `type` and `msg` of a 422.
+/// What is wrong with one value: the `type` and the `msg` of an entry of a 422.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Machine-readable kind, one of the contract's list.
+    /// One of a closed list of words for programs, such as `string_too_short`.
     pub kind: &'static str,
-    /// Text for people.
+    /// A sentence for people.
     pub message: Cow<'static, str>,
 }
 
-/// A problem and where it stands; `field` is `None` when the whole body is meant.
+/// A problem together with where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// Part of the request.
     pub place: Place,
-    /// Name of the field.
+    /// The field's name; `None` where the problem is with the whole body.
     pub field: Option<&'static str>,
-    /// What is wrong with it.
     pub problem: Problem,
 }
 
-/// A field that only one account may hold.
+impl FieldError {
+    /// A problem with the body as a whole, as a request that failed.
+    pub fn of_body(problem: Problem) -> Error {
+        Error::Invalid(vec![FieldError { place: Place::Body, field: None, problem }])
+    }
+}
+
+/// A field whose value only one account may hold, compared without regard to case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
-    /// The username, without regard to case.
     Username,
-    /// The e-mail address, without regard to case.
     Email,
 }
 
-/// A failed request.
+/// A failed request. What clients are told stands in [`Error::status`] and [`Error::message`].
 #[derive(Debug)]
 pub enum Error {
-    /// A head that breaks the rules of HTTP/1.1.
+    /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
-    /// A head that is too long, or has too many headers.
+    /// The request line and headers are longer, or more, than the server reads.
     HeadersTooLarge,
-    /// A head that did not end in time.
+    /// The headers were not complete in time.
     HeadTooSlow,
-    /// Neither HTTP/1.0 nor HTTP/1.1.
+    /// The request's version is neither HTTP/1.0 nor HTTP/1.1.
     VersionNotSupported,
-    /// An `Expect` other than `100-continue`.
+    /// `Expect` asks for something other than `100-continue`.
     ExpectationFailed,
-    /// No such path.
+    /// No endpoint has this path.
     RouteNotFound,
-    /// The path exists, the method does not; the methods it has.
+    /// The path exists, but not with this method. Holds the value of `Allow`.
     MethodNotAllowed(String),
-    /// No `Authorization` header, no token.
+    /// The request carries no token, and the endpoint needs one.
     AuthenticationRequired,
-    /// `Authorization` with a scheme other than `Bearer`.
+    /// `Authorization` names a scheme other than `Bearer`.
     InvalidScheme,
-    /// `Authorization` that is not two words.
+    /// `Authorization` is not exactly a scheme and a token.
     InvalidAuthorization,
-    /// A token that is forged, expired, of the wrong type, or whose session has ended.
+    /// The token is forged, expired or of the wrong type, or its session has ended.
     InvalidToken,
-    /// A good token of an account that is gone or switched off.
+    /// The token is good, but its account is deleted or switched off.
     UserNotUsable,
-    /// `X-API-Key` is missing, at an export or elsewhere; the text.
+    /// `X-API-Key` is missing. Holds the text, because exports have one of their own.
     ApiKeyMissing(&'static str),
     /// `X-API-Key` is none of the configured keys.
     ApiKeyInvalid,
-    /// API keys are asked for, but none is configured.
+    /// The settings ask for an API key, but configure none.
     ApiKeyMisconfigured,
-    /// The request's role is not `admin`.
+    /// The role of the request is not `admin`.
     AdminRequired,
-    /// No such account, or a deleted one.
+    /// There is no such account, or it is deleted.
     UserNotFound,
-    /// The change would leave no active admin.
+    /// The change would leave the service without an active administrator.
     LastAdmin,
-    /// The endpoint is switched off.
+    /// The settings switch this endpoint off.
     FeatureOff,
-    /// An export of more rows than allowed.
+    /// The export has more rows than the settings allow.
     ExportTooLarge,
-    /// `offset` below 0.
+    /// The parameter `offset` is negative.
     OffsetOutOfRange,
-    /// `limit` below 1 or above 100.
+    /// The parameter `limit` is not within 1 and 100.
     LimitOutOfRange,
-    /// Wrong name or password.
+    /// There is no account of that name, or its password is another one: the two must look the same.
     BadCredentials,
-    /// The right password of an account that is switched off.
+    /// The password is right, but the account is switched off.
     InactiveAccount,
-    /// The current password given with a change is wrong.
+    /// The current password that must accompany a change is wrong.
     WrongCurrentPassword,
-    /// A reset token that is unknown, expired or used.
+    /// The password reset token is unknown, expired or used.
     InvalidResetToken,
-    /// Registration with a name or address somebody has (400, as spec.md asks).
+    /// A new account asks for a username or address that is taken. A 400 at registration, not a 409.
     TakenAtRegistration(Unique),
-    /// Any other change to a name or address somebody has (409).
+    /// Any other change asks for a username or address that is taken.
     Taken(Unique),
-    /// Fields that break the rules, all of them.
+    /// All fields of the request that break a rule.
     Invalid(Vec<FieldError>),
-    /// The body is larger than the endpoint reads.
+    /// The body is longer than the endpoint reads.
     BodyTooLarge,
-    /// A file larger than this many bytes, the limit.
+    /// The uploaded file is longer than the limit, which is given in bytes.
     FileTooLarge(u64),
-    /// A file of a type that is not taken, or that is none of its declared type.
+    /// The file's type is not accepted, or its first bytes show another type than the declared one.
     TypeNotAllowed,
-    /// A quota or the disk is full.
+    /// The file does not fit into a quota, or the disk is full.
     StorageFull,
-    /// No such file.
+    /// There is no such file.
     FileNotFound,
-    /// The file is somebody else's.
+    /// The file belongs to somebody else.
     NotPermitted,
-    /// None of the range lies within a file of this many bytes.
+    /// The requested range begins after the end of the file, whose size is given in bytes.
     RangeNotSatisfiable(u64),
-    /// The body ended before its announced length.
+    /// The connection ended before the body did.
     BodyCutShort,
-    /// A body that breaks the rules of the chunked coding.
+    /// The body breaks the rules of the chunked transfer coding.
     BodyMalformed,
-    /// The body came too slowly.
+    /// The client sent the body too slowly.
     BodyTooSlow,
-    /// An empty token bucket; whole seconds until a request is allowed again.
+    /// A token bucket is empty.
     RateLimited {
-        /// Value of `Retry-After`.
+        /// Seconds until a request is allowed again, at least 1: the value of `Retry-After`.
         retry_after: u64,
-        /// Login has its own text.
+        /// Whether this is the login endpoint, which has a text of its own.
         login: bool,
     },
-    /// The database cannot be reached, or nothing it needs was free in time.
+    /// The database cannot be reached, or a scarce resource was not free in time. Nothing was changed.
     Unavailable,
-    /// The database was lost while it made a change, which it may have made or not.
+    /// The connection to the database broke during a change, which may or may not have been made.
     OutcomeUnknown,
-    /// A statement took longer than allowed.
+    /// A statement took longer than its limit.
     TimedOut,
-    /// Anything unexpected: logged with the request id, never shown.
+    /// Anything unexpected. The cause is logged with the request id and never shown to clients.
     Internal(String),
 }
 
 impl Error {
-    /// Status, `error_code` and message.
-    pub fn parts(&self) -> (u16, &'static str, Cow<'static, str>) {
-        use Error::*;
-        use Unique::*;
-        let (status, code, message) = match self {
-            FileTooLarge(limit) => return (413, "PAYLOAD_TOO_LARGE", over_limit(*limit).into()),
-            BadRequest => (400, "BAD_REQUEST", "Malformed request"),
-            HeadersTooLarge => (431, "HEADERS_TOO_LARGE", "Request headers too large"),
-            HeadTooSlow => (408, "REQUEST_TIMEOUT", "Request headers came too slowly"),
-            VersionNotSupported => {
-                (505, "HTTP_VERSION_NOT_SUPPORTED", "HTTP version not supported")
-            }
-            ExpectationFailed => (417, "EXPECTATION_FAILED", "Expectation failed"),
-            RouteNotFound => (404, "NOT_FOUND", "Not Found"),
-            MethodNotAllowed(_) => (405, "METHOD_NOT_ALLOWED", "Method Not Allowed"),
-            AuthenticationRequired => (401, "UNAUTHORIZED", "Authentication required"),
-            InvalidScheme => (401, "UNAUTHORIZED", "Invalid authentication scheme"),
-            InvalidAuthorization => (401, "UNAUTHORIZED", "Invalid authorization header format"),
-            InvalidToken => (401, "UNAUTHORIZED", "Invalid token"),
-            UserNotUsable => (401, "UNAUTHORIZED", "User not found or inactive"),
-            ApiKeyMissing(message) => (401, "UNAUTHORIZED", *message),
-            ApiKeyInvalid => (401, "UNAUTHORIZED", "Invalid API key"),
-            ApiKeyMisconfigured => (500, "INTERNAL_ERROR", "API key validation misconfigured"),
-            AdminRequired => (403, "FORBIDDEN", "Admin privileges required."),
-            UserNotFound => (404, "NOT_FOUND", "User not found"),
-            LastAdmin => (409, "CONFLICT", "At least one active admin is required"),
-            FeatureOff => (404, "NOT_FOUND", "This feature is not available"),
-            ExportTooLarge => (413, "PAYLOAD_TOO_LARGE", "Export too large"),
-            OffsetOutOfRange => (400, "BAD_REQUEST", "Offset must be >= 0"),
-            LimitOutOfRange => (400, "BAD_REQUEST", "Limit must be between 1 and 100"),
-            BadCredentials => (401, "UNAUTHORIZED", "Invalid username or password"),
-            InactiveAccount => (403, "FORBIDDEN", "Inactive or deleted user."),
-            WrongCurrentPassword => (400, "BAD_REQUEST", "Current password is incorrect"),
-            InvalidResetToken => (400, "BAD_REQUEST", "Invalid or expired token"),
-            TakenAtRegistration(Username) => (400, "BAD_REQUEST", "Username already exists"),
-            TakenAtRegistration(Email) => (400, "BAD_REQUEST", "Email already exists"),
-            Taken(Username) => (409, "CONFLICT", "Username already exists"),
-            Taken(Email) => (409, "CONFLICT", "Email already exists"),
-            Invalid(_) => (422, "VALIDATION_ERROR", "Validation failed"),
-            BodyTooLarge => (413, "PAYLOAD_TOO_LARGE", "Request body too large"),
-            TypeNotAllowed => (415, "UNSUPPORTED_MEDIA_TYPE", "File type not allowed"),
-            StorageFull => (507, "STORAGE_QUOTA_EXCEEDED", "Storage quota exceeded"),
-            FileNotFound => (404, "NOT_FOUND", "File not found"),
-            NotPermitted => (403, "FORBIDDEN", "Not enough permissions"),
-            RangeNotSatisfiable(_) => (416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable"),
-            BodyCutShort => (400, "BAD_REQUEST", "Request body ended early"),
-            BodyMalformed => (400, "BAD_REQUEST", "Malformed request body"),
-            BodyTooSlow => (408, "REQUEST_TIMEOUT", "Request body came too slowly"),
-            RateLimited { login: true, .. } => {
-                (429, "RATE_LIMITED", "Too many login attempts. Please try again later.")
-            }
-            RateLimited { .. } => (429, "RATE_LIMITED", "Rate limit exceeded"),
-            Unavailable | OutcomeUnknown => {
-                (503, "SERVICE_UNAVAILABLE", "Service temporarily unavailable")
-            }
-            TimedOut => (504, "TIMEOUT", "Request timed out"),
-            Internal(_) => (500, "INTERNAL_ERROR", "Internal server error"),
-        };
-        (status, code, message.into())
+    /// The HTTP status of the response.
+    pub fn status(&self) -> u16 {
+        self.status_and_message().0
     }
 
-    /// The same failure as registration words it.
+    /// The text that clients see.
+    pub fn message(&self) -> Cow<'static, str> {
+        self.status_and_message().1
+    }
+
+    fn status_and_message(&self) -> (u16, Cow<'static, str>) {
+        use Error::*;
+        use Unique::*;
+        let (status, message) = match self {
+            FileTooLarge(limit) => return (413, file_too_large(*limit).into()),
+            BadRequest => (400, "Malformed request"),
+            HeadersTooLarge => (431, "Request headers too large"),
+            HeadTooSlow => (408, "Request headers came too slowly"),
+            VersionNotSupported => (505, "HTTP version not supported"),
+            ExpectationFailed => (417, "Expectation failed"),
+            RouteNotFound => (404, "Not Found"),
+            MethodNotAllowed(_) => (405, "Method Not Allowed"),
+            AuthenticationRequired => (401, "Authentication required"),
+            InvalidScheme => (401, "Invalid authentication scheme"),
+            InvalidAuthorization => (401, "Invalid authorization header format"),
+            InvalidToken => (401, "Invalid token"),
+            UserNotUsable => (401, "User not found or inactive"),
+            ApiKeyMissing(message) => (401, *message),
+            ApiKeyInvalid => (401, "Invalid API key"),
+            ApiKeyMisconfigured => (500, "API key validation misconfigured"),
+            AdminRequired => (403, "Admin privileges required."),
+            UserNotFound => (404, "User not found"),
+            LastAdmin => (409, "At least one active admin is required"),
+            FeatureOff => (404, "This feature is not available"),
+            ExportTooLarge => (413, "Export too large"),
+            OffsetOutOfRange => (400, "Offset must be >= 0"),
+            LimitOutOfRange => (400, "Limit must be between 1 and 100"),
+            BadCredentials => (401, "Invalid username or password"),
+            InactiveAccount => (403, "Inactive or deleted user."),
+            WrongCurrentPassword => (400, "Current password is incorrect"),
+            InvalidResetToken => (400, "Invalid or expired token"),
+            TakenAtRegistration(Username) => (400, "Username already exists"),
+            TakenAtRegistration(Email) => (400, "Email already exists"),
+            Taken(Username) => (409, "Username already exists"),
+            Taken(Email) => (409, "Email already exists"),
+            Invalid(_) => (422, "Validation failed"),
+            BodyTooLarge => (413, "Request body too large"),
+            TypeNotAllowed => (415, "File type not allowed"),
+            StorageFull => (507, "Storage quota exceeded"),
+            FileNotFound => (404, "File not found"),
+            NotPermitted => (403, "Not enough permissions"),
+            RangeNotSatisfiable(_) => (416, "Range not satisfiable"),
+            BodyCutShort => (400, "Request body ended early"),
+            BodyMalformed => (400, "Malformed request body"),
+            BodyTooSlow => (408, "Request body came too slowly"),
+            RateLimited { login: true, .. } => {
+                (429, "Too many login attempts. Please try again later.")
+            }
+            RateLimited { .. } => (429, "Rate limit exceeded"),
+            Unavailable | OutcomeUnknown => (503, "Service temporarily unavailable"),
+            TimedOut => (504, "Request timed out"),
+            Internal(_) => (500, "Internal server error"),
+        };
+        (status, message.into())
+    }
+
+    /// The same failure as registration reports it.
     pub fn at_registration(self) -> Error {
         match self {
             Error::Taken(unique) => Error::TakenAtRegistration(unique),
@@ -223,8 +231,8 @@ impl Error {
     }
 }
 
-/// In MB where the limit is whole ones, else in bytes (contract, 7).
-fn over_limit(limit: u64) -> String {
+/// Names the limit in MB (of 1,048,576 bytes) where it is a whole number of them, else in bytes.
+fn file_too_large(limit: u64) -> String {
     match limit % 1_048_576 {
         0 => format!("File size exceeds maximum limit ({}MB)", limit / 1_048_576),
         _ => format!("File size exceeds maximum limit ({limit} bytes)"),

@@ -1,4 +1,4 @@
-//! What handlers are given: the application, and one context of it.
+//! What handlers and middleware are given: the application, one request, and proof of who sent it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,82 +8,127 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use crate::auth::jwt;
+use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
-use crate::auth::token_bucket::Buckets;
+use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
-use crate::db::Database;
+use crate::db::{self, Database};
 use crate::error::Error;
 use crate::http::request::Request;
+use crate::model::timestamp::unix_time;
+use crate::model::user::{Role, User};
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
 
-/// Whose bucket a request takes from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum BucketKey {
-    /// A class of endpoints, for a client's network.
-    Address(&'static str, IpAddr),
-    /// A class of endpoints, for a user.
-    User(&'static str, Uuid),
-}
-
 /// Everything that outlives a request.
 pub struct App {
-    /// The settings.
     pub config: Arc<Config>,
-    /// The database; streamed answers outlive the request that began them.
     pub db: Arc<Database>,
-    /// Signs and checks tokens.
-    pub key: Arc<jwt::Key>,
-    /// Hashes and compares passwords.
-    pub hasher: PasswordHasher,
-    /// Contents of files.
     pub storage: Arc<Storage>,
-    /// Rate limits.
-    pub buckets: Buckets<BucketKey>,
-    /// Wakes the background thread when this process has stored something for it to do.
-    pub wake_background: SyncSender<()>,
-    /// What is counted.
+    pub signing_key: Arc<SigningKey>,
+    pub hasher: PasswordHasher,
+    pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
-    /// Start of the process, from which the buckets count.
+    /// Wakes the background thread. A full channel means that it is about to wake anyway.
+    pub wake_background: SyncSender<()>,
+    /// The moment from which the token buckets count time.
     pub started: Instant,
-    /// Whether the `X-Forwarded-For` of a stranger was warned about.
+    /// Whether an `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
 }
 
+/// Names a token bucket. The text is the name of a limit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum BucketKey {
+    Address(&'static str, IpAddr),
+    User(&'static str, Uuid),
+}
+
 impl App {
-    /// An application on an open database.
+    /// Fails only without randomness.
     pub fn new(
         config: Arc<Config>,
         db: Arc<Database>,
         storage: Arc<Storage>,
-        key: Arc<jwt::Key>,
+        signing_key: Arc<SigningKey>,
         wake_background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
-            buckets: Buckets::new(),
+            buckets: TokenBuckets::new(),
             metrics: Metrics::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,
             db,
             storage,
-            key,
+            signing_key,
             wake_background,
         })
     }
+
+    /// The claims of a token of that type, where it is good now.
+    pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
+        let claims = self.signing_key.verify(token, token_type, unix_time().as_secs());
+        claims.ok_or(Error::InvalidToken)
+    }
 }
 
-/// One request on its way through the application.
+/// One request on its way through the pipeline.
 pub struct RequestContext<'a> {
-    /// The application.
     pub app: &'a App,
-    /// What the client sent.
     pub request: Request<'a>,
-    /// `X-Request-ID`.
+    /// The value of `X-Request-ID`.
     pub id: Uuid,
-    /// The client's address, behind trusted proxies.
+    /// The client's address, also behind trusted proxies.
     pub client: IpAddr,
 }
+
+/// Proof that a request comes from a signed-in user. Only the constructors below make one, and only the
+/// `authenticate` middleware uses them.
+pub struct CurrentUser {
+    account: User,
+    session: Option<Uuid>,
+}
+
+impl CurrentUser {
+    /// The user of an access token with these claims, looked up together with its session in one round trip.
+    /// The role of the request is the token's: where an administrator changes the role of an account, its
+    /// sessions end.
+    pub(super) fn from_claims(db: &Database, claims: &Claims) -> Result<CurrentUser, Error> {
+        let account =
+            db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
+        let account = User { role: claims.role, ..account };
+        Ok(CurrentUser { account, session: claims.session })
+    }
+
+    /// The account that every request acts as while authentication is switched off.
+    pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
+        Ok(CurrentUser { account: db::users::development_admin(db)?, session: None })
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.account.id
+    }
+
+    pub fn account(&self) -> &User {
+        &self.account
+    }
+
+    /// The session of the request's token. Tokens that other software signed have none.
+    pub fn session(&self) -> Option<Uuid> {
+        self.session
+    }
+
+    /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
+    pub fn require_admin(&self) -> Result<Admin, Error> {
+        match self.account.role {
+            Role::Admin => Ok(Admin(())),
+            Role::User => Err(Error::AdminRequired),
+        }
+    }
+}
+
+/// Proof that a request comes from an administrator. A handler that takes one cannot be mounted for others.
+pub struct Admin(());

@@ -9,80 +9,77 @@ use uuid::Uuid;
 use crate::config::Algorithm;
 use crate::model::user::Role;
 
-/// Longest token that is looked at, bytes; ours are under 600.
+/// Longest token that is verified, bytes. The tokens made here are under 600.
 const MAX_TOKEN: usize = 4096;
 
-/// What a token is for. A token signed with our secret that has no `type` is an access token
-/// (contract, 6).
+/// What a token is good for: its claim `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Opens the API.
+pub enum TokenType {
+    /// Authenticates requests. A token that other software signed with the same secret has no `type` and is one too.
     #[default]
     Access,
-    /// Is exchanged for the next pair of tokens.
+    /// Is exchanged for the next access and refresh token.
     Refresh,
     /// Sets a new password, once.
     PasswordReset,
 }
 
-/// Claims of a token, checked: the types say what a token of ours must have.
+/// The claims of a token that will be signed, or that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     /// `sub`: the user.
     pub user: Uuid,
-    /// `username`, for clients that read tokens.
+    /// `username`: for clients that read tokens; the service does not.
     pub username: Option<String>,
-    /// `role`: the role of the request.
+    /// `role`: the role that a request with this token has.
     pub role: Role,
     /// `type`.
-    pub kind: Kind,
-    /// `sid`: the session; tokens made elsewhere with our secret may have none.
+    pub token_type: TokenType,
+    /// `sid`: the session. Tokens that other software signed with the same secret have none.
     pub session: Option<Uuid>,
-    /// `jti`: this token.
+    /// `jti`: the token itself.
     pub id: Option<Uuid>,
-    /// `ver`: version of the account's credentials that a reset token is good for.
+    /// `ver`: the version of the account's credentials for which a password reset token is good.
     pub version: Option<i32>,
     /// `iat`, seconds since 1970.
     pub issued_at: Option<u64>,
 }
 
-/// The claims beside the registered ones, as they stand in the token.
+/// The claims beside the registered ones of RFC 7519, 4.1, as they stand in a token.
 #[derive(Serialize, Deserialize)]
-struct Extra {
+struct PrivateClaims {
     #[serde(default)]
     username: Option<String>,
     #[serde(default)]
     role: Option<Role>,
     #[serde(default, rename = "type")]
-    kind: Option<Kind>,
+    token_type: Option<TokenType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sid: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ver: Option<i32>,
 }
 
-/// The signing key.
-pub enum Key {
-    /// HMAC with SHA-256.
+/// The key that signs and verifies tokens (RFC 7518, 3.2).
+pub enum SigningKey {
     Hs256(HS256Key),
-    /// HMAC with SHA-384.
     Hs384(HS384Key),
-    /// HMAC with SHA-512.
     Hs512(HS512Key),
 }
 
-impl Key {
-    /// A key from the configured secret. Its length was checked with the settings.
-    pub fn new(algorithm: Algorithm, secret: &[u8]) -> Key {
+impl SigningKey {
+    /// A key made of the configured secret, whose length was checked with the settings.
+    pub fn new(algorithm: Algorithm, secret: &[u8]) -> SigningKey {
         match algorithm {
-            Algorithm::Hs256 => Key::Hs256(HS256Key::from_bytes(secret)),
-            Algorithm::Hs384 => Key::Hs384(HS384Key::from_bytes(secret)),
-            Algorithm::Hs512 => Key::Hs512(HS512Key::from_bytes(secret)),
+            Algorithm::Hs256 => SigningKey::Hs256(HS256Key::from_bytes(secret)),
+            Algorithm::Hs384 => SigningKey::Hs384(HS384Key::from_bytes(secret)),
+            Algorithm::Hs512 => SigningKey::Hs512(HS512Key::from_bytes(secret)),
         }
     }
 
-    /// Signs `claims`; times are seconds since 1970. Fails only where memory for the text is refused.
+    /// A token with `claims` that is good before `expires_at`, in seconds since 1970. An error here is unexpected:
+    /// the library fails only where the claims cannot be serialised.
     pub fn sign(&self, claims: Claims, expires_at: u64) -> Result<String, jwt_simple::Error> {
         let claims = JWTClaims {
             issued_at: claims.issued_at.map(Seconds::from_secs),
@@ -93,26 +90,26 @@ impl Key {
             audiences: None,
             jwt_id: claims.id.map(|id| id.to_string()),
             nonce: None,
-            custom: Extra {
+            custom: PrivateClaims {
                 username: claims.username,
                 role: Some(claims.role),
-                kind: Some(claims.kind),
+                token_type: Some(claims.token_type),
                 sid: claims.session,
                 ver: claims.version,
             },
         };
         match self {
-            Key::Hs256(key) => key.authenticate(claims),
-            Key::Hs384(key) => key.authenticate(claims),
-            Key::Hs512(key) => key.authenticate(claims),
+            SigningKey::Hs256(key) => key.authenticate(claims),
+            SigningKey::Hs384(key) => key.authenticate(claims),
+            SigningKey::Hs512(key) => key.authenticate(claims),
         }
     }
 
-    /// The claims of a good token at `now`, seconds since 1970. `None`: forged, another algorithm,
-    /// expired, no `exp`, no `sub`, or a claim of the wrong shape.
-    pub fn verify(&self, token: &str, now: u64) -> Option<Claims> {
+    /// The claims of a token of that type that is good at `now`, in seconds since 1970. `None` where it is forged,
+    /// signed with another algorithm, expired, without `exp` or `sub`, or where a claim has the wrong shape.
+    pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
         let options = VerificationOptions {
-            // Clocks of two hosts differ, so an `iat` ahead of ours is no fault (contract, 6).
+            // The clock of the host that signed may be ahead of ours, so an `iat` in the future is accepted.
             accept_future: true,
             time_tolerance: Some(Seconds::from_secs(0)),
             max_token_length: Some(MAX_TOKEN),
@@ -120,25 +117,26 @@ impl Key {
             ..VerificationOptions::default()
         };
         let claims = match self {
-            Key::Hs256(key) => key.verify_token::<Extra>(token, Some(options)),
-            Key::Hs384(key) => key.verify_token::<Extra>(token, Some(options)),
-            Key::Hs512(key) => key.verify_token::<Extra>(token, Some(options)),
+            SigningKey::Hs256(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
+            SigningKey::Hs384(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
+            SigningKey::Hs512(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
         }
         .ok()?;
-        // The library lets the second of `exp` itself pass; RFC 7519, 4.1.4 does not.
+        // A token must not be accepted on or after `exp` (RFC 7519, 4.1.4); the library still accepts it on it.
         if claims.expires_at?.as_secs() <= now {
             return None;
         }
-        Some(Claims {
+        let claims = Claims {
             user: claims.subject?.parse().ok()?,
             username: claims.custom.username,
             role: claims.custom.role.unwrap_or_default(),
-            kind: claims.custom.kind.unwrap_or_default(),
+            token_type: claims.custom.token_type.unwrap_or_default(),
             session: claims.custom.sid,
             id: claims.jwt_id.and_then(|id| id.parse().ok()),
             version: claims.custom.ver,
             issued_at: claims.issued_at.map(|at| at.as_secs()),
-        })
+        };
+        (claims.token_type == token_type).then_some(claims)
     }
 }
 
@@ -148,8 +146,8 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    fn key() -> Key {
-        Key::new(Algorithm::Hs256, &[7; 32])
+    fn key() -> SigningKey {
+        SigningKey::new(Algorithm::Hs256, &[7; 32])
     }
 
     fn claims() -> Claims {
@@ -157,7 +155,7 @@ mod tests {
             user: Uuid::from_u128(1),
             username: Some("ann".into()),
             role: Role::Admin,
-            kind: Kind::Refresh,
+            token_type: TokenType::Refresh,
             session: Some(Uuid::from_u128(2)),
             id: Some(Uuid::from_u128(3)),
             version: Some(4),
@@ -168,8 +166,11 @@ mod tests {
     #[test]
     fn claims_survive_the_journey() -> Result<(), jwt_simple::Error> {
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
-            let key = Key::new(algorithm, &[7; 64]);
-            assert_eq!(key.verify(&key.sign(claims(), NOW + 1)?, NOW), Some(claims()));
+            let key = SigningKey::new(algorithm, &[7; 64]);
+            assert_eq!(
+                key.verify(&key.sign(claims(), NOW + 1)?, TokenType::Refresh, NOW),
+                Some(claims())
+            );
         }
         Ok(())
     }
@@ -177,23 +178,29 @@ mod tests {
     #[test]
     fn a_token_ends_with_its_last_second() -> Result<(), jwt_simple::Error> {
         let token = key().sign(claims(), NOW + 1)?;
-        assert!(key().verify(&token, NOW).is_some());
-        assert_eq!(key().verify(&token, NOW + 1), None);
-        assert_eq!(key().verify(&token, NOW + 2), None);
+        assert!(key().verify(&token, TokenType::Refresh, NOW).is_some());
+        assert_eq!(key().verify(&token, TokenType::Refresh, NOW + 1), None);
+        assert_eq!(key().verify(&token, TokenType::Refresh, NOW + 2), None);
         Ok(())
     }
 
     #[test]
     fn a_clock_behind_the_issuer_is_no_fault() -> Result<(), jwt_simple::Error> {
         let token = key().sign(claims(), NOW + 60)?;
-        assert!(key().verify(&token, NOW - 30).is_some());
+        assert!(key().verify(&token, TokenType::Refresh, NOW - 30).is_some());
         Ok(())
     }
 
     #[test]
     fn another_key_or_algorithm_is_refused() -> Result<(), jwt_simple::Error> {
-        for other in [Key::new(Algorithm::Hs256, &[8; 32]), Key::new(Algorithm::Hs512, &[7; 64])] {
-            assert_eq!(key().verify(&other.sign(claims(), NOW + 60)?, NOW), None);
+        for other in [
+            SigningKey::new(Algorithm::Hs256, &[8; 32]),
+            SigningKey::new(Algorithm::Hs512, &[7; 64]),
+        ] {
+            assert_eq!(
+                key().verify(&other.sign(claims(), NOW + 60)?, TokenType::Refresh, NOW),
+                None
+            );
         }
         Ok(())
     }

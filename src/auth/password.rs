@@ -5,19 +5,17 @@ use scrypt::{ALG_ID, Params, Scrypt};
 
 use crate::config;
 
-/// Bytes of salt (RFC 7914 gives no figure; NIST SP 800-132 asks for 16).
+/// Bytes of salt: NIST SP 800-132, 5.1 asks for at least 16.
 pub const SALT_BYTES: usize = 16;
 /// Bytes of a hash.
-const HASH_BYTES: usize = 32;
+pub const HASH_BYTES: usize = 32;
 
-/// What a comparison found.
+/// The outcome of checking a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Another password.
+pub enum PasswordCheck {
     Wrong,
-    /// The password, hashed as configured.
     Right,
-    /// The password, hashed with other parameters than the configured ones.
+    /// The password is right, but its hash was made with other parameters than the configured ones.
     RightButOutdated,
 }
 
@@ -25,12 +23,12 @@ fn fault(error: impl std::fmt::Display) -> String {
     format!("password hash: {error}")
 }
 
-/// The library's form of the configured cost. The settings' own limits are narrower than the library's.
+/// The configured cost as the library takes it. Settings accept only what the library accepts.
 fn params(cost: config::Scrypt) -> Result<Params, String> {
     Params::new(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
 }
 
-/// Hashes `password`; takes `128 * r * 2^log_n` bytes of memory meanwhile.
+/// The PHC string of `password`. Takes `128 * r * 2^log_n` bytes of memory while it runs.
 pub fn hash(
     password: &str,
     salt: [u8; SALT_BYTES],
@@ -42,8 +40,8 @@ pub fn hash(
     Ok(hash.map_err(fault)?.to_string())
 }
 
-/// A hash of nobody's password, made without the work of one: comparing with it takes that work, and
-/// never matches, because `output` is no hash of anything known.
+/// A PHC string that no password matches, because `output` is random. Checking against it takes the work of a real
+/// hash; making it takes none, so that a start is not delayed.
 pub fn dummy(
     salt: [u8; SALT_BYTES],
     output: [u8; HASH_BYTES],
@@ -60,15 +58,19 @@ pub fn dummy(
     Ok(hash.to_string())
 }
 
-/// Compares in constant time, with the parameters the stored hash names.
-/// Fails where `stored` is no scrypt hash.
-pub fn verify(password: &str, stored: &str, cost: config::Scrypt) -> Result<Verdict, String> {
+/// Hashes `password` with the parameters and the salt of `stored` and compares in constant time. Fails where
+/// `stored` is no scrypt hash.
+pub fn check(password: &str, stored: &str, cost: config::Scrypt) -> Result<PasswordCheck, String> {
     let stored = PasswordHash::new(stored).map_err(fault)?;
     if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
-        return Ok(Verdict::Wrong);
+        return Ok(PasswordCheck::Wrong);
     }
     let used = Params::try_from(&stored).map_err(fault)?;
-    Ok(if same_cost(used, params(cost)?) { Verdict::Right } else { Verdict::RightButOutdated })
+    Ok(if same_cost(used, params(cost)?) {
+        PasswordCheck::Right
+    } else {
+        PasswordCheck::RightButOutdated
+    })
 }
 
 fn same_cost(a: Params, b: Params) -> bool {
@@ -86,10 +88,10 @@ mod tests {
     -> Result<(), String> {
         let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
-        assert_eq!(verify("correct horse", &stored, COST)?, Verdict::Right);
-        assert_eq!(verify("Correct horse", &stored, COST)?, Verdict::Wrong);
+        assert_eq!(check("correct horse", &stored, COST)?, PasswordCheck::Right);
+        assert_eq!(check("Correct horse", &stored, COST)?, PasswordCheck::Wrong);
         let dearer = config::Scrypt { log_n: 5, ..COST };
-        assert_eq!(verify("correct horse", &stored, dearer)?, Verdict::RightButOutdated);
+        assert_eq!(check("correct horse", &stored, dearer)?, PasswordCheck::RightButOutdated);
         Ok(())
     }
 
@@ -100,7 +102,7 @@ mod tests {
         let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
         assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
         assert!(real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(), "{real}");
-        assert_eq!(verify("correct horse", &dummy, COST)?, Verdict::Wrong);
+        assert_eq!(check("correct horse", &dummy, COST)?, PasswordCheck::Wrong);
         Ok(())
     }
 
@@ -109,7 +111,7 @@ mod tests {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {
-            assert_ne!(verify("correct horse", stored, COST), Ok(Verdict::Right), "{stored}");
+            assert_ne!(check("correct horse", stored, COST), Ok(PasswordCheck::Right), "{stored}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Token buckets (contract, 5): capacity = the limit, refill = the limit a minute.
+//! Token buckets: a bucket holds as many tokens as its limit, a request takes one, and as many as the limit come
+//! back in a minute.
 //!
-//! A bucket is one number: the moment at which it will be full again. Taking a token moves that
-//! moment one interval ahead; the bucket is empty when it lies a whole minute ahead. A bucket that
-//! is full again needs no memory at all.
+//! A bucket is stored as one number: the moment at which it will be full again. Taking a token moves that moment
+//! one interval ahead, and the bucket is empty while the moment lies a whole minute ahead. So a bucket that is
+//! full again needs no memory.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -10,29 +11,29 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Locks; two requests rarely meet at one of sixteen.
+/// Number of locks: two requests rarely need the same of sixteen at once.
 const SHARDS: usize = 16;
-/// Buckets a generation of one shard holds: at most 2 x 16 x 4096 buckets in all.
+/// Most buckets in a generation of a shard, so at most 2 x 16 x 4096 buckets in all.
 const MAX_GENERATION: usize = 4096;
 
-/// The outcome of asking for a token.
+/// What asking a bucket for a token led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decision {
+pub struct BucketDecision {
     /// Whether there was a token.
     pub allowed: bool,
-    /// Tokens of a full bucket.
+    /// Tokens in a full bucket.
     pub limit: u32,
-    /// Tokens left.
+    /// Tokens left now.
     pub remaining: u32,
-    /// Until the bucket is full again.
+    /// Time until the bucket is full again.
     pub full_in: Duration,
-    /// Until the next token; zero where there is one.
+    /// Time until there is a token; zero where there is one.
     pub retry_in: Duration,
 }
 
-/// Takes a token from the bucket that is full at `full_at`, at `now`; both count from one start.
-/// Gives the bucket's new `full_at`.
-fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, Decision) {
+/// Takes a token, at `now`, from the bucket that is full at `full_at`; both count from one start. Returns the
+/// bucket's new `full_at`.
+fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, BucketDecision) {
     let interval = MINUTE / limit;
     let capacity = interval * limit;
     let full_at = full_at.max(now);
@@ -40,10 +41,10 @@ fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, Decision) {
     let allowed = taken - now <= capacity;
     let full_at = if allowed { taken } else { full_at };
     let free = capacity.saturating_sub(full_at - now);
-    let decision = Decision {
+    let decision = BucketDecision {
         allowed,
         limit,
-        // Both divisors are at least 60 µs: limits end at 1,000,000.
+        // The divisor is at least 60 microseconds, because the settings allow limits up to 1,000,000.
         remaining: (free.as_nanos() / interval.as_nanos()) as u32,
         full_in: full_at - now,
         retry_in: interval.saturating_sub(free),
@@ -51,34 +52,35 @@ fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, Decision) {
     (full_at, decision)
 }
 
-/// Two generations of buckets. A generation ends when its minute is over, or when it holds too many;
-/// what was not asked for during a whole generation is dropped. After a minute unasked for a bucket
-/// is full, so nothing is lost, unless a flood of keys ends generations early: then memory wins.
+/// Some of the buckets, in two generations. A new generation begins after a minute, or when the young one holds
+/// too many buckets, and the old one is dropped: it holds the buckets that nobody asked for since. After a minute
+/// those are full, so nothing is lost. Under a flood of keys generations are shorter, some buckets are forgotten
+/// too early, and memory stays bounded.
 struct Shard<K> {
     young: HashMap<K, Duration>,
     old: HashMap<K, Duration>,
     began: Duration,
 }
 
-/// Buckets by key, in bounded memory.
-pub struct Buckets<K> {
+/// Token buckets by key, in bounded memory.
+pub struct TokenBuckets<K> {
     shards: [Mutex<Shard<K>>; SHARDS],
     hasher: RandomState,
 }
 
-impl<K: Hash + Eq> Buckets<K> {
-    /// No buckets: every key's is full.
-    pub fn new() -> Buckets<K> {
+impl<K: Hash + Eq> TokenBuckets<K> {
+    /// Every key's bucket is full.
+    pub fn new() -> TokenBuckets<K> {
         let shard = |_| {
             Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), began: Duration::ZERO })
         };
-        Buckets { shards: std::array::from_fn(shard), hasher: RandomState::new() }
+        TokenBuckets { shards: std::array::from_fn(shard), hasher: RandomState::new() }
     }
 
     /// Asks the bucket of `key` for a token. `now` counts from any fixed start.
-    pub fn take(&self, key: K, limit: u32, now: Duration) -> Decision {
+    pub fn take(&self, key: K, limit: u32, now: Duration) -> BucketDecision {
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
-        // Nothing in here panics; a poisoned map would still be a sound one.
+        // Nothing below panics, so a poisoned lock would still guard sound maps.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(shard.began) >= MINUTE || shard.young.len() >= MAX_GENERATION {
             shard.old = std::mem::take(&mut shard.young);
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_gives_its_limit_and_then_refuses() {
-        let buckets = Buckets::new();
+        let buckets = TokenBuckets::new();
         for left in (0..5).rev() {
             let d = buckets.take("a", 5, at(100));
             assert_eq!((d.allowed, d.remaining), (true, left));
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_token_returns_every_limit_th_of_a_minute() {
-        let buckets = Buckets::new();
+        let buckets = TokenBuckets::new();
         for _ in 0..5 {
             buckets.take("a", 5, at(0));
         }
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_refusal_takes_nothing() {
-        let buckets = Buckets::new();
+        let buckets = TokenBuckets::new();
         for _ in 0..1000 {
             buckets.take("a", 5, at(0));
         }
@@ -135,14 +137,14 @@ mod tests {
 
     #[test]
     fn a_bucket_in_use_outlives_generations() {
-        let buckets = Buckets::new();
+        let buckets = TokenBuckets::new();
         let allowed = (0..600).filter(|second| buckets.take("a", 5, at(*second)).allowed).count();
         assert_eq!(allowed, 5 + 49, "the first five, then one every twelve seconds");
     }
 
     #[test]
     fn a_flood_of_keys_does_not_grow_memory() {
-        let buckets = Buckets::new();
+        let buckets = TokenBuckets::new();
         for key in 0..1_000_000_u32 {
             buckets.take(key, 5, at(0));
         }
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn every_limit_gives_exactly_itself() {
         for limit in [1, 2, 3, 7, 100, 200, 999_983, 1_000_000] {
-            let buckets = Buckets::new();
+            let buckets = TokenBuckets::new();
             let allowed = (0..limit + 5).filter(|_| buckets.take((), limit, at(9)).allowed).count();
             assert_eq!(allowed, limit as usize);
         }

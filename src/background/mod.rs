@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::auth::jwt::Key;
+use crate::auth::jwt::SigningKey;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub struct Background {
     /// File contents.
     pub storage: Arc<Storage>,
     /// Signs password reset tokens.
-    pub key: Arc<Key>,
+    pub signing_key: Arc<SigningKey>,
 }
 
 impl Background {

@@ -5,7 +5,7 @@
 use uuid::Uuid;
 
 use super::Background;
-use crate::auth::jwt::{Claims, Kind};
+use crate::auth::jwt::{Claims, TokenType};
 use crate::config::Environment;
 use crate::db;
 use crate::error::Error;
@@ -33,15 +33,17 @@ fn deliver_one(background: &Background, user: Uuid, version: i32) -> Result<(), 
         user,
         username: None,
         role: Role::User,
-        kind: Kind::PasswordReset,
+        token_type: TokenType::PasswordReset,
         session: None,
         id: Some(Uuid::new_v4()),
         version: Some(version),
         issued_at: Some(now),
     };
     let expires_at = now + background.config.password_reset_lifetime.as_secs();
-    let token =
-        background.key.sign(claims, expires_at).map_err(|e| Error::Internal(e.to_string()))?;
+    let token = background
+        .signing_key
+        .sign(claims, expires_at)
+        .map_err(|e| Error::Internal(e.to_string()))?;
     match background.config.environment {
         Environment::Development => log::info!("password reset token of user {user}: {token}"),
         Environment::Production => {

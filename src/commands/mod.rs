@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::api::context::App;
 use crate::api::pipeline;
-use crate::auth::jwt::Key;
+use crate::auth::jwt::SigningKey;
 use crate::auth::password_hasher::PasswordHasher;
 use crate::background::Background;
 use crate::config::{Config, Environment, HttpServer};
@@ -44,16 +44,16 @@ pub fn serve(config: Config) -> Result<(), String> {
     let db = db::open_and_migrate(&config)?;
     survive_file_limits()?;
     let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
-    let key = Arc::new(Key::new(config.jwt_algorithm, &secret));
+    let signing_key = Arc::new(SigningKey::new(config.jwt_algorithm, &secret));
     let (config, db) = (Arc::new(config), Arc::new(db));
     let background = Background {
         config: config.clone(),
         db: db.clone(),
         storage: storage.clone(),
-        key: key.clone(),
+        signing_key: signing_key.clone(),
     };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, key, wake).map_err(|e| format!("{e:?}"))?;
+    let app = App::new(config, db, storage, signing_key, wake).map_err(|e| format!("{e:?}"))?;
     let app = Arc::new(app);
     listen(app)
 }
@@ -221,7 +221,7 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     let hash = PasswordHasher::new(config.scrypt, 1).and_then(|hasher| hasher.hash(&password));
     let hash = hash.map_err(|e| format!("{e:?}"))?;
     let (username, is_new) = db::users::upsert_admin(&db, &email, username.as_deref(), &hash)
-        .map_err(|e| e.parts().2)?;
+        .map_err(|e| e.message())?;
     let verb = if is_new { "created" } else { "is an active admin now, with this password" };
     println!("Admin {email} {verb}; username: {}.", username.as_deref().unwrap_or("none"));
     Ok(())

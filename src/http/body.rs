@@ -1,18 +1,71 @@
-//! A request's body, which handlers read when they need it.
+//! The body of a request, which is read when its handler asks for it and never beyond a limit.
 
-use std::io::Read;
+use std::io::{self, Read};
 
-/// The body of one request.
+use crate::error::Error;
+
+/// The body of one request. Until [`Body::set_limit`] is called not a byte of it may be read.
 pub struct Body<'a> {
-    /// Gives the body's bytes.
-    pub reader: Box<dyn Read + 'a>,
-    /// `Content-Length`, where there is one.
-    pub announced: Option<u64>,
+    reader: Box<dyn Read + 'a>,
+    announced: Option<u64>,
+    received: u64,
+    limit: u64,
 }
 
 impl<'a> Body<'a> {
-    /// A body read from `reader`, which ends where the body ends; `announced` is its `Content-Length`.
+    /// A body that `reader` gives and whose end is the reader's end. `announced` is its `Content-Length`,
+    /// where it has one.
     pub fn new(reader: impl Read + 'a, announced: Option<u64>) -> Body<'a> {
-        Body { reader: Box::new(reader), announced }
+        Body { reader: Box::new(reader), announced, received: 0, limit: 0 }
+    }
+
+    /// Allows the first `limit` bytes to be read. A body announced longer fails here, before it is read:
+    /// a client that waits for `100 Continue` then never sends it.
+    pub fn set_limit(&mut self, limit: u64) -> Result<(), Error> {
+        if self.announced.is_some_and(|length| length > limit) {
+            return Err(Error::BodyTooLarge);
+        }
+        self.limit = limit;
+        Ok(())
+    }
+
+    /// Reads some bytes into `buffer` and returns how many; 0 at the end of the body. Fails with
+    /// [`Error::BodyTooLarge`] beyond the limit, and with [`Error::BodyCutShort`] where the client sent less
+    /// than it announced: the stock server reports that as a plain end.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        let length = loop {
+            match self.reader.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => break outcome.map_err(unreadable)?,
+            }
+        };
+        self.received += length as u64;
+        if self.received > self.limit {
+            return Err(Error::BodyTooLarge);
+        }
+        if length == 0 && self.announced.is_some_and(|announced| announced != self.received) {
+            return Err(Error::BodyCutShort);
+        }
+        Ok(length)
+    }
+
+    /// The whole body, at most `limit` bytes, as UTF-8 text; `None` where it is no UTF-8.
+    pub fn read_text(&mut self, limit: u64) -> Result<Option<String>, Error> {
+        self.set_limit(limit)?;
+        let (mut bytes, mut chunk) = (Vec::new(), [0; 8192]);
+        loop {
+            match self.read(&mut chunk)? {
+                0 => return Ok(String::from_utf8(bytes).ok()),
+                length => bytes.extend_from_slice(&chunk[..length]),
+            }
+        }
+    }
+}
+
+fn unreadable(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
+        io::ErrorKind::InvalidData => Error::BodyMalformed,
+        _ => Error::BodyCutShort,
     }
 }

@@ -1,12 +1,13 @@
-//! Who the client is, where proxies stand in between.
+//! The address of the client, also where proxies stand between it and this process.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The client's address: the peer's, or, where the peer is a trusted proxy, the rightmost address of
-/// `X-Forwarded-For` that is not itself trusted (contract, 1). `forwarded`: all headers of that name,
-/// in order. What is no address ends the search: a proxy we trust would not have written it.
+/// The peer's address, or, where the peer is a trusted proxy, the rightmost address of `X-Forwarded-For` that is
+/// not itself a trusted proxy's: a proxy appends, so everything further left is the client's own text.
+/// `forwarded` holds all headers of that name, in order. Something that is no address ends the search, because a
+/// trusted proxy would not have written it.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded: impl DoubleEndedIterator<Item = &'a str>,
@@ -31,7 +32,7 @@ pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address.to_canonical()))
 }
 
-/// An address, with a port or brackets around it where a proxy adds them.
+/// An address, also with a port or in brackets, as some proxies write it.
 fn parse(hop: &str) -> Option<IpAddr> {
     let hop = hop.trim();
     let bare = hop.parse().ok().or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
@@ -39,7 +40,8 @@ fn parse(hop: &str) -> Option<IpAddr> {
     bare.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
-/// The part of an address that one client cannot vary: an IPv6 client has a whole /64 (contract, 5).
+/// The part of an address that one client cannot change at will: an IPv6 client commonly has a whole /64 to itself
+/// (RFC 8273), so its lower 64 bits are cleared.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),

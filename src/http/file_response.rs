@@ -1,4 +1,4 @@
-//! Answers that are files: streamed, whole or in a range, or not at all where the client has them
+//! Responses that are files: streamed whole or as a range, or left out where the client has the file already
 //! (RFC 9110, 13 and 14).
 
 use std::fs;
@@ -12,7 +12,7 @@ use super::response::{self, Response};
 use crate::error::Error;
 use crate::model::file::File;
 
-/// Everything but what RFC 8187, 3.2.1 leaves as it is.
+/// Everything that is percent-encoded in an extended parameter: all but the `attr-char` of RFC 8187, 3.2.1.
 const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -27,10 +27,15 @@ const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// Answers with `content`, which is that of `file` in its whole length.
-pub fn answer(request: &Request, file: &File, mut content: fs::File) -> Result<Response, Error> {
+/// A response with `content`, which is the whole content of `file`: 200, 206 for a range, 304 where the client
+/// has it. Fails with [`Error::RangeNotSatisfiable`].
+pub fn file_response(
+    request: &Request,
+    file: &File,
+    mut content: fs::File,
+) -> Result<Response, Error> {
     let tag = format!("\"{}\"", file.file_hash);
-    // The content never changes. HTTP knows no parts of a second.
+    // A content never changes after its upload. HTTP dates have whole seconds.
     let seconds = file.upload_date.0.unix_timestamp();
     let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
     let length = file.file_size as u64;
@@ -40,11 +45,11 @@ pub fn answer(request: &Request, file: &File, mut content: fs::File) -> Result<R
         ("Accept-Ranges", "bytes".into()),
         ("Cache-Control", "private, no-cache".into()),
     ];
-    let mut response = if is_known(request, &tag, modified) {
+    let mut response = if is_cached_by_client(request, &tag, modified) {
         response::stream(304, std::io::empty(), 0)
     } else {
-        let range = if request.method() == "GET" && applies(request, &tag, modified) {
-            range(request.header("Range").unwrap_or_default(), length)
+        let range = if request.method() == "GET" && range_applies(request, &tag, modified) {
+            parse_range(request.header("Range").unwrap_or_default(), length)
         } else {
             Range::Whole
         };
@@ -71,11 +76,13 @@ pub fn answer(request: &Request, file: &File, mut content: fs::File) -> Result<R
     Ok(response)
 }
 
-/// Whether the client has the content: by its tag, else by its time (RFC 9110, 13.2.2).
-fn is_known(request: &Request, tag: &str, modified: SystemTime) -> bool {
+/// Whether the client has the content already: decided by the entity tags it sends, and only where it sends
+/// none by its date (RFC 9110, 13.2.2).
+fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bool {
     let mut tags = request.headers("If-None-Match").peekable();
     if tags.peek().is_some() {
-        // No tag of ours holds a comma. The comparison is the weak one.
+        // Our tags hold no comma, so the lists can be split at each. The comparison is the weak one
+        // (RFC 9110, 13.1.2).
         return tags
             .flat_map(|list| list.split(','))
             .map(str::trim)
@@ -87,33 +94,34 @@ fn is_known(request: &Request, tag: &str, modified: SystemTime) -> bool {
         .is_some_and(|date| modified <= date)
 }
 
-/// Whether a range is of the content that the client has another part of (RFC 9110, 13.1.5).
-fn applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
+/// Whether `Range` may be honoured: `If-Range` is absent, or names the content as it is (RFC 9110, 13.1.5).
+fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
     request.header("If-Range").is_none_or(|known| {
         known == tag || httpdate::parse_http_date(known).is_ok_and(|date| date == modified)
     })
 }
 
-/// What a `Range` asks for.
+/// What a `Range` header asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Range {
-    /// Everything: no range, several, or none that is understood (RFC 9110, 14.2).
+    /// The whole file: there is no range, more than one, or none that is understood (RFC 9110, 14.2).
     Whole,
-    /// From a byte to before a byte.
+    /// From the first offset up to, not including, the second.
     Part(u64, u64),
-    /// Nothing that is there.
+    /// Only bytes after the end of the file.
     Unsatisfiable,
 }
 
-fn range(header: &str, length: u64) -> Range {
-    parse_range(header, length).unwrap_or(Range::Whole)
+fn parse_range(header: &str, length: u64) -> Range {
+    single_range(header, length).unwrap_or(Range::Whole)
 }
 
-fn parse_range(header: &str, length: u64) -> Option<Range> {
+/// `None` where the header is not one well-formed range of bytes.
+fn single_range(header: &str, length: u64) -> Option<Range> {
     let (unit, set) = header.split_once('=')?;
     let (first, last) = set.trim().split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    // A number too large for 64 bits is past any end.
+    // A number that does not fit into 64 bits lies after the end of any file.
     let number = |text: &str| is_number(text).then(|| text.parse().unwrap_or(u64::MAX));
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -121,7 +129,7 @@ fn parse_range(header: &str, length: u64) -> Option<Range> {
     let (from, to) = match (first, last) {
         ("", suffix) => match number(suffix)? {
             0 => return Some(Range::Unsatisfiable),
-            // The end of nothing is nothing, and no range can say so.
+            // The last bytes of an empty file are none, and `Content-Range` has no form for that.
             _ if length == 0 => return None,
             n => (length.saturating_sub(n), length),
         },
@@ -137,9 +145,9 @@ fn parse_range(header: &str, length: u64) -> Option<Range> {
     Some(if from < length { Range::Part(from, to) } else { Range::Unsatisfiable })
 }
 
-/// `Content-Disposition` with the name (RFC 6266): bare where it is a token, else quoted, and where
-/// something had to be replaced also in the form that has every character. Nothing of it can end the
-/// header or the value.
+/// `Content-Disposition` with the filename (RFC 6266). A name that is a token stands as it is; any other is quoted,
+/// with `_` in place of everything but printable ASCII, and where something was replaced the whole name follows as
+/// `filename*` (RFC 8187). So no character of the name can end the value or the header.
 fn disposition(name: &str) -> String {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.is_empty() && name.bytes().all(is_token) {
@@ -189,7 +197,7 @@ mod tests {
             ("lines=0-1", 10, Range::Whole),
             ("", 10, Range::Whole),
         ] {
-            assert_eq!(range(header, length), expected, "{header} of {length}");
+            assert_eq!(parse_range(header, length), expected, "{header} of {length}");
         }
     }
 

@@ -1,13 +1,13 @@
-//! What handlers hear and say: requests, their fields, responses. The only place beside `server.rs`
-//! that names the HTTP library.
+//! Requests and responses as handlers see them. The HTTP library's types stay behind this module, the
+//! servers below it and the pipeline above it.
 
 pub mod body;
 pub mod client_address;
 pub mod csv;
-pub mod fields;
 pub mod file_response;
 pub mod multipart;
-pub mod part_header;
-pub mod query;
+pub mod params;
+mod part_header;
 pub mod request;
 pub mod response;
+pub mod status;

@@ -1,76 +1,79 @@
-//! `multipart/form-data` (RFC 7578, RFC 2046), read as it comes: memory does not grow with the body.
+//! The parts of a `multipart/form-data` body (RFC 7578, RFC 2046), read as the body arrives: memory does not
+//! grow with it.
+//!
+//! This is our own parser, over `httparse` and `memchr`, because of what uploads need and the `multipart` crate
+//! 0.18 does not do: it cuts a quoted filename at a `;`, loses parts whose `filename` stands before their `name` or that
+//! have more than four headers, and takes a body without its last delimiter for a complete one.
 
 use memchr::memmem::Finder;
 
-use super::part_header::{Head, Part, malformed, parameters, read_head};
-use super::request::Source;
+use super::body::Body;
+use super::part_header::{
+    AfterDelimiter, PartHeader, malformed, parse_after_delimiter, parse_parameters,
+};
 use crate::error::Error;
 
-/// Bytes that are held at once.
-const BUFFER: usize = 64 * 1024;
+/// Bytes of the body that are held at once.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// Longest boundary (RFC 2046, 5.1.1).
 const MAX_BOUNDARY: usize = 70;
 
-/// A body in parts. Each part is read to its end before the next.
-pub struct Multipart<'a> {
-    source: Source<'a>,
-    /// Line end, two hyphens, boundary.
+/// A body in parts. The content of each is read, or skipped, before the next.
+pub struct Multipart<'b, 'a> {
+    body: &'b mut Body<'a>,
+    /// Finds a line end, two hyphens and the boundary.
     delimiter: Finder<'static>,
     buffer: Vec<u8>,
-    /// What of the buffer is read but not yet given.
+    /// `buffer[start..end]` has arrived and was not given out yet.
     start: usize,
     end: usize,
 }
 
-impl<'a> Multipart<'a> {
-    /// The parts of a body with that `Content-Type`.
-    pub fn new(source: Source<'a>, content_type: &str) -> Result<Multipart<'a>, Error> {
-        let (kind, parameters) = parameters(content_type.as_bytes());
+impl<'b, 'a> Multipart<'b, 'a> {
+    /// The parts of `body`, whose boundary `content_type` names.
+    pub fn new(body: &'b mut Body<'a>, content_type: &str) -> Result<Multipart<'b, 'a>, Error> {
+        let (essence, parameters) = parse_parameters(content_type.as_bytes());
         let boundary = parameters
             .into_iter()
             .find(|(name, _)| name == "boundary")
             .map(|(_, value)| value)
-            .filter(|b| (1..=MAX_BOUNDARY).contains(&b.len()) && kind == "multipart/form-data")
+            .filter(|b| (1..=MAX_BOUNDARY).contains(&b.len()) && essence == "multipart/form-data")
             .ok_or_else(malformed)?;
-        let mut buffer = vec![0; BUFFER];
-        // The first delimiter may stand at the very start, with no line to end.
+        let mut buffer = vec![0; BUFFER_BYTES];
+        // The first delimiter may begin the body, without a line end before it: here it gets one.
         buffer[..2].copy_from_slice(b"\r\n");
-        Ok(Multipart {
-            source,
-            delimiter: Finder::new(&format!("\r\n--{boundary}")).into_owned(),
-            buffer,
-            start: 0,
-            end: 2,
-        })
+        let delimiter = Finder::new(&format!("\r\n--{boundary}")).into_owned();
+        Ok(Multipart { body, delimiter, buffer, start: 0, end: 2 })
     }
 
-    /// The next part, past what is left of this one. `None`: the last delimiter was there, and the
-    /// body has been read to its end.
-    pub fn next(&mut self) -> Result<Option<Part>, Error> {
+    /// Skips what is left of the present part and returns the header of the next one. `None` after the last:
+    /// its closing delimiter was there, and the body has been read to its end.
+    pub fn next(&mut self) -> Result<Option<PartHeader>, Error> {
         while self.chunk()?.is_some() {}
         self.start += self.delimiter.needle().len();
         loop {
-            match read_head(&self.buffer[self.start..self.end])? {
-                Head::Part(part, length) => {
+            match parse_after_delimiter(&self.buffer[self.start..self.end])? {
+                AfterDelimiter::Part(header, length) => {
                     self.start += length;
-                    return Ok(Some(part));
+                    return Ok(Some(header));
                 }
-                Head::Last => break,
-                Head::Unfinished => self.fill()?,
+                AfterDelimiter::Last => break,
+                AfterDelimiter::Incomplete => self.fill()?,
             }
         }
-        // What follows the last delimiter means nothing, but a body that breaks off was not sent whole.
-        while (self.source)(&mut self.buffer)? > 0 {}
+        // The text after the last delimiter is ignored (RFC 2046, 5.1.1). It is read all the same, because
+        // a body that breaks off there was not sent whole.
+        while self.body.read(&mut self.buffer)? > 0 {}
         Ok(None)
     }
 
-    /// The first bytes of what is left of the part's content, at most `most` and at most half of
-    /// what is held at once; fewer only where there are no more.
-    pub fn peek(&mut self, most: usize) -> Result<&[u8], Error> {
+    /// The first `max` bytes of the part's remaining content, without consuming them; fewer only where
+    /// there are fewer. `max` is at most half of [`BUFFER_BYTES`].
+    pub fn peek(&mut self, max: usize) -> Result<&[u8], Error> {
         loop {
-            let (length, is_end) = self.ahead();
-            if is_end || length >= most {
-                return Ok(&self.buffer[self.start..self.start + length.min(most)]);
+            let (length, is_end) = self.content_in_buffer();
+            if is_end || length >= max {
+                return Ok(&self.buffer[self.start..self.start + length.min(max)]);
             }
             self.fill()?;
         }
@@ -79,7 +82,7 @@ impl<'a> Multipart<'a> {
     /// Some more of the part's content; `None` at its end.
     pub fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
-            let (length, is_end) = self.ahead();
+            let (length, is_end) = self.content_in_buffer();
             if length > 0 {
                 let from = self.start;
                 self.start += length;
@@ -92,35 +95,33 @@ impl<'a> Multipart<'a> {
         }
     }
 
-    /// How much of what is held is content, and whether the part ends after it.
-    fn ahead(&self) -> (usize, bool) {
-        let held = &self.buffer[self.start..self.end];
-        match self.delimiter.find(held) {
-            Some(length) => (length, true),
-            // The end of what is held may be the start of a delimiter.
-            None => {
-                let tail = self.delimiter.needle().len() - 1;
-                (held.len().saturating_sub(tail), false)
-            }
-        }
-    }
-
-    /// The part's content as text, cut where it is longer than `most` bytes.
-    pub fn text(&mut self, most: usize) -> Result<String, Error> {
+    /// The part's content as text, cut after `max` bytes.
+    pub fn text(&mut self, max: usize) -> Result<String, Error> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk()? {
-            let wanted = chunk.len().min(most - text.len());
+            let wanted = chunk.len().min(max - text.len());
             text.extend_from_slice(&chunk[..wanted]);
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Reads more. There is always room: no more than a part's head or what is peeked at is left.
+    /// How many of the buffered bytes are content, and whether the part ends after them.
+    fn content_in_buffer(&self) -> (usize, bool) {
+        let buffered = &self.buffer[self.start..self.end];
+        match self.delimiter.find(buffered) {
+            Some(length) => (length, true),
+            // The last bytes may be the beginning of a delimiter that has not arrived in full.
+            None => (buffered.len().saturating_sub(self.delimiter.needle().len() - 1), false),
+        }
+    }
+
+    /// Reads more of the body. There is always room, because no more than a part's header or what was peeked
+    /// at is left in the buffer. A body that ends here lacks its last delimiter.
     fn fill(&mut self) -> Result<(), Error> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        match (self.source)(&mut self.buffer[self.end..])? {
+        match self.body.read(&mut self.buffer[self.end..])? {
             0 => Err(malformed()),
             length => {
                 self.end += length;
@@ -132,20 +133,30 @@ impl<'a> Multipart<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::part_header::MAX_PART_HEAD;
+    use std::io::Read;
+
+    use super::super::part_header::MAX_PART_HEADER;
     use super::*;
 
+    /// Gives its bytes a few at a time, as a slow connection does.
+    struct Dripping<'a> {
+        left: &'a [u8],
+        step: usize,
+    }
+
+    impl Read for Dripping<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let step = self.step.min(buffer.len());
+            self.left.by_ref().take(step as u64).read(buffer)
+        }
+    }
+
     /// The parts of a body that arrives `step` bytes at a time.
-    fn read(body: &[u8], step: usize) -> Result<Vec<(Part, Vec<u8>)>, Error> {
-        let mut left = body;
-        let source: Source = Box::new(move |into| {
-            let length = step.min(into.len()).min(left.len());
-            into[..length].copy_from_slice(&left[..length]);
-            left = &left[length..];
-            Ok(length)
-        });
-        let mut multipart =
-            Multipart::new(source, "Multipart/Form-Data; charset=utf-8; Boundary=\"b\"")?;
+    fn read(body: &[u8], step: usize) -> Result<Vec<(PartHeader, Vec<u8>)>, Error> {
+        let mut body = Body::new(Dripping { left: body, step }, None);
+        body.set_limit(u64::MAX)?;
+        let content_type = "Multipart/Form-Data; charset=utf-8; Boundary=\"b\"";
+        let mut multipart = Multipart::new(&mut body, content_type)?;
         let mut parts = Vec::new();
         while let Some(part) = multipart.next()? {
             let first = multipart.peek(5)?.to_vec();
@@ -159,13 +170,13 @@ mod tests {
         Ok(parts)
     }
 
-    fn field(name: &str) -> Part {
-        Part { name: name.into(), ..Part::default() }
+    fn field(name: &str) -> PartHeader {
+        PartHeader { name: name.into(), ..PartHeader::default() }
     }
 
     #[test]
     fn parts_are_the_same_however_the_body_arrives() -> Result<(), Error> {
-        let big = vec![b'\r'; 3 * BUFFER];
+        let big = vec![b'\r'; 3 * BUFFER_BYTES];
         let body = [
             b"preamble\r\n--b \t\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n--a\r\n--".as_slice(),
             b"\r\n--b\r\ncontent-disposition:form-data;name=y\r\n\r\n\r\n--b\r\nContent-Disposition: form-data; name=z\r\n\r\n",
@@ -173,7 +184,7 @@ mod tests {
             b"\r\n--b--\r\nepilogue",
         ]
         .concat();
-        for step in [1, 2, 3, 5, 7, 100, BUFFER, usize::MAX] {
+        for step in [1, 2, 3, 5, 7, 100, BUFFER_BYTES, usize::MAX] {
             let parts = read(&body, step)?;
             let expected = [
                 (field("x"), b"\r\n--a\r\n--".to_vec()),
@@ -188,7 +199,7 @@ mod tests {
     #[test]
     fn bodies_that_are_no_multipart_are_refused() {
         let many = format!("--b\r\n{}\r\n\r\n--b--", "a: b\r\n".repeat(33));
-        let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(MAX_PART_HEAD));
+        let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(MAX_PART_HEADER));
         for (body, reason) in [
             ("", "empty"),
             ("--b", "ends in the delimiter"),
@@ -218,8 +229,8 @@ mod tests {
             "text/plain; boundary=b",
             &format!("multipart/form-data; boundary={}", "b".repeat(71)),
         ] {
-            let source: Source = Box::new(|_| Ok(0));
-            assert!(Multipart::new(source, content_type).is_err(), "{content_type}");
+            let mut body = Body::new(std::io::empty(), None);
+            assert!(Multipart::new(&mut body, content_type).is_err(), "{content_type}");
         }
     }
 }

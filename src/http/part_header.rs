@@ -1,84 +1,87 @@
-//! The head of one part of a form (RFC 7578, 4).
+//! The header of one part of a `multipart/form-data` body (RFC 7578, 4).
 
 use httparse::{EMPTY_HEADER, Status};
 
-use crate::error::{Error, FieldError, Place};
+use crate::error::{Error, FieldError};
 use crate::model::rules;
 
-/// Longest head of a part, bytes.
-pub const MAX_PART_HEAD: usize = 8 * 1024;
-/// Most headers of a part.
-const MAX_PART_HEADERS: usize = 32;
+/// Longest header of a part, bytes.
+pub const MAX_PART_HEADER: usize = 8 * 1024;
+/// Most lines of a part's header.
+const MAX_PART_HEADER_LINES: usize = 32;
 
-/// What the head of a part says.
+/// What the header of a part says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    /// Field.
+pub struct PartHeader {
+    /// The form field's name.
     pub name: String,
-    /// Name of a file, as sent.
+    /// The file's name as sent, where the part is a file.
     pub filename: Option<String>,
-    /// Declared type, as sent.
+    /// The declared type as sent.
     pub content_type: Option<String>,
 }
 
-/// What follows a delimiter.
-pub enum Head {
-    /// A head and its length.
-    Part(Part, usize),
-    /// The delimiter was the last one.
+/// What stands after a delimiter.
+pub enum AfterDelimiter {
+    /// A part: its header, and how many bytes that takes.
+    Part(PartHeader, usize),
+    /// The two hyphens that make the delimiter the last one.
     Last,
-    /// More is needed to tell.
-    Unfinished,
+    /// Too few bytes to tell.
+    Incomplete,
 }
 
-/// Reads what follows a delimiter.
-pub fn read_head(bytes: &[u8]) -> Result<Head, Error> {
+/// Parses the bytes after a delimiter. Fails where they are no part of a form, or its header is too long.
+pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
     if bytes.starts_with(b"--") {
-        return Ok(Head::Last);
+        return Ok(AfterDelimiter::Last);
     }
-    // Blanks may fill the delimiter's line (RFC 2046, 5.1.1).
+    // The delimiter's line may be padded with blanks (RFC 2046, 5.1.1).
     let blanks = bytes.iter().take_while(|b| b" \t".contains(b)).count();
     let lines = match &bytes[blanks..] {
         [b'\r', b'\n', lines @ ..] => lines,
-        [] | [b'\r'] | [b'-'] => return Ok(Head::Unfinished),
+        [] | [b'\r'] | [b'-'] => return Ok(AfterDelimiter::Incomplete),
         _ => return Err(malformed()),
     };
-    let mut headers = [EMPTY_HEADER; MAX_PART_HEADERS];
+    let mut headers = [EMPTY_HEADER; MAX_PART_HEADER_LINES];
     let (length, headers) = match httparse::parse_headers(lines, &mut headers) {
-        Ok(Status::Complete(parsed)) if parsed.0 <= MAX_PART_HEAD => parsed,
-        Ok(Status::Partial) if lines.len() <= MAX_PART_HEAD => return Ok(Head::Unfinished),
+        Ok(Status::Complete(parsed)) if parsed.0 <= MAX_PART_HEADER => parsed,
+        Ok(Status::Partial) if lines.len() <= MAX_PART_HEADER => {
+            return Ok(AfterDelimiter::Incomplete);
+        }
         _ => return Err(malformed()),
     };
     let value = |name: &str| {
         let mut all = headers.iter();
         all.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
     };
-    let mut part = Part {
+    let mut part = PartHeader {
         content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
-        ..Part::default()
+        ..PartHeader::default()
     };
-    let (_, disposition) = parameters(value("Content-Disposition").unwrap_or_default());
+    let (_, disposition) = parse_parameters(value("Content-Disposition").unwrap_or_default());
     for (name, value) in disposition {
         match name.as_str() {
             "name" => part.name = value,
             "filename" => part.filename = part.filename.or(Some(value)),
-            // Not for forms (RFC 7578, 4.2), yet some clients send it for names that are not ASCII.
+            // RFC 7578, 4.2 forbids this form, yet some clients send it for names that are not ASCII.
             "filename*" => part.filename = extended(&value).or(part.filename),
             _ => {}
         }
     }
-    Ok(Head::Part(part, bytes.len() - lines.len() + length))
+    Ok(AfterDelimiter::Part(part, bytes.len() - lines.len() + length))
 }
 
-/// The text before the first semicolon, in lower case, and the parameters after it with their names in
-/// lower case. In a quoted value a backslash escapes a quote or a backslash; others stand for
-/// themselves, because some browsers send paths.
-pub fn parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
+/// Splits a header value such as `form-data; name="file"` into the text before the first semicolon and the
+/// parameters after it; that text and the parameters' names become lower case. In a quoted value a backslash
+/// escapes a quote or another backslash. Before anything else it stands for itself, because some browsers send
+/// paths with backslashes in them.
+pub fn parse_parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
     let text = String::from_utf8_lossy(value);
     let (first, mut rest) = text.split_once(';').unwrap_or((&text, ""));
     let mut found = Vec::new();
     while let Some((name, after)) = rest.split_once('=') {
-        // A word without a value may stand before.
+        // A parameter without a value may stand before this one: it is skipped.
         let name = name.rsplit(';').next().unwrap_or_default().trim();
         let after = after.trim_start();
         let (value, left) = match after.strip_prefix('"') {
@@ -94,7 +97,8 @@ pub fn parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
     (first.trim().to_ascii_lowercase(), found)
 }
 
-/// A quoted value up to its closing quote, and what follows that.
+/// Splits the text after an opening quote into the value up to its closing quote and what follows. A missing
+/// closing quote ends with the text.
 fn unquote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut left = text.char_indices().peekable();
@@ -111,7 +115,7 @@ fn unquote(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// A value with its charset and language before it (RFC 8187, 3.2).
+/// Decodes a value of the form `UTF-8'language'percent-encoded` (RFC 8187, 3.2); `None` for other charsets.
 fn extended(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let charset = parts.next()?;
@@ -121,13 +125,9 @@ fn extended(text: &str) -> Option<String> {
     charset.eq_ignore_ascii_case("utf-8").then_some(value)
 }
 
-/// The answer to a body that is not what it says.
+/// The error for a body that is no complete `multipart/form-data`.
 pub fn malformed() -> Error {
-    Error::Invalid(vec![FieldError {
-        place: Place::Body,
-        field: None,
-        problem: rules::not_multipart(),
-    }])
+    FieldError::of_body(rules::not_multipart())
 }
 
 #[cfg(test)]
@@ -168,7 +168,9 @@ mod tests {
             (r#"form-data; name="file"; filename="a.txt"#, Some("a.txt"), "no closing quote"),
         ] {
             let head = format!("\r\nX: 1\r\nContent-Disposition: {disposition}\r\n\r\n");
-            let Head::Part(part, length) = read_head(format!("{head}content").as_bytes())? else {
+            let AfterDelimiter::Part(part, length) =
+                parse_after_delimiter(format!("{head}content").as_bytes())?
+            else {
                 panic!("no part: {reason}");
             };
             assert_eq!(

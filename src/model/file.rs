@@ -1,38 +1,36 @@
-//! Storage as the API shows them, and what their contents may be.
+//! Files as clients see them, and whether a content is of its declared type.
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// How many of the first bytes tell a file's type.
+/// How many of a file's first bytes are looked at to recognise its type.
 pub const SIGNATURE_BYTES: usize = 8192;
 
 /// A stored file.
 #[derive(Debug, Clone, Serialize)]
 pub struct File {
-    /// Made by the service; also the name of the content on disk.
+    /// Also the name of the content on disk.
     pub id: Uuid,
-    /// Owner.
+    /// The owner.
     pub user_id: Uuid,
-    /// Display name.
+    /// The name that is shown, which the owner may change.
     pub filename: String,
-    /// The name sent at upload.
+    /// The name sent at upload, under which the file is downloaded.
     pub original_filename: String,
-    /// Type without parameters, lower case.
+    /// Media type without parameters, in lower case.
     pub content_type: String,
-    /// Bytes.
+    /// In bytes.
     pub file_size: i64,
-    /// SHA-256 of the content, hexadecimal; shown after `sha256:`.
+    /// SHA-256 of the content in hexadecimal; clients see it after `sha256:`.
     #[serde(serialize_with = "with_algorithm")]
     pub file_hash: String,
-    /// Free text.
     pub description: Option<String>,
-    /// Time of upload.
     pub upload_date: Timestamp,
-    /// Last change of name, description or publicity.
+    /// Last change of the name, the description or `is_public`.
     pub updated_at: Timestamp,
-    /// Any signed-in user may read it.
+    /// Whether every signed-in user may read it.
     pub is_public: bool,
 }
 
@@ -40,21 +38,20 @@ fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(&format!("sha256:{hash}"))
 }
 
-/// A declared type without its parameters, lower case; `text/plain` where none is declared
-/// (RFC 7578, 4.4).
+/// The declared type without its parameters, in lower case; `text/plain` where none is declared (RFC 7578, 4.4).
 pub fn essence(declared: Option<&str>) -> String {
     let essence = declared.map(|text| text.split(';').next().unwrap_or_default());
     essence.unwrap_or("text/plain").trim().to_ascii_lowercase()
 }
 
-/// Whether the first bytes show that the content is of another type than the declared one. Text is
-/// never doubted: signatures of two letters are found in any.
+/// Whether the first bytes of a content are the signature of another type than the declared one. A declared text
+/// that is UTF-8 without NUL is never doubted, because signatures of two letters occur in honest text.
 pub fn contradicts(essence: &str, first: &[u8]) -> bool {
     let is_text = essence.starts_with("text/") && is_utf8_text(first);
     !is_text && infer::get(first).is_some_and(|found| found.mime_type() != essence)
 }
 
-/// UTF-8 without NUL; a character may be cut off at the end.
+/// Whether the bytes are UTF-8 without NUL. Where they are the first of many, the last character may be cut off.
 fn is_utf8_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0)
         && match std::str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! Types of the domain and the rules they obey.
+//! The domain's types, and the rules that their values obey.
 
 pub mod file;
 pub mod page;

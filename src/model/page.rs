@@ -1,27 +1,28 @@
-//! Pages of lists.
+//! Pages of a list.
 
 use serde::Serialize;
-
-/// Most items of a page.
-pub const MAX_SIZE: i64 = 100;
 
 /// Which page a client asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
-    /// From 1.
+    /// The first page is 1.
     pub page: i64,
-    /// Items of a page, 1 to [`MAX_SIZE`].
+    /// Items of one page, 1 to [`PageRequest::MAX_SIZE`].
     pub size: i64,
 }
 
 impl PageRequest {
-    /// Items before the page.
+    /// Most items of one page.
+    pub const MAX_SIZE: i64 = 100;
+
+    /// How many items lie before the page. Beyond 64 bits it stays at the largest number, which is past the end
+    /// of any list.
     pub fn offset(self) -> i64 {
         (self.page - 1).saturating_mul(self.size)
     }
 }
 
-/// The page envelope of spec.md.
+/// A page as clients see it.
 #[derive(Debug, Serialize)]
 pub struct Page<T> {
     items: Vec<T>,
@@ -32,7 +33,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The page that was asked for, of `total` items in all.
+    /// The `items` of the page that was asked for, out of `total` in all.
     pub fn new(items: Vec<T>, total: i64, asked: PageRequest) -> Page<T> {
         Page {
             items,

@@ -1,5 +1,5 @@
-//! Rules of single fields (contract, 7) and the one table of texts that answers their breach
-//! (contract, 4). A rule takes the text of a field and gives the value or the problem.
+//! The rules that single values obey, and the texts that say which one is broken. A rule takes the text of a
+//! value and returns the value or a [`Problem`].
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -10,28 +10,25 @@ use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
 
-/// Longest description, characters.
-pub const MAX_DESCRIPTION: usize = 4096;
-/// Longest filename, characters.
-const MAX_FILENAME: usize = 255;
-/// Longest part to look for, characters: no text that is searched is longer.
-const MAX_PART: usize = 255;
-/// Longest e-mail address, characters.
-const MAX_EMAIL: usize = 255;
-/// Longest display name, characters.
-const MAX_NAME: usize = 255;
-/// Password length, characters.
-const PASSWORD: (usize, usize) = (8, 1024);
-/// Most permissions of an account, and the length of one, characters.
-const PERMISSIONS: (usize, usize) = (100, 64);
-/// Longest text of an account made for a test, bytes: a row of an index holds no more.
-const MAX_TEST_TEXT: usize = 1500;
-/// Username length, characters.
-const USERNAME: (usize, usize) = (3, 50);
+// Lengths are in characters, except where they say bytes.
 
-/// 3 to 50 ASCII letters, digits and underscores.
+const USERNAME: RangeInclusive<usize> = 3..=50;
+const MAX_EMAIL: usize = 255;
+const MAX_NAME: usize = 255;
+const PASSWORD: RangeInclusive<usize> = 8..=1024;
+const MAX_PERMISSIONS: usize = 100;
+const PERMISSION: RangeInclusive<usize> = 1..=64;
+const MAX_FILENAME: usize = 255;
+/// Public, because the parser of uploads bounds the bytes of a description by it.
+pub const MAX_DESCRIPTION: usize = 4096;
+/// No text that is searched is longer, so a longer part is found nowhere.
+const MAX_SEARCH: usize = 255;
+/// Bytes: PostgreSQL's B-tree indexes hold no entry of over 2,704 bytes, and usernames and addresses are indexed.
+const MAX_TEST_TEXT: usize = 1500;
+
+/// A username: 3 to 50 ASCII letters, digits and underscores.
 pub fn username(text: &str) -> Result<String, Problem> {
-    let text = length(text, USERNAME.0, USERNAME.1)?;
+    let text = length(text, USERNAME)?;
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Ok(text.to_owned())
     } else {
@@ -39,10 +36,10 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// A valid address (RFC 5321), kept as given.
+/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
 pub fn email(text: &str) -> Result<String, Problem> {
-    let text = length(text, 0, MAX_EMAIL)?;
-    // The parser also takes `Name <address>`; only the address itself is meant here.
+    let text = length(text, 0..=MAX_EMAIL)?;
+    // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
     match email_address::EmailAddress::parse_with_options(text, options.with_required_tld()) {
         Ok(_) => Ok(text.to_owned()),
@@ -50,33 +47,33 @@ pub fn email(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// A display name: trimmed, at most 255 characters.
+/// A display name of at most 255 characters, trimmed.
 pub fn name(text: &str) -> Result<String, Problem> {
-    length(text.trim(), 0, MAX_NAME).map(str::to_owned)
+    length(text.trim(), 0..=MAX_NAME).map(str::to_owned)
 }
 
-/// A new password: 8 to 1024 characters, never trimmed.
+/// A new password: 8 to 1024 characters. It is never trimmed.
 pub fn password(text: &str) -> Result<String, Problem> {
-    if text.chars().count() < PASSWORD.0 {
+    if text.chars().count() < *PASSWORD.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
-    length(text, 0, PASSWORD.1).map(str::to_owned)
+    length(text, 0..=*PASSWORD.end()).map(str::to_owned)
 }
 
-/// A name for a file, out of whatever a client calls it: the last component of a path, without control
-/// characters, trimmed; not empty, `.` or `..`; at most 255 characters.
+/// A filename of at most 255 characters: the last component of what the client sent, without control characters,
+/// trimmed. Fails where that is empty, `.` or `..`.
 pub fn filename(text: &str) -> Result<String, Problem> {
-    length(&bare_filename(text)?, 0, MAX_FILENAME).map(str::to_owned)
+    length(&last_component(text)?, 0..=MAX_FILENAME).map(str::to_owned)
 }
 
-/// Like [`filename`], but cut before its extension where it is too long.
+/// Like [`filename`], but a name that is too long is shortened before its extension.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
-    let name = bare_filename(text)?;
+    let name = last_component(text)?;
     let over = name.chars().count().saturating_sub(MAX_FILENAME);
     if over == 0 {
         return Ok(name);
     }
-    // An extension that leaves no room for a name is none.
+    // Where the text after the last dot leaves no room for a name it is not treated as an extension.
     let dot = name.rfind('.').unwrap_or(name.len());
     let stem = name[..dot].chars().count();
     Ok(if stem > over {
@@ -87,7 +84,7 @@ pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     })
 }
 
-fn bare_filename(text: &str) -> Result<String, Problem> {
+fn last_component(text: &str) -> Result<String, Problem> {
     let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = last.chars().filter(|c| !c.is_control()).collect();
     match name.trim() {
@@ -96,38 +93,38 @@ fn bare_filename(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// Free text, at most 4096 characters.
+/// The description of a file: at most 4096 characters.
 pub fn description(text: &str) -> Result<String, Problem> {
-    length(text, 0, MAX_DESCRIPTION).map(str::to_owned)
+    length(text, 0..=MAX_DESCRIPTION).map(str::to_owned)
 }
 
-/// Any text to search for.
+/// A text to search for, of any length.
 pub fn search(text: &str) -> Result<String, Problem> {
-    length(text, 0, usize::MAX).map(str::to_owned)
+    length(text, 0..=usize::MAX).map(str::to_owned)
 }
 
-/// `user` or `admin`.
+/// A role: `user` or `admin`.
 pub fn role(text: &str) -> Result<Role, Problem> {
     choice(text, &Role::CHOICES)
 }
 
-/// At most 100 words of 1 to 64 characters.
+/// The permissions of an account: at most 100 words of 1 to 64 characters.
 pub fn permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
-    if words.len() > PERMISSIONS.0 {
-        return Err(wrong(format!("Must have at most {} items", PERMISSIONS.0)));
+    if words.len() > MAX_PERMISSIONS {
+        return Err(wrong(format!("Must have at most {MAX_PERMISSIONS} items")));
     }
-    let word = |text: &&str| length(text, 1, PERMISSIONS.1).map(str::to_owned);
+    let word = |text: &&str| length(text, PERMISSION).map(str::to_owned);
     words.iter().map(word).collect()
 }
 
-/// A part to look for; an empty one is in everything.
-pub fn part(text: &str) -> Result<String, Problem> {
-    length(text, 0, MAX_PART).map(str::to_owned)
+/// A part of an account's text to search for: at most 255 characters. Every text contains an empty part.
+pub fn search_part(text: &str) -> Result<String, Problem> {
+    length(text, 0..=MAX_SEARCH).map(str::to_owned)
 }
 
-/// A field of an account made for a test: any text the database can keep.
+/// A text of an account made for a test: anything that the database can store, at most 1,500 bytes.
 pub fn test_text(text: &str) -> Result<String, Problem> {
-    let text = length(text, 0, usize::MAX)?;
+    let text = length(text, 0..=usize::MAX)?;
     if text.len() > MAX_TEST_TEXT {
         let message = format!("Must be at most {MAX_TEST_TEXT} bytes long");
         return Err(problem("string_too_long", message));
@@ -140,76 +137,76 @@ pub fn test_permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
     words.iter().map(|word| test_text(word)).collect()
 }
 
-/// A point in time (RFC 3339).
+/// A point in time (RFC 3339), see [`Timestamp::parse`].
 pub fn timestamp(text: &str) -> Result<Timestamp, Problem> {
     Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
 }
 
-/// Something to look up or compare: any text that is not empty.
-pub fn given(text: &str) -> Result<String, Problem> {
-    length(text, 1, usize::MAX).map(str::to_owned)
+/// A text that is only looked up or compared, such as a login name: anything but an empty one.
+pub fn non_empty(text: &str) -> Result<String, Problem> {
+    length(text, 1..=usize::MAX).map(str::to_owned)
 }
 
-/// A token: any text, because whatever is no token is answered as an invalid one.
+/// A token: any text, because one that is malformed is reported as an invalid token, not as a bad field.
 pub fn token(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// Characters, not bytes; no NUL, which PostgreSQL cannot store.
-fn length(text: &str, least: usize, most: usize) -> Result<&str, Problem> {
-    let count = text.chars().count();
+/// Accepts a text of that many characters without NUL, which PostgreSQL cannot store.
+fn length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Problem> {
+    let (min, max, count) = (*allowed.start(), *allowed.end(), text.chars().count());
     if text.contains('\0') {
         Err(wrong("Must not contain NUL characters"))
-    } else if count < least {
-        Err(problem("string_too_short", format!("Must be at least {least} characters long")))
-    } else if count > most {
-        Err(problem("string_too_long", format!("Must be at most {most} characters long")))
+    } else if count < min {
+        Err(problem("string_too_short", format!("Must be at least {min} characters long")))
+    } else if count > max {
+        Err(problem("string_too_long", format!("Must be at most {max} characters long")))
     } else {
         Ok(text)
     }
 }
 
-/// The field is absent.
+/// A required value is absent.
 pub fn missing() -> Problem {
     problem("missing", "Field required")
 }
 
-/// The value is no string.
+/// The value is something other than a string.
 pub fn not_a_string() -> Problem {
     problem("string_type", "Must be a string")
 }
 
-/// The value is no list of strings.
+/// The value is something other than a list of strings.
 pub fn not_a_list() -> Problem {
     wrong("Must be a list of strings")
 }
 
-/// The body is no JSON.
+/// The body is not JSON, or not UTF-8.
 pub fn not_json() -> Problem {
     problem("json_invalid", "Invalid JSON")
 }
 
-/// The body is JSON, but no object.
+/// The body is JSON, but not an object.
 pub fn not_an_object() -> Problem {
     wrong("Must be an object")
 }
 
-/// The body is no form in parts, or ends before its last delimiter.
+/// The body is not `multipart/form-data`, or ends before its last delimiter.
 pub fn not_multipart() -> Problem {
     wrong("Must be multipart/form-data, complete, with its boundary in Content-Type")
 }
 
-/// The value is no boolean.
+/// The value is something other than a boolean.
 pub fn not_a_boolean() -> Problem {
     problem("bool_type", "Must be a boolean")
 }
 
-/// An id of a path.
+/// An id in a path.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
 }
 
-/// A whole number of the range, in decimal digits.
+/// A whole number within the range, in decimal digits.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
     match text.parse() {
         Ok(n) if n < *allowed.start() => {
@@ -221,7 +218,7 @@ pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem
     }
 }
 
-/// `true` or `false`, also as `1` and `0`, in any case.
+/// A boolean in a query: `true`, `1`, `false` or `0`, in any case.
 pub fn boolean(text: &str) -> Result<bool, Problem> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Ok(true),
@@ -230,7 +227,7 @@ pub fn boolean(text: &str) -> Result<bool, Problem> {
     }
 }
 
-/// A word of a closed list, each with its value.
+/// A word of a closed list, as the value that stands beside it.
 pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
     let found = choices.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| *value).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Points in time as the API shows them.
+//! Points in time as clients see and send them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,19 +6,19 @@ use serde::{Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// Bytes of the text form.
+/// Bytes of the text form, `2026-01-02T03:04:05.000000Z`.
 const LENGTH: usize = 27;
 
-/// RFC 3339, UTC, `Z`, microseconds (contract, 3).
+/// A point in time, written as RFC 3339 in UTC with `Z` and microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub OffsetDateTime);
 
 impl Timestamp {
-    /// The text form, ASCII. Exports write millions, so nothing is allocated.
+    /// The text form. An export writes millions of them, so this allocates nothing.
     pub fn bytes(self) -> [u8; LENGTH] {
         let at = self.0.to_offset(UtcOffset::UTC);
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        // Years that do not fit four digits never leave the database.
+        // RFC 3339 has four digits for the year. The database holds no others.
         write_digits(&mut text[..4], at.year().clamp(0, 9999).unsigned_abs());
         write_digits(&mut text[5..7], u8::from(at.month()).into());
         write_digits(&mut text[8..10], at.day().into());
@@ -34,15 +34,15 @@ impl Timestamp {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// Any RFC 3339 text; a space where the `+` of the offset was meant is understood, because that
-    /// is what a query makes of one. `None`: none of these.
+    /// Parses any RFC 3339 text. A space in place of the offset's `+` is understood, because that is what
+    /// decoding a query makes of a `+`.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let mut text = text.to_owned();
         let sign = text.len().checked_sub("+00:00".len())?;
         if text.get(sign..=sign) == Some(" ") {
             text.replace_range(sign..=sign, "+");
         }
-        // The library takes any character between date and time, RFC 3339 these.
+        // The library accepts any character between date and time, RFC 3339 only these.
         if !["T", "t", " "].contains(&text.get(10..11)?) {
             return None;
         }
@@ -50,9 +50,9 @@ impl Timestamp {
     }
 }
 
-/// Seconds since 1970.
+/// The time since 1970-01-01 UTC by the system clock.
 pub fn unix_time() -> Duration {
-    // A clock before 1970 makes every token expired, which is the safe side.
+    // Before 1970 this is zero: tokens then last longer, but no request fails for it.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

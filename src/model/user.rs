@@ -1,23 +1,23 @@
-//! Users as the API shows them.
+//! Accounts as clients see them.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// What an account may do.
+/// What an account is allowed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Its own profile and files.
+    /// Use its own profile and files.
     #[default]
     User,
-    /// Everything about users as well.
+    /// Manage all accounts as well.
     Admin,
 }
 
 impl Role {
-    /// The word in tokens, bodies and the database.
+    /// The word for the role in tokens, bodies and the database.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -34,44 +34,40 @@ impl Role {
     }
 }
 
-/// A full User (contract, 7), without `stats`. Never holds the password hash.
+/// An account, without its password hash, so that no response can contain one.
 #[derive(Debug, Clone, Serialize)]
 pub struct User {
-    /// Made by the service.
     pub id: Uuid,
-    /// Absent where the account was registered by e-mail only.
+    /// Absent where the account was registered by e-mail address only.
     pub username: Option<String>,
-    /// As given.
+    /// As it was given: its case is kept, but not compared.
     pub email: String,
     /// Display name.
     pub name: Option<String>,
-    /// What the account may do.
     pub role: Role,
-    /// Free words for clients; the service does not read them.
+    /// Words for clients to interpret; the service only keeps them.
     pub permissions: Vec<String>,
-    /// False: may not sign in.
+    /// Whether the account may sign in.
     pub is_active: bool,
-    /// Creation.
     pub created_at: Timestamp,
-    /// Last change of the profile.
+    /// Last change of the profile or the password.
     pub updated_at: Timestamp,
-    /// Last login.
     pub last_login: Option<Timestamp>,
-    /// What the account stores; shown only as part of a [`Profile`].
+    /// Serialised only as part of a [`Profile`].
     #[serde(skip)]
     pub stats: Stats,
 }
 
-/// What an account stores.
+/// What an account has stored.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Stats {
-    /// Storage.
+    /// Number of files.
     pub total_uploads: i64,
-    /// Bytes of all files.
+    /// Bytes of all its files.
     pub total_storage_used: i64,
 }
 
-/// A full User with `stats`.
+/// An account with its `stats`, as the profile and the lists of administrators show it.
 #[derive(Serialize)]
 pub struct Profile<'a> {
     #[serde(flatten)]
@@ -80,7 +76,6 @@ pub struct Profile<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// The profile of `user`.
     pub fn of(user: &'a User) -> Profile<'a> {
         Profile { user, stats: user.stats }
     }

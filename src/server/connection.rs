@@ -78,7 +78,7 @@ fn refuse(
     let headers = &mut response.headers;
     headers.push(("X-Request-ID".into(), id.to_string().into()));
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    server.metrics.refused(response.status_code);
+    server.metrics.count_malformed(response.status_code);
     log::info!(
         target: "cloakroom::access",
         request_id:% = id, status = response.status_code, client:% = peer.ip();

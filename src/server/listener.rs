@@ -96,7 +96,7 @@ fn is_passing(error: &io::Error) -> bool {
 fn take_in(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
     socket.set_nonblocking(false)?; // inherited from the listener on some systems
     let stay = server.connections.enter(socket);
-    let open = server.metrics.connection();
+    let open = server.metrics.connection_open();
     let server = server.clone();
     thread::Builder::new().stack_size(STACK).spawn(move || {
         connection::serve(&server, &stay, peer);

@@ -1,159 +1,164 @@
-//! What the process counts about itself, for `/metrics`.
+//! What the process counts about itself, in the form that `/metrics` shows.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// The endpoint of requests that reached none: a closed set of names keeps the memory bounded.
-const NO_ENDPOINT: &str = "none";
+/// An endpoint as a label: its method and the template of its path. The names are a closed set and static, so a
+/// stranger cannot make the metrics grow, and counting allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EndpointName {
+    pub method: &'static str,
+    /// The beginning of the path that `template` leaves out.
+    pub prefix: &'static str,
+    /// The path, with the name of an id in braces.
+    pub template: &'static str,
+}
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Endpoint {
-    endpoint: String,
+impl fmt::Display for EndpointName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.method, self.prefix, self.template)
+    }
+}
+
+/// The label of requests; `none` where a request reached no endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct EndpointLabel(Option<EndpointName>);
+
+impl EncodeLabelValue for EndpointLabel {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        match self.0 {
+            Some(name) => write!(encoder, "{name}"),
+            None => encoder.write_str("none"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Class {
-    class: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
-    endpoint: String,
+struct RequestLabels {
+    endpoint: EndpointLabel,
     status: u16,
 }
 
-/// Handles of all metrics; copies count into the same ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DurationLabels {
+    endpoint: EndpointLabel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    class: &'static str,
+}
+
+/// Handles of all metrics. Clones count into the same ones.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    requests: Family<Outcome, Counter>,
-    latency: Family<Endpoint, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     connections: Gauge,
-    busy: Gauge,
-    /// What others know is asked for when someone reads.
+    running: Gauge,
+    rate_limited: Family<LimitLabels, Counter>,
+    /// One for each field of [`Gauges`], in that order.
     gauges: [Gauge; 7],
-    refusals: Family<Class, Counter>,
 }
 
-/// What others know at the moment.
-pub struct Now {
-    /// Database connections that requests hold.
+/// Values that other parts of the process know, read when somebody asks for the metrics.
+pub struct Gauges {
     pub pool_in_use: usize,
-    /// Database connections.
     pub pool_open: usize,
-    /// Requests that wait for one.
     pub pool_waiting: usize,
-    /// Passwords being hashed.
     pub hashes_running: usize,
-    /// Requests that wait to hash one.
     pub hashes_waiting: usize,
     /// Bytes of all files, and messages that wait to be sent; unknown while the database is away.
     pub stored: Option<(i64, i64)>,
 }
 
-/// From half a millisecond to 16 seconds.
-fn latency() -> Histogram {
+/// Sixteen buckets from half a millisecond to 16 seconds.
+fn duration_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0005, 2.0, 16))
 }
 
 impl Metrics {
-    /// All at zero.
     pub fn new() -> Metrics {
         let mut registry = Registry::with_prefix("cloakroom");
         let requests = Family::default();
-        let latency = Family::new_with_constructor(latency as fn() -> Histogram);
-        let (connections, busy) = (Gauge::default(), Gauge::default());
         registry.register("requests", "Requests by endpoint and status", requests.clone());
-        registry.register(
-            "request_duration_seconds",
-            "Time from a request's head to its answer",
-            latency.clone(),
-        );
-        registry.register("connections_open", "Open client connections", connections.clone());
-        registry.register("requests_running", "Requests being answered", busy.clone());
-        let gauges = [
-            ("pool_in_use", "Database connections in use"),
-            ("pool_open", "Database connections"),
-            ("pool_waiting", "Requests that wait for the database"),
-            ("hashes_running", "Passwords being hashed"),
-            ("hashes_waiting", "Requests that wait to hash a password"),
-            ("stored_bytes", "Bytes of all files"),
-            ("mail_waiting", "Password reset messages that wait to be sent"),
-        ]
-        .map(|(name, help)| {
+        let durations = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
+        let help = "Time from a request's head to its answer";
+        registry.register("request_duration_seconds", help, durations.clone());
+        let mut gauge = |name, help| {
             let gauge: Gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
-        });
-        let refusals = Family::default();
-        registry.register(
-            "rate_limit_refusals",
-            "Requests refused by a rate limit, by its class",
-            refusals.clone(),
-        );
-        Metrics {
-            refusals,
-            registry: Arc::new(registry),
-            requests,
-            latency,
-            connections,
-            busy,
-            gauges,
-        }
+        };
+        let connections = gauge("connections_open", "Open client connections");
+        let running = gauge("requests_running", "Requests being answered");
+        let gauges = [
+            gauge("pool_in_use", "Database connections in use"),
+            gauge("pool_open", "Database connections"),
+            gauge("pool_waiting", "Requests that wait for the database"),
+            gauge("hashes_running", "Passwords being hashed"),
+            gauge("hashes_waiting", "Requests that wait to hash a password"),
+            gauge("stored_bytes", "Bytes of all files"),
+            gauge("mail_waiting", "Password reset messages that wait to be sent"),
+        ];
+        let rate_limited = Family::default();
+        let help = "Requests refused by a rate limit, by its class";
+        registry.register("rate_limit_refusals", help, rate_limited.clone());
+        let registry = Arc::new(registry);
+        Metrics { registry, requests, durations, connections, running, rate_limited, gauges }
     }
 
-    /// A request was answered by `endpoint`, or by none.
-    pub fn answered(&self, endpoint: Option<String>, status: u16, took: Duration) {
-        let endpoint = endpoint.unwrap_or_else(|| NO_ENDPOINT.to_owned());
-        let mut labels = Outcome { endpoint, status };
-        self.requests.get_or_create(&labels).inc();
-        let endpoint = std::mem::take(&mut labels.endpoint);
-        let latency = self.latency.get_or_create(&Endpoint { endpoint });
-        latency.observe(took.as_secs_f64());
+    /// Counts an answered request. `endpoint` is `None` where no endpoint was found for it.
+    pub fn count_request(&self, endpoint: Option<EndpointName>, status: u16, duration: Duration) {
+        let endpoint = EndpointLabel(endpoint);
+        self.requests.get_or_create(&RequestLabels { endpoint: endpoint.clone(), status }).inc();
+        let durations = self.durations.get_or_create(&DurationLabels { endpoint });
+        durations.observe(duration.as_secs_f64());
     }
 
-    /// A rate limit refused a request.
-    pub fn rate_limited(&self, class: &'static str) {
-        self.refusals.get_or_create(&Class { class }).inc();
+    /// Counts bytes that the server refused before they were a request.
+    pub fn count_malformed(&self, status: u16) {
+        let endpoint = EndpointLabel(None);
+        self.requests.get_or_create(&RequestLabels { endpoint, status }).inc();
     }
 
-    /// The listener refused what was no request.
-    pub fn refused(&self, status: u16) {
-        let endpoint = NO_ENDPOINT.to_owned();
-        self.requests.get_or_create(&Outcome { endpoint, status }).inc();
+    /// Counts a request that a rate limit refused.
+    pub fn count_rate_limited(&self, class: &'static str) {
+        self.rate_limited.get_or_create(&LimitLabels { class }).inc();
     }
 
-    /// A connection is open as long as the returned value lives.
-    pub fn connection(&self) -> Held {
-        Held::new(&self.connections)
+    /// A client connection is open as long as the returned value lives.
+    pub fn connection_open(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.connections)
     }
 
     /// A request is being answered as long as the returned value lives.
-    pub fn running(&self) -> Held {
-        Held::new(&self.busy)
+    pub fn request_running(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.running)
     }
 
-    /// All of it, in the text format of OpenMetrics 1.0.
-    pub fn text(&self, now: &Now) -> Result<String, fmt::Error> {
-        let counted = [
-            now.pool_in_use,
-            now.pool_open,
-            now.pool_waiting,
-            now.hashes_running,
-            now.hashes_waiting,
+    /// All metrics in the text format of OpenMetrics 1.0. A gauge whose value is unknown keeps its last one.
+    pub fn text(&self, values: &Gauges) -> Result<String, fmt::Error> {
+        let counts = [
+            values.pool_in_use,
+            values.pool_open,
+            values.pool_waiting,
+            values.hashes_running,
+            values.hashes_waiting,
         ];
-        let stored = now.stored.iter().flat_map(|(bytes, mails)| [*bytes, *mails]);
-        let values = counted.into_iter().map(|count| count as i64).chain(stored);
-        for (gauge, value) in self.gauges.iter().zip(values) {
-            gauge.set(value);
+        let stored = values.stored.into_iter().flat_map(|(bytes, messages)| [bytes, messages]);
+        let numbers = counts.into_iter().map(|count| count as i64).chain(stored);
+        for (gauge, number) in self.gauges.iter().zip(numbers) {
+            gauge.set(number);
         }
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
@@ -162,16 +167,16 @@ impl Metrics {
 }
 
 /// Counts one in a gauge until it is dropped.
-pub struct Held(Gauge);
+pub struct GaugeGuard(Gauge);
 
-impl Held {
-    fn new(gauge: &Gauge) -> Held {
+impl GaugeGuard {
+    fn new(gauge: &Gauge) -> GaugeGuard {
         gauge.inc();
-        Held(gauge.clone())
+        GaugeGuard(gauge.clone())
     }
 }
 
-impl Drop for Held {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -1,62 +1,65 @@
-//! The admin pages: users with what they store, and statistics.
+//! Lists and statistics for administrators.
 
 use serde_json::json;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::authenticate::Admin;
+use crate::api::context::{Admin, RequestContext};
 use crate::db::stats;
 use crate::db::users::{self, Filter, SortBy};
 use crate::error::Error;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::page::{MAX_SIZE, Page, PageRequest};
+use crate::model::page::{Page, PageRequest};
 use crate::model::rules;
 use crate::model::user::{Profile, Role};
 
-/// `GET /api/v1/admin/users`: a page of full Users with `stats`, newest first.
-pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (filter, asked) = context.request.query(|query| {
-        let filter = Filter {
-            search: query.optional("search", rules::part),
-            role: query.choice("role", &Role::CHOICES),
-            is_active: query.optional("active", rules::boolean),
-            ..Filter::default()
-        };
-        let asked = PageRequest {
-            page: query.integer("page", 1, 1..=i64::MAX),
-            size: query.integer("size", 20, 1..=MAX_SIZE),
-        };
-        (filter, asked)
-    })?;
+/// `GET /api/v1/admin/users`: a page of accounts with `stats`, newest first.
+pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let (filter, asked) = context.request.query(|query| (filter(query), page_request(query)))?;
     let db = &context.app.db;
-    let (sort, limit, offset) = (SortBy::CreatedAt, asked.size, asked.offset());
-    let (users, total) = users::list(db, &filter, sort, true, limit, offset)?;
+    let (users, total) =
+        users::list(db, &filter, SortBy::CreatedAt, true, asked.size, asked.offset())?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, asked))
 }
 
+fn filter(query: &mut Params) -> Filter {
+    Filter {
+        search: query.optional("search", rules::search_part),
+        role: query.choice("role", &Role::CHOICES),
+        is_active: query.boolean("active"),
+        ..Filter::default()
+    }
+}
+
+/// Reads `page` and `size`, as all lists with a page envelope take them.
+pub fn page_request(query: &mut Params) -> PageRequest {
+    PageRequest {
+        page: query.integer("page", 1, 1..=i64::MAX),
+        size: query.integer("size", 20, 1..=PageRequest::MAX_SIZE),
+    }
+}
+
 /// `GET /api/v1/admin/stats`: totals of users, files and storage.
-pub fn stats(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let totals = stats::totals(&context.app.db)?;
     let quota = context.app.config.storage_quota;
     let percent = totals.bytes as f64 / quota as f64 * 100.0;
-    response::json(
-        200,
-        &json!({
-            "users": {
-                "total": totals.users,
-                "active": totals.active_users,
-                "new_this_month": totals.new_users,
-            },
-            "files": {
-                "total": totals.files,
-                "total_size": totals.bytes,
-                "uploads_this_month": totals.new_files,
-            },
-            "storage": {
-                "used": totals.bytes,
-                "quota": quota,
-                "usage_percentage": (percent * 100.0).round() / 100.0,
-            },
-        }),
-    )
+    let body = json!({
+        "users": {
+            "total": totals.users,
+            "active": totals.active_users,
+            "new_this_month": totals.new_users,
+        },
+        "files": {
+            "total": totals.files,
+            "total_size": totals.bytes,
+            "uploads_this_month": totals.new_files,
+        },
+        "storage": {
+            "used": totals.bytes,
+            "quota": quota,
+            "usage_percentage": (percent * 100.0).round() / 100.0,
+        },
+    });
+    response::json(200, &body)
 }

@@ -1,4 +1,4 @@
-//! Registration, sign-in and sign-out, password reset.
+//! Registration, sign-in and sign-out, and password resets.
 
 use std::time::Duration;
 
@@ -7,132 +7,139 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::{App, RequestContext};
-use crate::api::middleware::authenticate::{CurrentUser, bearer, claims};
-use crate::auth::jwt::{Claims, Kind};
-use crate::auth::password::Verdict;
-use crate::db;
-use crate::db::sessions::{Opening, Scope};
+use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::auth::jwt::{Claims, TokenType};
+use crate::auth::password::PasswordCheck;
+use crate::db::sessions::{self, Opening, Scope};
+use crate::db::{resets, users};
 use crate::error::Error;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
 use crate::model::user::User;
 
-/// `POST /api/v1/auth/register`: with `username` the answer is the User, without it a full token
-/// response.
-pub fn register(context: &RequestContext) -> Result<Response, Error> {
-    let (username, email, password, name) = context.request.json(|body| {
-        (
-            body.optional("username", rules::username),
-            body.required("email", rules::email),
-            body.required("password", rules::password),
-            body.optional("name", rules::name),
-        )
-    })?;
-    let hash = context.app.hasher.hash(&password)?;
-    let db = &context.app.db;
-    if let Some(username) = username {
-        let user = db::users::insert(db, &username, &email, name.as_deref(), &hash);
-        return response::json(201, &user.map_err(Error::at_registration)?);
-    }
-    let session = new_session(context.app, Uuid::new_v4());
-    let user = db::sessions::open_for_new_user(db, &email, name.as_deref(), &hash, &session);
-    token_response(
-        context.app,
-        201,
-        &user.map_err(Error::at_registration)?,
-        session.id,
-        session.refresh_id,
-    )
+/// What a client registers with.
+struct Registration {
+    username: Option<String>,
+    email: String,
+    password: String,
+    name: Option<String>,
 }
 
-/// `POST /api/v1/auth/login`: a full token response. A wrong name costs the same work as a wrong
-/// password.
-pub fn login(context: &RequestContext) -> Result<Response, Error> {
-    let (login, password) = context.request.json_or_form(|body| {
-        body.alias("username", "email");
-        (body.required("username", rules::given), body.required("password", rules::given))
-    })?;
+fn registration(body: &mut Params) -> Registration {
+    Registration {
+        username: body.optional("username", rules::username),
+        email: body.required("email", rules::email),
+        password: body.required("password", rules::password),
+        name: body.optional("name", rules::name),
+    }
+}
+
+/// `POST /api/v1/auth/register`: with a `username` the response is the account. Without one the account is signed in
+/// as well, and the response holds its tokens.
+pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
+    let Registration { username, email, password, name } = context.request.json(registration)?;
     let app = context.app;
-    let account = db::users::find_by_login(&app.db, &login)?;
-    let verdict =
-        app.hasher.verify(&password, account.as_ref().map(|a| a.password_hash.as_str()))?;
-    let account = account.filter(|_| verdict != Verdict::Wrong).ok_or(Error::BadCredentials)?;
+    let hash = app.hasher.hash(&password)?;
+    if let Some(username) = username {
+        let user = users::insert(&app.db, &username, &email, name.as_deref(), &hash);
+        return response::json(201, &user.map_err(Error::at_registration)?);
+    }
+    let session = new_session(app, Uuid::new_v4());
+    let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
+    let user = user.map_err(Error::at_registration)?;
+    token_response(app, 201, &user, session.id, session.refresh_id)
+}
+
+/// `POST /api/v1/auth/login`: a pair of tokens. A wrong name takes the same work as a wrong password, so that neither
+/// the response nor its time tells which accounts exist.
+pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
+    let (login, password) = context.request.json_or_form(credentials)?;
+    let app = context.app;
+    let account = users::find_by_login(&app.db, &login)?;
+    let stored = account.as_ref().map(|account| account.password_hash.as_str());
+    let check = app.hasher.check(&password, stored)?;
+    let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
-    let renewed = match verdict {
-        Verdict::RightButOutdated => Some(app.hasher.hash(&password)?),
+    let renewed = match check {
+        PasswordCheck::RightButOutdated => Some(app.hasher.hash(&password)?),
         _ => None,
     };
     let session = new_session(app, Uuid::new_v4());
-    let user = db::sessions::open(
-        &app.db,
-        account.user.id,
-        account.version,
-        renewed.as_deref(),
-        &session,
-    )?
-    .ok_or(Error::BadCredentials)?;
+    let user =
+        sessions::open(&app.db, account.user.id, account.version, renewed.as_deref(), &session)?
+            .ok_or(Error::BadCredentials)?;
     token_response(app, 200, &user, session.id, session.refresh_id)
 }
 
-/// `POST /api/v1/auth/refresh`: the refresh token comes in the body or in `Authorization`.
-pub fn refresh(context: &RequestContext) -> Result<Response, Error> {
+/// The login name, which may be an e-mail address, and the password.
+fn credentials(body: &mut Params) -> (String, String) {
+    body.alias("username", "email");
+    (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
+}
+
+/// `POST /api/v1/auth/refresh`: the next pair of tokens. The refresh token stands in the body or in `Authorization`.
+pub fn refresh(context: &mut RequestContext) -> Result<Response, Error> {
+    let app = context.app;
     let in_body = context.request.json(|body| body.optional("refresh_token", rules::token))?;
     let token = match &in_body {
         Some(token) => token,
-        None => bearer(context.request.header("Authorization"))?,
+        None => context.request.bearer_token()?,
     };
-    let claims = claims(context.app, token, Kind::Refresh)?;
+    let claims = app.verify_token(token, TokenType::Refresh)?;
     let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
-    let next = new_session(context.app, session);
-    let grace = context.app.config.refresh_reuse;
-    let (user, refresh_id) = db::sessions::rotate(&context.app.db, claims.user, id, &next, grace)?;
-    token_response(context.app, 200, &user, session, refresh_id)
+    let next = new_session(app, session);
+    let (user, refresh_id) =
+        sessions::rotate(&app.db, claims.user, id, &next, app.config.refresh_reuse)?;
+    token_response(app, 200, &user, session, refresh_id)
 }
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or those that `scope` names.
-pub fn logout(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scopes = [("all", Scope::All), ("local", Scope::Local), ("others", Scope::Others)];
     let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    let scope = scope.unwrap_or(Scope::All);
-    db::sessions::end(&context.app.db, user.user().id, user.session(), scope)?;
+    sessions::end(&context.app.db, user.id(), user.session(), scope.unwrap_or(Scope::All))?;
     Ok(response::no_content())
 }
 
-/// `POST /api/v1/auth/request-password-reset`: the answer is the same for every address.
-pub fn request_password_reset(context: &RequestContext) -> Result<Response, Error> {
+/// `POST /api/v1/auth/request-password-reset`: stores the request for the background thread. The response is the same
+/// for every address, and comes after the same work.
+pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json(|body| body.required("email", rules::email))?;
-    db::resets::request(&context.app.db, &email)?;
+    resets::request(&context.app.db, &email)?;
+    // A full channel means that the thread is about to wake.
     let _ = context.app.wake_background.try_send(());
     response::message("If the e-mail exists, a reset message has been sent")
 }
 
-/// `POST /api/v1/auth/reset-password`: sets a new password, once a token, and ends all sessions.
-pub fn reset_password(context: &RequestContext) -> Result<Response, Error> {
+/// `POST /api/v1/auth/reset-password`: sets a new password, once for each token, and ends all sessions.
+pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password) = context.request.json(|body| {
         (body.required("token", rules::token), body.required("new_password", rules::password))
     })?;
-    let claims =
-        claims(context.app, &token, Kind::PasswordReset).map_err(|_| Error::InvalidResetToken)?;
-    let used = db::resets::Use {
+    let app = context.app;
+    let claims = app.verify_token(&token, TokenType::PasswordReset);
+    let claims = claims.map_err(|_| Error::InvalidResetToken)?;
+    let used = resets::Use {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &context.app.hasher.hash(&password)?,
+        password_hash: &app.hasher.hash(&password)?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
-        expires_at: after(context.app.config.password_reset_lifetime),
+        expires_at: after(app.config.password_reset_lifetime),
     };
-    if !db::resets::reset_password(&context.app.db, &used)? {
+    if !resets::reset_password(&app.db, &used)? {
         return Err(Error::InvalidResetToken);
     }
     response::message("Password has been reset")
 }
 
-/// A session that lives until the last of the tokens made now has expired.
+/// A session with the id `id` that lasts until the last of the tokens made now expires.
 fn new_session(app: &App, id: Uuid) -> Opening {
-    let lifetime = app.config.refresh_token_lifetime.max(app.config.access_token_lifetime);
+    let config = &app.config;
+    let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
     Opening { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
 }
 
@@ -144,12 +151,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// spec.md, Token response.
+/// The response of every endpoint that signs in (RFC 6749, 5.1), with the account beside the tokens.
 #[derive(Serialize)]
-struct Tokens<'a> {
+struct TokenResponse<'a> {
     access_token: String,
     refresh_token: String,
     token_type: &'static str,
+    /// Lifetime of the access token, seconds.
     expires_in: u64,
     user: &'a User,
 }
@@ -162,26 +170,26 @@ fn token_response(
     refresh_id: Uuid,
 ) -> Result<Response, Error> {
     let now = unix_time().as_secs();
-    let sign = |kind, id, lifetime: Duration| {
+    let sign = |token_type, id, lifetime: Duration| {
         let claims = Claims {
             user: user.id,
             username: user.username.clone(),
             role: user.role,
-            kind,
+            token_type,
             session: Some(session),
             id: Some(id),
             version: None,
             issued_at: Some(now),
         };
-        let token = app.key.sign(claims, now + lifetime.as_secs());
+        let token = app.signing_key.sign(claims, now + lifetime.as_secs());
         token.map_err(|e| Error::Internal(format!("token: {e}")))
     };
-    let access_lifetime = app.config.access_token_lifetime;
-    let tokens = Tokens {
-        access_token: sign(Kind::Access, Uuid::new_v4(), access_lifetime)?,
-        refresh_token: sign(Kind::Refresh, refresh_id, app.config.refresh_token_lifetime)?,
+    let (access, refresh) = (app.config.access_token_lifetime, app.config.refresh_token_lifetime);
+    let tokens = TokenResponse {
+        access_token: sign(TokenType::Access, Uuid::new_v4(), access)?,
+        refresh_token: sign(TokenType::Refresh, refresh_id, refresh)?,
         token_type: "bearer",
-        expires_in: access_lifetime.as_secs(),
+        expires_in: access.as_secs(),
         user,
     };
     response::json(status, &tokens)

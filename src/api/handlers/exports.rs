@@ -15,31 +15,31 @@ use crate::http::response::{self, Response};
 use crate::model::rules;
 
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
-pub fn filtered(context: &RequestContext) -> Result<Response, Error> {
+pub fn filtered(context: &mut RequestContext) -> Result<Response, Error> {
     let (email, _) = context.request.query(|query| {
-        (query.optional("email", rules::part), query.choice("format", &[("csv", ())]))
+        (query.optional("email", rules::search_part), query.choice("format", &[("csv", ())]))
     })?;
     export(context, Selection::by_email(email.as_deref()))
 }
 
 /// `GET /api/v1/users/export-full`: all users.
-pub fn full(context: &RequestContext) -> Result<Response, Error> {
+pub fn full(context: &mut RequestContext) -> Result<Response, Error> {
     export(context, Selection::by_email(None))
 }
 
 /// `GET /api/v1/users/export-alive`.
-pub fn alive(_: &RequestContext) -> Result<Response, Error> {
+pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "users export alive" }))
 }
 
 /// `GET /api/v1/users/export-simple`.
-pub fn simple(_: &RequestContext) -> Result<Response, Error> {
+pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "users": "export simple status" }))
 }
 
 /// Counts and reads the first rows before the answer begins, so that what can fail is still an error
 /// with a status, within the export's time.
-fn export(context: &RequestContext, which: Selection) -> Result<Response, Error> {
+fn export(context: &mut RequestContext, which: Selection) -> Result<Response, Error> {
     let (config, began) = (&context.app.config, Instant::now());
     let left = || {
         let left = config.export_timeout.saturating_sub(began.elapsed());
@@ -60,7 +60,7 @@ fn export(context: &RequestContext, which: Selection) -> Result<Response, Error>
         is_over: false,
     };
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::download("text/csv; charset=utf-8", &filename, rows))
+    Ok(response::attachment("text/csv; charset=utf-8", &filename, rows))
 }
 
 /// An export on its way: the next batch is read when the client has taken the last.

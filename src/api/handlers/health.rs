@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::http::response::{self, Response};
 
 /// `GET /healthz`: 200 while the process serves.
-pub fn alive(_: &RequestContext) -> Result<Response, Error> {
+pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "ok" }))
 }
 
 /// `GET /readyz`: 200 when the database answers, else 503.
-pub fn ready(context: &RequestContext) -> Result<Response, Error> {
+pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     db::ping(&context.app.db).map_err(|_| Error::Unavailable)?;
     response::json(200, &json!({ "status": "ok" }))
 }

@@ -1,22 +1,22 @@
 //! The signed-in user's own account.
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::authenticate::CurrentUser;
-use crate::auth::password::Verdict;
-use crate::db;
+use crate::api::context::{CurrentUser, RequestContext};
+use crate::auth::password::PasswordCheck;
+use crate::db::users;
 use crate::error::Error;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::user::Profile;
 
-/// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the full User with `stats`. The user was read
-/// with the token's session, so this asks nothing more.
-pub fn show(_: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    response::json(200, &Profile::of(user.user()))
+/// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with `stats`. Authentication has read it already,
+/// so this asks the database for nothing more.
+pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    response::json(200, &Profile::of(user.account()))
 }
 
 /// `PUT /api/v1/users/me`: changes what is given of `username`, `email` and `name`.
-pub fn update(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (username, email, name) = context.request.json(|body| {
         (
             body.optional("username", rules::username),
@@ -24,35 +24,41 @@ pub fn update(context: &RequestContext, user: &CurrentUser) -> Result<Response, 
             body.optional("name", rules::name),
         )
     })?;
-    let user = db::users::update_profile(
+    let account = users::update_profile(
         &context.app.db,
-        user.user().id,
+        user.id(),
         username.as_deref(),
         email.as_deref(),
         name.as_deref(),
     )?;
-    response::json(200, &user)
+    response::json(200, &account)
 }
 
 /// `POST /api/v1/users/change-password`: ends the user's other sessions.
-pub fn change_password(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (current, new) = context.request.json(|body| {
-        body.alias("current_password", "old_password");
-        (
-            body.required("current_password", rules::given),
-            body.required("new_password", rules::password),
-        )
-    })?;
-    let id = user.user().id;
+pub fn change_password(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+) -> Result<Response, Error> {
+    let (current, new) = context.request.json(passwords)?;
+    let app = context.app;
     let (stored, version) =
-        db::users::find_credentials(&context.app.db, id)?.ok_or(Error::UserNotUsable)?;
-    if context.app.hasher.verify(&current, stored.as_deref())? == Verdict::Wrong {
+        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
+    if app.hasher.check(&current, stored.as_deref())? == PasswordCheck::Wrong {
         return Err(Error::WrongCurrentPassword);
     }
-    let hash = context.app.hasher.hash(&new)?;
-    if !db::users::change_password(&context.app.db, id, version, &hash, user.session())? {
-        // Another change came first, and the current password is current no longer.
+    let hash = app.hasher.hash(&new)?;
+    if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
+        // Another change was faster, so what was the current password is no longer current.
         return Err(Error::WrongCurrentPassword);
     }
     response::message("Password changed successfully")
+}
+
+/// The current and the new password.
+fn passwords(body: &mut Params) -> (String, String) {
+    body.alias("current_password", "old_password");
+    (
+        body.required("current_password", rules::non_empty),
+        body.required("new_password", rules::password),
+    )
 }

@@ -1,5 +1,5 @@
-//! Endpoints, each in one rhythm: parse, validate, store, respond. Bodies are read and passwords
-//! hashed before the database is asked, so that no connection waits for a client or a hash.
+//! The endpoints, each in one rhythm: parse, validate, store, respond. Bodies are read and passwords hashed before
+//! the database is asked, so that no connection is held while waiting for a client or a hash.
 
 pub mod admin;
 pub mod auth;

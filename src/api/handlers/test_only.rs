@@ -1,36 +1,24 @@
-//! Endpoints for tests of clients (admin). Off unless the settings say otherwise, never in production.
+//! Endpoints for the tests of clients. They are switched off by default and always in production.
 
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::authenticate::Admin;
+use crate::api::context::{Admin, RequestContext};
 use crate::db::users::{self, Description};
 use crate::error::Error;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 
 /// `GET /api/v1/users/test-only/alive`.
-pub fn alive(_: &RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn alive(_: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "test-only endpoints alive" }))
 }
 
-/// `POST /api/v1/users/test-only/create`: a User of whatever is given; what is missing is made up.
-pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (given, password) = context.request.json(|body| {
-        let given = Description {
-            username: body.optional("username", rules::test_text),
-            email: body.optional("email", rules::test_text),
-            name: body.optional("name", rules::test_text),
-            role: body.optional("role", rules::role),
-            permissions: body.optional_list("permissions", rules::test_permissions),
-            is_active: body.optional_boolean("is_active"),
-            password_hash: None,
-            created_at: body.optional("created_at", rules::timestamp),
-            last_login: body.optional("last_login", rules::timestamp),
-        };
-        (given, body.optional("password", rules::test_text))
-    })?;
+/// `POST /api/v1/users/test-only/create`: an account of whatever is given, without the ordinary rules. What is not
+/// given is made up.
+pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let (given, password) = context.request.json(described)?;
     let unique = Uuid::new_v4().simple().to_string();
     let made_up = |prefix: &str| format!("{prefix}_{unique}");
     let password = password.unwrap_or_else(|| made_up("password"));
@@ -44,14 +32,30 @@ pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
 }
 
-/// `DELETE /api/v1/users/test-only/delete-all`: every account, the user's too.
-pub fn delete_all(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
+/// The described account, and its password.
+fn described(body: &mut Params) -> (Description, Option<String>) {
+    let account = Description {
+        username: body.optional("username", rules::test_text),
+        email: body.optional("email", rules::test_text),
+        name: body.optional("name", rules::test_text),
+        role: body.optional("role", rules::role),
+        permissions: body.list("permissions", rules::test_permissions),
+        is_active: body.boolean("is_active"),
+        password_hash: None,
+        created_at: body.optional("created_at", rules::timestamp),
+        last_login: body.optional("last_login", rules::timestamp),
+    };
+    (account, body.optional("password", rules::test_text))
+}
+
+/// `DELETE /api/v1/users/test-only/delete-all`: every account, also the one that asks.
+pub fn delete_all(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (deleted, files) = users::delete_all(&context.app.db)?;
     context.app.storage.remove_all(&files);
     response::json(200, &json!({ "deleted": deleted }))
 }
 
 /// `GET /api/v1/users/test-only/count`.
-pub fn count(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn count(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     response::json(200, &json!({ "count": users::count(&context.app.db)? }))
 }

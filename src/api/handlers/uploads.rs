@@ -1,183 +1,181 @@
-//! Storage of users.
+//! The files of users.
 
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::authenticate::CurrentUser;
-use crate::db;
-use crate::db::files::{Listing, SortBy, Upload};
-use crate::error::Error;
-use crate::http::fields::Fields;
-use crate::http::file_response;
+use super::admin::page_request;
+use super::users::is_descending;
+use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::db::files::{self, Listing, SortBy, Upload};
+use crate::error::{Error, Place};
+use crate::http::file_response::file_response;
 use crate::http::multipart::Multipart;
-use crate::http::part_header::Part;
-use crate::http::query::Query;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::{self, File, SIGNATURE_BYTES};
-use crate::model::page::{MAX_SIZE, PageRequest};
+use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::storage::Draft;
 
-/// What an upload's body may hold beside the file: boundaries, heads of parts, the description.
-const BESIDE_FILE: u64 = 64 * 1024;
-/// Longest UTF-8 form of a description, and a character more, so that a longer one stays too long.
-const DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
+/// Bytes that an upload's body may hold beside the file: boundaries, headers of parts, the description.
+const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
+/// Bytes that are kept of a description: the longest one in UTF-8 and one character more, so that a longer one
+/// is still too long for the rule.
+const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
 
-/// A received content and its type.
-type Received = (Draft, String);
+/// What an upload's body holds, its file on disk already.
+struct UploadForm {
+    file: UploadedFile,
+    description: Option<String>,
+}
 
-/// `POST /api/v1/uploads`: `file` and, if wanted, `description`, in any order. Recorded, and answered,
-/// once the content is safe on disk.
-pub fn create(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let config = &context.app.config;
-    let limit = config.max_upload_size;
-    let most = limit.saturating_add(BESIDE_FILE);
-    let mut parts = context.request.multipart(most, move || Error::FileTooLarge(limit))?;
-    let mut texts = Map::new();
-    let received = receive(context, &mut parts, &mut texts)?;
-    let (filename, description) = Fields::read(texts, |form| {
-        (
-            form.required("file", rules::uploaded_filename),
-            form.optional("description", rules::description),
-        )
+/// A file that has arrived in full, but is not recorded yet.
+struct UploadedFile {
+    draft: Draft,
+    filename: String,
+    content_type: String,
+}
+
+/// `POST /api/v1/uploads`: a form with `file` and, optionally, `description`, in any order. The file is recorded, and
+/// the request answered, once the content is safe on disk.
+pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let app = context.app;
+    let limit = app.config.max_upload_size;
+    let parts = context.request.multipart(limit.saturating_add(MAX_FORM_OVERHEAD));
+    let form = parts.and_then(|mut parts| receive_form(app, &mut parts));
+    let UploadForm { file, description } = form.map_err(|error| match error {
+        Error::BodyTooLarge => Error::FileTooLarge(limit),
+        other => other,
     })?;
-    let (mut draft, content_type) =
-        received.ok_or_else(|| Error::Internal("a named file was not received".into()))?;
+    let mut draft = file.draft;
     let upload = Upload {
         id: draft.id(),
-        user: user.user().id,
-        filename: &filename,
-        content_type: &content_type,
+        user: user.id(),
+        filename: &file.filename,
+        content_type: &file.content_type,
         size: draft.size(),
         hash: &draft.settle()?,
         description: description.as_deref(),
     };
-    let recorded = db::files::insert(
-        &context.app.db,
-        &upload,
-        config.user_storage_quota,
-        config.storage_quota,
-    );
-    // Where nobody knows whether it is recorded, the sweep looks later.
+    let (user_quota, quota) = (app.config.user_storage_quota, app.config.storage_quota);
+    let recorded = files::insert(&app.db, &upload, user_quota, quota);
+    // Where nobody knows whether the file was recorded, the content stays, and the sweep finds out.
     if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown)) {
         draft.release();
     }
     response::json(201, &recorded?)
 }
 
-/// Reads the parts to the end of the body. Of several with one name the first counts. The name of the
-/// file goes to `texts`, like a field.
-fn receive(
-    context: &RequestContext,
-    parts: &mut Multipart,
-    texts: &mut Map<String, Value>,
-) -> Result<Option<Received>, Error> {
-    let (mut received, mut has_file) = (None, false);
+/// Reads the parts to the end of the body. Of several parts with one name the first counts.
+fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
+    let mut form = Params::new(Place::Body);
+    let (mut has_file, mut file) = (false, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" if !has_file => {
                 has_file = true;
-                // A content whose name is refused is not worth the disk.
-                if let Some(name) = &part.filename
-                    && rules::uploaded_filename(name).is_ok()
-                {
-                    received = Some(receive_file(context, parts, &part)?);
+                let name = part.filename.ok_or_else(rules::missing);
+                // A file whose name is refused is not worth the disk.
+                match name.and_then(|name| rules::uploaded_filename(&name)) {
+                    Ok(name) => file = Some(receive_file(app, parts, name, part.content_type)?),
+                    Err(problem) => form.fault("file", problem),
                 }
-                texts.extend(part.filename.map(|name| ("file".into(), name.into())));
             }
-            "description" if !texts.contains_key("description") => {
-                let text = parts.text(DESCRIPTION_BYTES)?;
-                texts.insert("description".into(), text.into());
-            }
+            "description" => form.set("description", parts.text(MAX_DESCRIPTION_BYTES)?),
             _ => {}
         }
     }
-    Ok(received)
+    if !has_file {
+        form.fault("file", rules::missing());
+    }
+    let description = form.optional("description", rules::description);
+    form.finish(file.map(|file| UploadForm { file, description }))
 }
 
+/// Writes the content of the present part to disk. Fails where its type is not accepted, or not what it says.
 fn receive_file(
-    context: &RequestContext,
+    app: &App,
     parts: &mut Multipart,
-    part: &Part,
-) -> Result<Received, Error> {
-    let config = &context.app.config;
-    let content_type = file::essence(part.content_type.as_deref());
-    if !config.allowed_upload_types.allow(&content_type) {
+    filename: String,
+    declared_type: Option<String>,
+) -> Result<UploadedFile, Error> {
+    let config = &app.config;
+    let content_type = file::essence(declared_type.as_deref());
+    if !config.allowed_upload_types.allow(&content_type)
+        || file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?)
+    {
         return Err(Error::TypeNotAllowed);
     }
-    if file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?) {
-        return Err(Error::TypeNotAllowed);
-    }
-    let mut draft = context.app.storage.draft()?;
+    let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
         if draft.size() + chunk.len() as u64 > config.max_upload_size {
             return Err(Error::FileTooLarge(config.max_upload_size));
         }
         draft.write(chunk)?;
     }
-    Ok((draft, content_type))
+    Ok(UploadedFile { draft, filename, content_type })
 }
 
-/// `GET /api/v1/uploads`: a page of the user's files.
-pub fn list(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+/// `GET /api/v1/uploads`: a page of the user's own files.
+pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let (asked, listing) = context.request.query(listing)?;
+    response::json(200, &files::list(&context.app.db, user.id(), &listing, asked)?)
+}
+
+fn listing(query: &mut Params) -> (PageRequest, Listing) {
     let columns = [
         ("upload_date", SortBy::UploadDate),
         ("uploaded_at", SortBy::UploadDate),
         ("filename", SortBy::Filename),
         ("file_size", SortBy::Size),
     ];
-    // An empty text matches everything, like none.
-    let text = |query: &mut Query, name| {
-        let text = query.optional(name, rules::search);
-        text.filter(|text| !text.is_empty())
+    // An empty text matches every file, so it is the same as none.
+    let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
+    let (search, content_type) = (text("search"), text("content_type"));
+    let listing = Listing {
+        search,
+        content_type: content_type.map(|essence| essence.to_ascii_lowercase()),
+        sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::UploadDate),
+        descending: is_descending(query),
     };
-    let (asked, listing) = context.request.query(|query| {
-        let asked = PageRequest {
-            page: query.integer("page", 1, 1..=i64::MAX),
-            size: query.integer("size", 20, 1..=MAX_SIZE),
-        };
-        let listing = Listing {
-            search: text(query, "search"),
-            content_type: text(query, "content_type").map(|t| t.to_ascii_lowercase()),
-            sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::UploadDate),
-            descending: query
-                .choice("sort_order", &[("asc", false), ("desc", true)])
-                .unwrap_or(true),
-        };
-        (asked, listing)
-    })?;
-    let page = db::files::list(&context.app.db, user.user().id, &listing, asked)?;
-    response::json(200, &page)
+    (page_request(query), listing)
 }
 
-/// `GET /api/v1/uploads/{file_id}`: metadata.
-pub fn show(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
-    response::json(200, &readable(context, user, id)?)
+/// `GET /api/v1/uploads/{file_id}`: the file's metadata.
+pub fn show(context: &mut RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
+    response::json(200, &find_readable(context.app, user, id)?)
 }
 
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
-pub fn download(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
-    let file = readable(context, user, id)?;
+pub fn download(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+    id: Uuid,
+) -> Result<Response, Error> {
+    let file = find_readable(context.app, user, id)?;
     let content = context.app.storage.read(id, file.file_size as u64);
-    // It may have been deleted in between; else the content is lost.
-    let content = content.or_else(|lost| readable(context, user, id).and(Err(lost)))?;
-    file_response::answer(&context.request, &file, content)
+    // Where the content is missing, the file may have been deleted since it was looked up: that is a 404. A record
+    // that still exists without its content is an internal error.
+    let content = content.or_else(|lost| find_readable(context.app, user, id).and(Err(lost)))?;
+    file_response(&context.request, &file, content)
 }
 
-/// `PUT /api/v1/uploads/{file_id}`: changes what is given of `filename`, `description`, `is_public`.
-pub fn update(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
+/// `PUT /api/v1/uploads/{file_id}`: changes what is given of `filename`, `description` and `is_public`.
+pub fn update(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+    id: Uuid,
+) -> Result<Response, Error> {
     let (filename, description, is_public) = context.request.json(|body| {
         (
             body.optional("filename", rules::filename),
             body.optional("description", rules::description),
-            body.optional_boolean("is_public"),
+            body.boolean("is_public"),
         )
     })?;
-    let file = db::files::update(
+    let file = files::update(
         &context.app.db,
         id,
-        user.user().id,
+        user.id(),
         filename.as_deref(),
         description.as_deref(),
         is_public,
@@ -185,19 +183,19 @@ pub fn update(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<
     response::json(200, &file)
 }
 
-/// `DELETE /api/v1/uploads/{file_id}`: the record first, so that nothing is listed that is not there.
-pub fn delete(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
-    db::files::delete(&context.app.db, id, user.user().id)?;
+/// `DELETE /api/v1/uploads/{file_id}`: removes the record first, so that no file is listed without its content.
+pub fn delete(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+    id: Uuid,
+) -> Result<Response, Error> {
+    files::delete(&context.app.db, id, user.id())?;
     context.app.storage.remove(id);
     Ok(response::no_content())
 }
 
-/// The user's own file, or a public one.
-fn readable(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
-    let file = db::files::find(&context.app.db, id)?;
-    if file.is_public || file.user_id == user.user().id {
-        Ok(file)
-    } else {
-        Err(Error::NotPermitted)
-    }
+/// A file that the user may read: an own one or a public one.
+fn find_readable(app: &App, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
+    let file = files::find(&app.db, id)?;
+    if file.is_public || file.user_id == user.id() { Ok(file) } else { Err(Error::NotPermitted) }
 }

@@ -1,108 +1,119 @@
-//! User management (admin).
+//! User management, for administrators.
 
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::authenticate::Admin;
+use crate::api::context::{Admin, RequestContext};
 use crate::db::users::{self, Description, Filter, SortBy};
 use crate::error::Error;
-use crate::http::fields::Fields;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::user::Role;
 
-/// Most users of one answer (spec.md, Limits), and how many without a word about it.
-const LIMIT: (i64, i64) = (100, 20);
+/// Most accounts in one response.
+const MAX_LIMIT: i64 = 100;
+/// Accounts in a response where the client does not say how many.
+const DEFAULT_LIMIT: i64 = 20;
 
-/// `POST /api/v1/users`: the created User.
-pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (described, email, name, password) = context.request.json(|body| {
-        (
-            described(body),
-            body.required("email", rules::email),
-            body.required("name", rules::name),
-            body.required("password", rules::password),
-        )
+/// `POST /api/v1/users`: the new account.
+pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let (account, password) = context.request.json(|body| {
+        let account = Description {
+            email: Some(body.required("email", rules::email)),
+            name: Some(body.required("name", rules::name)),
+            ..optional_fields(body)
+        };
+        (account, body.required("password", rules::password))
     })?;
-    let account = Description {
-        email: Some(email),
-        name: Some(name),
-        password_hash: Some(context.app.hasher.hash(&password)?),
-        ..described
-    };
+    let password_hash = Some(context.app.hasher.hash(&password)?);
+    let account = Description { password_hash, ..account };
     response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
 }
 
-/// What may be left out in any description of an account.
-fn described(body: &mut Fields) -> Description {
+/// The fields that are optional for a new account and for a change.
+fn optional_fields(body: &mut Params) -> Description {
     Description {
         username: body.optional("username", rules::username),
         role: body.optional("role", rules::role),
-        permissions: body.optional_list("permissions", rules::permissions),
-        is_active: body.optional_boolean("is_active"),
+        permissions: body.list("permissions", rules::permissions),
+        is_active: body.boolean("is_active"),
         ..Description::default()
     }
 }
 
-/// `GET /api/v1/users`: the users that match, from `offset` on.
-pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
-    let sorts =
-        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
-    let (filter, sort_by, descending, limit, offset) = context.request.query(|query| {
-        (
-            Filter {
-                email: query.optional("email", rules::part),
-                name: query.optional("name", rules::part),
-                search: None,
-                role: query.choice("role", &Role::CHOICES),
-                is_active: query.optional("is_active", rules::boolean),
-                created_after: query.optional("created_after", rules::timestamp),
-                created_before: query.optional("created_before", rules::timestamp),
-            },
-            query.choice("sort_by", &sorts).unwrap_or(SortBy::CreatedAt),
-            query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true),
-            query.integer("limit", LIMIT.1, i64::MIN..=i64::MAX),
-            query.integer("offset", 0, i64::MIN..=i64::MAX),
-        )
-    })?;
+/// What a list of accounts is asked for.
+struct Listing {
+    filter: Filter,
+    sort_by: SortBy,
+    descending: bool,
+    limit: i64,
+    offset: i64,
+}
+
+/// `GET /api/v1/users`: the accounts that match, from `offset` on.
+pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let Listing { filter, sort_by, descending, limit, offset } = context.request.query(listing)?;
     if offset < 0 {
         return Err(Error::OffsetOutOfRange);
     }
-    if !(1..=LIMIT.0).contains(&limit) {
+    if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Error::LimitOutOfRange);
     }
     let (users, total) = users::list(&context.app.db, &filter, sort_by, descending, limit, offset)?;
-    response::json(
-        200,
-        &json!({ "users": users, "total": total, "limit": limit, "offset": offset }),
-    )
+    let body = json!({ "users": users, "total": total, "limit": limit, "offset": offset });
+    response::json(200, &body)
 }
 
-/// `GET /api/v1/users/{user_id}`: the User.
-pub fn show(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+fn listing(query: &mut Params) -> Listing {
+    let columns =
+        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
+    Listing {
+        filter: Filter {
+            email: query.optional("email", rules::search_part),
+            name: query.optional("name", rules::search_part),
+            search: None,
+            role: query.choice("role", &Role::CHOICES),
+            is_active: query.boolean("is_active"),
+            created_after: query.optional("created_after", rules::timestamp),
+            created_before: query.optional("created_before", rules::timestamp),
+        },
+        sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::CreatedAt),
+        descending: is_descending(query),
+        limit: query.integer("limit", DEFAULT_LIMIT, i64::MIN..=i64::MAX),
+        offset: query.integer("offset", 0, i64::MIN..=i64::MAX),
+    }
+}
+
+/// Reads `sort_order`, as all sorted lists take it.
+pub fn is_descending(query: &mut Params) -> bool {
+    query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
+}
+
+/// `GET /api/v1/users/{user_id}`: the account.
+pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     response::json(200, &users::find(&context.app.db, id)?)
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes what is given.
-pub fn update(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    let (described, email, name, password) = context.request.json(|body| {
-        (
-            described(body),
-            body.optional("email", rules::email),
-            body.optional("name", rules::name),
-            body.optional("password", rules::password),
-        )
+pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+    let (change, password) = context.request.json(|body| {
+        let change = Description {
+            email: body.optional("email", rules::email),
+            name: body.optional("name", rules::name),
+            ..optional_fields(body)
+        };
+        (change, body.optional("password", rules::password))
     })?;
-    let hash = |password: String| context.app.hasher.hash(&password);
-    let change =
-        Description { email, name, password_hash: password.map(hash).transpose()?, ..described };
+    let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
+    let change = Description { password_hash, ..change };
     response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 
-/// `DELETE /api/v1/users/{user_id}`: hides the account, frees its names, ends its sessions, removes its
-/// files.
-pub fn delete(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    context.app.storage.remove_all(&users::delete(&context.app.db, id)?);
+/// `DELETE /api/v1/users/{user_id}`: hides the account, frees its username and address, ends its sessions and
+/// removes its files.
+pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+    let files = users::delete(&context.app.db, id)?;
+    context.app.storage.remove_all(&files);
     Ok(response::no_content())
 }

@@ -1,4 +1,4 @@
-//! One line a request (contract, 3): no query values, tokens, keys, passwords or e-mail addresses.
+//! One log line for each request. It holds no query values, tokens, keys, passwords or e-mail addresses.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,30 +8,27 @@ use uuid::Uuid;
 /// Longest path that is logged, bytes.
 const MAX_PATH: usize = 200;
 
-/// What the line says.
+/// What the line tells.
 pub struct Line<'a> {
-    /// `X-Request-ID`.
+    /// The value of `X-Request-ID`.
     pub id: Uuid,
-    /// The method, as sent.
+    /// The method as sent.
     pub method: &'a str,
-    /// The path, as sent, without the query.
+    /// The path as sent, without the query.
     pub path: &'a str,
-    /// Status of the answer.
     pub status: u16,
-    /// From head to answer.
-    pub took: Duration,
+    /// From the head to the response, before that is sent.
+    pub duration: Duration,
     /// The signed-in user.
     pub user: Option<Uuid>,
-    /// The client's address.
     pub client: IpAddr,
 }
 
-/// Writes the line.
 pub fn write(line: &Line) {
     let path = line.path.get(..MAX_PATH).unwrap_or(line.path);
-    // Someone may put an address where an id belongs.
+    // A client may have put an e-mail address where an id belongs.
     let path = if path.contains('@') || path.contains("%40") { "(not logged)" } else { path };
-    let millis = line.took.as_micros() as f64 / 1000.0;
+    let millis = line.duration.as_micros() as f64 / 1000.0;
     let user = line.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
     log::info!(
         target: "cloakroom::access",

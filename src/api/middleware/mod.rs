@@ -1,4 +1,4 @@
-//! The steps of the chain in `server.rs`: plain functions, one job each.
+//! The steps around a handler, one plain function each. `api/pipeline.rs` calls them in order.
 
 pub mod access_log;
 pub mod api_key;

@@ -1,86 +1,78 @@
-//! Rate limits (contract, 5): which bucket a request takes from, and the headers that say so.
+//! Rate limits: which token bucket a request takes from, and the headers that tell how full it is.
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::api::context::{BucketKey, RequestContext};
-use crate::api::middleware::authenticate::CurrentUser;
-use crate::auth::token_bucket::Decision;
+use crate::auth::token_bucket::BucketDecision;
 use crate::error::Error;
 use crate::http::client_address::network;
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
 
-/// A class of endpoints that share a limit.
+/// The limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Sign-in and the like, per client address and endpoint; the endpoint's name.
+pub enum Limit {
+    /// Sign-in and the like: each such endpoint, named here, has a bucket of its own.
     Auth(&'static str),
-    /// Uploads of files, per user.
+    /// Uploads of files.
     Upload,
-    /// Administration, per user.
+    /// Administration.
     Admin,
     /// Everything else.
     General,
 }
 
-impl Class {
-    /// The name of its buckets.
+impl Limit {
+    /// The name of its buckets, also in the metrics.
     fn name(self) -> &'static str {
         match self {
-            Class::Auth(endpoint) => endpoint,
-            Class::Upload => "upload",
-            Class::Admin => "admin",
-            Class::General => "general",
+            Limit::Auth(endpoint) => endpoint,
+            Limit::Upload => "upload",
+            Limit::Admin => "admin",
+            Limit::General => "general",
         }
     }
 }
 
-/// Takes a token for the client's address.
-pub fn by_address(context: &RequestContext, class: Class) -> Option<Decision> {
-    let key = BucketKey::Address(class.name(), network(context.client));
-    take(context, class, key)
-}
-
-/// Takes a token for the user.
-pub fn by_user(context: &RequestContext, class: Class, user: &CurrentUser) -> Option<Decision> {
-    let key = BucketKey::User(class.name(), user.user().id);
-    take(context, class, key)
-}
-
-/// `None`: rate limits are off.
-fn take(context: &RequestContext, class: Class, key: BucketKey) -> Option<Decision> {
-    let config = &context.app.config;
-    let limit = match class {
-        Class::Auth(_) => config.rate_limit_auth,
-        Class::Upload => config.rate_limit_upload,
-        Class::Admin => config.rate_limit_admin,
-        Class::General => config.rate_limit_general,
+/// Takes a token from the user's bucket or, where no user is known, from that of the client's network. `None` where
+/// rate limits are off.
+pub fn take(context: &RequestContext, limit: Limit, user: Option<Uuid>) -> Option<BucketDecision> {
+    let (app, config) = (context.app, &context.app.config);
+    let per_minute = match limit {
+        Limit::Auth(_) => config.rate_limit_auth,
+        Limit::Upload => config.rate_limit_upload,
+        Limit::Admin => config.rate_limit_admin,
+        Limit::General => config.rate_limit_general,
     };
-    config
-        .rate_limit_enabled
-        .then(|| context.app.buckets.take(key, limit, context.app.started.elapsed()))
+    let key = match user {
+        Some(id) => BucketKey::User(limit.name(), id),
+        None => BucketKey::Address(limit.name(), network(context.client)),
+    };
+    config.rate_limit_enabled.then(|| app.buckets.take(key, per_minute, app.started.elapsed()))
 }
 
-/// Refuses where the bucket was empty.
+/// Fails where the bucket was empty.
 pub fn enforce(
     context: &RequestContext,
-    decision: Option<Decision>,
-    class: Class,
+    limit: Limit,
+    decision: Option<BucketDecision>,
 ) -> Result<(), Error> {
     match decision {
         Some(decision) if !decision.allowed => {
-            context.app.metrics.rate_limited(class.name());
+            context.app.metrics.count_rate_limited(limit.name());
             Err(Error::RateLimited {
                 retry_after: whole_seconds(decision.retry_in).max(1),
-                login: class == Class::Auth("login"),
+                login: limit == Limit::Auth("login"),
             })
         }
         _ => Ok(()),
     }
 }
 
-/// The headers of every rate-limited endpoint's response.
-pub fn add_headers(response: &mut Response, decision: &Decision) {
+/// Adds the headers that every response of a rate-limited endpoint carries.
+pub fn add_headers(response: &mut Response, decision: &BucketDecision) {
     let reset = whole_seconds(unix_time() + decision.full_in);
     response.headers.extend([
         ("X-RateLimit-Limit".into(), decision.limit.to_string().into()),
@@ -89,7 +81,7 @@ pub fn add_headers(response: &mut Response, decision: &Decision) {
     ]);
 }
 
-/// Rounded up: a client that comes back then is not too early.
+/// Rounded up, so that a client that comes back then does not come too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
