@@ -1,6 +1,6 @@
-//! Rules of the house that a compiler does not check.
+//! Rules of the code's structure that the compiler does not check.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,19 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files below a directory of the project with that extension.
-fn files(directory: &str, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![root().join(directory)];
+/// All files below a directory of the project with that extension: path below the directory, and text.
+fn files(directory: &str, extension: &str) -> BTreeMap<PathBuf, String> {
+    let base = root().join(directory);
+    let mut found = BTreeMap::new();
+    let mut open = vec![base.clone()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|e| e == extension) {
-                found.push(path);
+                let text = fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(&base).unwrap().to_owned(), text);
             }
         }
     }
@@ -33,84 +35,165 @@ fn every_query_fits_the_schema_and_is_used() {
     let database = Database::create();
     assert!(run(&database.url, &["migrate"], &[]).status.success());
     let mut client = database.client();
-    let source: String =
-        files("src", "rs").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
-    for path in
-        files("sql", "sql").iter().filter(|path| !path.to_string_lossy().contains("migrations"))
-    {
-        let sql = fs::read_to_string(path).unwrap();
-        let name = path.strip_prefix(root().join("sql")).unwrap().with_extension("");
+    let source: String = files("src", "rs").into_values().collect();
+    let queries =
+        files("sql", "sql").into_iter().filter(|(path, _)| !path.starts_with("migrations"));
+    for (path, sql) in queries {
+        let name = path.with_extension("");
         if let Err(error) = client.prepare(&sql) {
             panic!("{}: {error:?}", name.display());
         }
-        assert!(
-            source.contains(&format!("sql!(\"{}\")", name.display())),
-            "nothing uses {}",
-            name.display()
-        );
+        let is_used = source.contains(&format!("sql!(\"{}\")", name.display()));
+        assert!(is_used, "nothing uses {}", name.display());
     }
 }
 
-/// The floors of the house, from top to bottom. A file may name only modules of its own room and of floors below.
-const FLOORS: [&[&str]; 12] = [
+/// The floors of `src/README.md`, from top to bottom. A module may name only its own room and rooms of floors
+/// below its own.
+const FLOORS: &[&[&str]] = &[
     &["main"],
     &["commands"],
-    &["background"],
-    &["api"],
-    &["server"],
-    &["db", "storage"],
-    &["auth"],
-    &["http"],
-    &["telemetry", "semaphore"],
-    &["model"],
-    &["error"],
-    &["config"],
+    &["server", "api", "background"],
+    &["http", "auth", "db", "storage"],
+    &["model", "telemetry", "semaphore"],
+    &["config", "error"],
 ];
+
+/// The same inside `src/api/`.
+const API_FLOORS: &[&[&str]] =
+    &[&["pipeline"], &["router"], &["handlers", "middleware"], &["context"]];
 
 #[test]
 fn modules_name_only_floors_below_their_own() {
-    let floor = |room: &str| FLOORS.iter().position(|rooms| rooms.contains(&room));
-    for path in files("src", "rs") {
-        let relative = path.strip_prefix(root().join("src")).unwrap();
-        let room =
-            relative.iter().next().unwrap().to_string_lossy().trim_end_matches(".rs").to_owned();
-        let own = floor(&room).unwrap_or_else(|| panic!("{room} has no floor"));
-        let text = fs::read_to_string(&path).unwrap();
-        let named: BTreeSet<String> = text
-            .split("crate::")
-            .skip(1)
-            .flat_map(|rest| match rest.strip_prefix('{') {
-                Some(group) => {
-                    group.split('}').next().unwrap().split(',').map(str::trim).map(head).collect()
-                }
-                None => vec![head(rest)],
-            })
-            .collect();
-        for other in named.iter().filter(|other| **other != room) {
-            let below = floor(other).is_some_and(|floor| floor > own);
-            assert!(below, "{} names {other}, which is not below it", relative.display());
+    for (path, text) in files("src", "rs") {
+        let own = segments(&path);
+        let named = named_paths(&own, &text);
+        assert_order(&own, &named, FLOORS);
+        if own.len() > 1 && own[0] == "api" {
+            let inside = |path: &Vec<String>| {
+                (path.len() > 1 && path[0] == "api").then(|| path[1..].to_vec())
+            };
+            assert_order(
+                &own[1..],
+                &named.iter().filter_map(inside).collect::<Vec<_>>(),
+                API_FLOORS,
+            );
         }
     }
 }
 
-/// The first word of a path such as `store::users`.
-fn head(path: &str) -> String {
-    path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+fn assert_order(own: &[String], named: &[Vec<String>], floors: &[&[&str]]) {
+    let floor = |room: &str| {
+        let found = floors.iter().position(|rooms| rooms.contains(&room));
+        found.unwrap_or_else(|| panic!("{room} has no floor"))
+    };
+    for other in named.iter().filter(|other| other[0] != own[0]) {
+        let is_below = floor(&other[0]) > floor(&own[0]);
+        assert!(is_below, "{} names {}, which is not below it", own.join("::"), other.join("::"));
+    }
+}
+
+/// `mod.rs` gathers the files of a room, so it does not count.
+#[test]
+fn no_two_files_name_each_other_even_through_others() {
+    let texts = files("src", "rs");
+    let modules: BTreeSet<_> = texts.keys().map(|path| segments(path)).collect();
+    let names: BTreeMap<_, BTreeSet<_>> = texts
+        .iter()
+        .filter(|(path, _)| !path.ends_with("mod.rs"))
+        .map(|(path, text)| {
+            let own = segments(path);
+            let paths = named_paths(&own, text).into_iter();
+            // The file of a named item is the longest beginning of its path that is a module.
+            let file = |path: Vec<String>| {
+                (1..=path.len()).rev().map(|n| path[..n].to_vec()).find(|p| modules.contains(p))
+            };
+            let others = paths.filter_map(file).filter(|other| *other != own).collect();
+            (own, others)
+        })
+        .collect();
+    for start in names.keys() {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+        while let Some(file) = open.pop() {
+            for other in names.get(file).into_iter().flatten() {
+                assert!(other != start, "a circle of files through {start:?} and {file:?}");
+                if seen.insert(other) {
+                    open.push(other);
+                }
+            }
+        }
+    }
+}
+
+/// The module path of a file: `db/users.rs` is `db::users`, `db/mod.rs` is `db`.
+fn segments(path: &Path) -> Vec<String> {
+    let path = path.with_extension("");
+    let all = path.iter().map(|part| part.to_string_lossy().into_owned());
+    all.filter(|part| part != "mod").collect()
+}
+
+/// Every path that begins with `crate::` or `super::` in the text of the module `own`, from the crate's root.
+fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let mut found = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        expand(rest, &mut Vec::new(), &mut found);
+    }
+    // In a file of a room `super` is the room.
+    for rest in code.split("super::").skip(1) {
+        expand(rest, &mut own[..own.len() - 1].to_vec(), &mut found);
+    }
+    found.retain(|path| !path.is_empty());
+    found
+}
+
+/// Adds the paths of `rest`, such as `a::b` or `a::{b, c::d}`, below `prefix`; returns what follows them.
+fn expand<'a>(rest: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
+    if let Some(mut rest) = rest.strip_prefix('{') {
+        loop {
+            rest = rest.trim_start_matches([' ', '\n', ',']);
+            match rest.strip_prefix('}') {
+                Some(after) => return after,
+                None => rest = expand(rest, prefix, found),
+            }
+        }
+    }
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    // An alias or a glob has no name of its own here.
+    if end == 0 {
+        return &rest[1..];
+    }
+    prefix.push(rest[..end].to_owned());
+    let after = match rest[end..].strip_prefix("::") {
+        Some(below) => expand(below, prefix, found),
+        None => {
+            found.push(prefix.clone());
+            rest[end..].trim_start_matches(|c: char| !",}\n;".contains(c))
+        }
+    };
+    prefix.pop();
+    after
 }
 
 #[test]
 fn each_library_is_named_in_its_room_only() {
     for (library, rooms) in [
-        ("rouille::", &["http/", "server/", "api/pipeline.rs", "commands/"][..]),
+        ("rouille::", &["http/", "server/", "api/pipeline.rs"][..]),
         ("postgres::", &["db/"]),
         ("std::env::", &["config/"]),
     ] {
-        for path in files("src", "rs") {
-            let relative =
-                path.strip_prefix(root().join("src")).unwrap().to_string_lossy().into_owned();
-            let names = fs::read_to_string(&path).unwrap().contains(library);
-            let allowed = rooms.iter().any(|room| relative.starts_with(room));
-            assert!(!names || allowed, "{relative} names {library}");
+        for (path, text) in files("src", "rs") {
+            let is_allowed = rooms.iter().any(|room| path.to_string_lossy().starts_with(room));
+            assert!(!text.contains(library) || is_allowed, "{} names {library}", path.display());
         }
+    }
+}
+
+#[test]
+fn only_authentication_makes_a_current_user() {
+    for (path, text) in files("src", "rs") {
+        let is_named = text.contains("CurrentUser::from_claims")
+            || text.contains("CurrentUser::development_admin");
+        assert!(!is_named || path.ends_with("middleware/authenticate.rs"), "{}", path.display());
     }
 }
