@@ -38,7 +38,8 @@ pub fn refusals(config: &Config) -> Vec<String> {
         (
             sends_mail && config.password_reset_url.is_none(),
             "CLOAKROOM_PASSWORD_RESET_URL is not set",
-            "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, with {token} in it",
+            "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, \
+             with {token} in it",
         ),
         (
             nobody_said_who_may_export,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::mail::Smtp;
 use super::values::{Choice, Secret, comma_separated, own_log_level};
 
-/// Other names of some settings, which many deployments set anyway. They are read where the setting's own
-/// name is not set.
+/// Common names without our prefix that hosts and other programs use for the same thing. Each is read where
+/// the setting's own name is not set.
 const SECOND_NAMES: [(&str, &str); 4] = [
     ("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"),
     ("CLOAKROOM_DATABASE_URL", "DATABASE_URL"),
@@ -113,6 +113,7 @@ impl Reader {
         chosen
     }
 
+    /// A switch; several spellings are understood, in any case.
     pub fn flag(&mut self, name: &'static str, default: bool) -> bool {
         let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Some(true),
@@ -132,17 +133,22 @@ impl Reader {
         self.number(name, default, 1 << 60)
     }
 
-    /// A duration of 1 to `max` times `unit`.
-    pub fn duration(
-        &mut self,
-        name: &'static str,
-        default: u32,
-        max: u32,
-        unit: Duration,
-    ) -> Duration {
-        unit * self.number(name, default, max)
+    /// Whole seconds, at most a day.
+    pub fn seconds(&mut self, name: &'static str, default: u32) -> Duration {
+        Duration::from_secs(self.number(name, default, 86_400).into())
     }
 
+    /// Whole minutes, at most `max`.
+    pub fn minutes(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
+        Duration::from_secs(60) * self.number(name, default, max)
+    }
+
+    /// Days of 24 hours, at most `max`.
+    pub fn days(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
+        Duration::from_secs(86_400) * self.number(name, default, max)
+    }
+
+    /// A whole number from 1 to `max`.
     fn number<N: Copy + Display + From<u8> + FromStr + PartialOrd>(
         &mut self,
         name: &'static str,
@@ -154,11 +160,11 @@ impl Reader {
         self.read(name, default, &allowed, parse).unwrap_or(default)
     }
 
-    /// A secret, of which only is shown whether it is set; where it is not, `unset` is shown.
+    /// A secret. Only whether it is set is shown: `unset` where it is not.
     pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
         let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
-        self.shown
-            .push((name, if secret.is_some() { "(set, not shown)" } else { unset }.to_owned()));
+        let shown = if secret.is_some() { "(set, not shown)" } else { unset };
+        self.shown.push((name, shown.to_owned()));
         secret
     }
 
@@ -207,7 +213,7 @@ impl Reader {
     }
 
     /// The variables that are named like a setting but were not read as one, each with the most similar
-    /// name of a setting. To be asked once all settings are read.
+    /// name of a setting. Only right once all settings are read.
     pub fn unknown_variables(&self) -> Vec<(String, &'static str)> {
         let known: Vec<_> = self.shown.iter().map(|(name, _)| *name).collect();
         let is_known = |name: &str| known.contains(&name) || OTHER_VARIABLES.contains(&name);
@@ -231,15 +237,10 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::values::HttpServer;
 
     fn reader(variables: &[(&str, &str)]) -> Reader {
-        Reader::new(
-            variables
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
-        )
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        Reader::new(variables.iter().map(owned).collect())
     }
 
     #[test]
@@ -252,26 +253,6 @@ mod tests {
         assert_eq!(
             reader.unknown_variables(),
             [("CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN")]
-        );
-    }
-
-    #[test]
-    fn an_alias_is_accepted_but_neither_shown_nor_advertised() {
-        let name = "CLOAKROOM_HTTP_SERVER";
-        for (word, chosen, shown) in [
-            ("", HttpServer::Rouille, "rouille"),
-            ("builtin", HttpServer::Builtin, "builtin"),
-            ("front", HttpServer::Builtin, "builtin"),
-        ] {
-            let mut reader = reader(&[(name, word)]);
-            assert_eq!(reader.choice(name, HttpServer::Rouille), chosen);
-            assert_eq!((reader.shown, reader.faults), (vec![(name, shown.to_owned())], vec![]));
-        }
-        let mut reader = reader(&[(name, "Front")]);
-        reader.choice(name, HttpServer::Builtin);
-        assert_eq!(
-            reader.faults,
-            ["CLOAKROOM_HTTP_SERVER holds \"Front\"; allowed: builtin, rouille"]
         );
     }
 

@@ -104,18 +104,14 @@ pub struct Config {
     pub unknown: Vec<(String, &'static str)>,
 }
 
-/// The largest timeout: a day.
-const MAX_SECONDS: u32 = 86_400;
+/// Minutes of a year.
+const YEAR: u32 = 365 * 24 * 60;
 /// The largest rate limit, in requests a minute.
 const MAX_RATE: u32 = 1_000_000;
 
-const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(86_400);
-
 impl Config {
-    /// Reads every setting, in the order in which `cloakroom config` shows them. Where `r` has found a
-    /// fault, the setting has its default and the result must not be used.
+    /// Reads every setting, in the order in which `cloakroom config` shows them: each line is a variable, its
+    /// default and, for numbers, its maximum. Where `r` has found a fault the result must not be used.
     pub fn read(r: &mut Reader) -> Config {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Config {
@@ -129,26 +125,35 @@ impl Config {
                 "CLOAKROOM_DATABASE_URL",
                 "a PostgreSQL URL, such as postgres://user:password@host/database",
             ),
-            database_ca: r.optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
+            database_ca: r
+                .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
             database_pool_size: r.count("CLOAKROOM_DATABASE_POOL_SIZE", (2 * cores).max(8), 10_000),
-            database_timeout: r.duration("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", 5, MAX_SECONDS, SECOND),
+            database_timeout: r.seconds("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", 5),
             http_server: r.choice("CLOAKROOM_HTTP_SERVER", HttpServer::Builtin),
             workers: r.count("CLOAKROOM_WORKERS", (4 * cores).max(16), 10_000) as usize,
             max_connections: r.count("CLOAKROOM_MAX_CONNECTIONS", 1024, 1_000_000) as usize,
-            head_timeout: r.duration("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10, MAX_SECONDS, SECOND),
-            idle_timeout: r.duration("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60, MAX_SECONDS, SECOND),
+            head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
+            idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
             data_dir: PathBuf::from(r.text("CLOAKROOM_DATA_DIR", "./data")),
-            jwt_secret: r.secret("CLOAKROOM_JWT_SECRET", "(made at first start, kept in DATA_DIR/jwt-secret)"),
+            jwt_secret: r.secret(
+                "CLOAKROOM_JWT_SECRET",
+                "(made at first start, kept in DATA_DIR/jwt-secret)",
+            ),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
-            access_token_lifetime: r.duration("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", 60, 5_256_000, MINUTE),
-            refresh_token_lifetime: r.duration("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650, DAY),
-            refresh_reuse: r.duration("CLOAKROOM_REFRESH_REUSE_SECONDS", 10, MAX_SECONDS, SECOND),
-            password_reset_lifetime: r.duration("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, 525_600, MINUTE),
+            access_token_lifetime: r.minutes(
+                "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
+                60,
+                10 * YEAR,
+            ),
+            refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
+            refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
+            password_reset_lifetime: r.minutes("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, YEAR),
             scrypt: r.parsed(
                 "CLOAKROOM_SCRYPT",
                 Scrypt { log_n: 14, r: 8, p: 5 },
-                "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, such as 14,8,5",
+                "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
+                 such as 14,8,5",
             ),
             auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
             api_key_enabled: r.flag("CLOAKROOM_API_KEY_ENABLED", false),
@@ -157,7 +162,7 @@ impl Config {
             export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
             allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
             export_max_rows: r.count("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1_000_000_000),
-            export_timeout: r.duration("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60, MAX_SECONDS, SECOND),
+            export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
             max_upload_size: r.bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20),
             allowed_upload_types: r.parsed(
                 "CLOAKROOM_ALLOWED_UPLOAD_TYPES",

@@ -44,7 +44,7 @@ impl Choice for Environment {
 pub enum HttpServer {
     /// This program's own, which may face a public network.
     Builtin,
-    /// The stock `rouille::Server`, for use behind a proxy.
+    /// The stock server of the `rouille` crate, for use behind a proxy.
     Rouille,
 }
 
