@@ -21,8 +21,9 @@ impl Config {
     /// Reads the environment of this process. The error lists everything that is wrong with it, one line
     /// each, so that an operator can correct all of it at once.
     ///
-    /// `check_database` checks the database's settings, once there are any. It is passed in because only
-    /// the database's own module knows what a PostgreSQL URL is, and that module depends on this one.
+    /// `check_database` checks the settings of the database, and runs only where its URL is set. It is
+    /// passed in because only the database module knows what a PostgreSQL URL is, and that module depends
+    /// on this one.
     pub fn from_environment(
         check_database: impl FnOnce(&Config) -> Result<(), String>,
     ) -> Result<Config, Vec<String>> {
