@@ -18,8 +18,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::Config;
-
 /// Accounts and files over HTTP and JSON, on PostgreSQL.
 #[derive(Parser)]
 #[command(
@@ -54,17 +52,19 @@ enum Command {
     Gc,
 }
 
+/// Exits with 0, with 1 where a command failed, or with 2 where the arguments or the settings are wrong.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (config, mut faults) = Config::from_environment();
-    faults.extend(commands::faults(&config));
-    if !faults.is_empty() {
-        eprintln!("cloakroom cannot start with these settings:");
-        for fault in faults {
-            eprintln!("  {fault}");
+    let config = match commands::read_settings() {
+        Ok(config) => config,
+        Err(faults) => {
+            eprintln!("cloakroom cannot start with these settings:");
+            for fault in faults {
+                eprintln!("  {fault}");
+            }
+            return ExitCode::from(2);
         }
-        return ExitCode::from(2);
-    }
+    };
     let outcome = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),

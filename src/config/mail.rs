@@ -1,115 +1,82 @@
-//! Settings of outgoing mail, and how secrets are read and shown.
+//! The settings of outgoing mail.
 
+use std::fmt;
 use std::str::FromStr;
 
-use super::reader::Reader;
 use super::values::{Secret, is_origin};
 
+/// The port where a URL names none (RFC 5321, 4.5.4.2).
+const DEFAULT_PORT: &str = "25";
+
 /// How mail leaves.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub enum Smtp {
-    /// Not said: in development reset tokens are logged.
-    #[default]
+    /// Nobody said: in development password reset tokens are logged; production does not start.
     Unset,
     /// `none`: there is no password reset.
     Off,
-    /// `smtp://` or `smtps://`, with `user:password@` or without.
+    /// A URL `smtp://` or `smtps://`, with `user:password@` or without.
     Server(Secret),
 }
 
 impl FromStr for Smtp {
     type Err = ();
+
+    /// Credentials need both a user and a password; after the port nothing but slashes may follow.
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = match text {
             "" => return Ok(Smtp::Unset),
             "none" => return Ok(Smtp::Off),
-            _ => text.strip_prefix("smtp://").or(text.strip_prefix("smtps://")),
+            _ => text.strip_prefix("smtp://").or(text.strip_prefix("smtps://")).ok_or(())?,
         };
-        let place = rest.ok_or(())?.trim_end_matches('/');
-        let (credentials, place) = place.rsplit_once('@').map_or(("-:-", place), |(c, p)| (c, p));
-        let has_both = credentials.split_once(':').is_some_and(|(user, _)| !user.is_empty());
-        let authority = format!("http://{place}");
+        let authority = rest.trim_end_matches('/');
+        // A password may contain `@`, a host may not.
+        let (credentials, place) = match authority.rsplit_once('@') {
+            Some((credentials, place)) => (Some(credentials), place),
+            None => (None, authority),
+        };
+        let good_credentials = credentials
+            .is_none_or(|both| both.split_once(':').is_some_and(|(user, _)| !user.is_empty()));
         let (host, port) = match place.rsplit_once(':') {
+            // The last colon of `[::1]` belongs to the address.
             Some((host, port)) if !port.ends_with(']') => (host, port),
-            _ => (place, "25"),
+            _ => (place, DEFAULT_PORT),
         };
         let good_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-        if has_both && good_port && !host.is_empty() && is_origin(&authority) {
-            Ok(Smtp::Server(Secret::new(text.to_owned())))
-        } else {
-            Err(())
+        let good_host = !host.is_empty() && is_origin(&format!("smtp://{place}"));
+        (good_credentials && good_port && good_host)
+            .then(|| Smtp::Server(Secret::new(text.to_owned())))
+            .ok_or(())
+    }
+}
+
+/// The text of the setting, without credentials.
+impl fmt::Display for Smtp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = match self {
+            Smtp::Unset => return Ok(()),
+            Smtp::Off => return f.write_str("none"),
+            Smtp::Server(url) => url.expose(),
+        };
+        match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, place))) => write!(f, "{scheme}://(not shown)@{place}"),
+            _ => f.write_str(url),
         }
     }
 }
 
-/// The URL of a mail server as it may be shown.
-pub fn without_credentials(url: &Secret) -> String {
-    match (url.expose().split_once("://"), url.expose().rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://(not shown)@{place}"),
-        _ => url.expose().to_owned(),
-    }
-}
-
-/// An address, also with a name before it.
+/// Whether `text` is an e-mail address, with a display name before it or without.
 pub fn is_mailbox(text: &str) -> bool {
     text.parse::<email_address::EmailAddress>().is_ok()
 }
 
-/// A link that carries the token of a password reset.
+/// Whether `text` is an http or https URL that contains `{token}`.
 pub fn is_reset_url(text: &str) -> bool {
     let origin = text.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     (origin.starts_with("http://") || origin.starts_with("https://"))
         && is_origin(&origin)
         && text.contains("{token}")
         && text.bytes().all(|b| b.is_ascii_graphic())
-}
-
-impl Reader {
-    /// `none`, or a URL, whose password is not shown.
-    pub fn smtp(&mut self, name: &'static str) -> Smtp {
-        let found = self.look_up(&[name]).map_or(String::new(), |(_, value)| value);
-        let parsed: Option<Smtp> = found.parse().ok();
-        self.shown.push((
-            name,
-            match &parsed {
-                Some(Smtp::Server(url)) => without_credentials(url),
-                _ => found,
-            },
-        ));
-        self.or_fault(
-            name,
-            "(not shown)",
-            "none, smtp://host:port or smtps://user:password@host:port",
-            parsed,
-        )
-    }
-
-    /// A text that `rule` accepts.
-    pub fn checked(
-        &mut self,
-        name: &'static str,
-        allowed: &str,
-        rule: fn(&str) -> bool,
-    ) -> Option<String> {
-        let text = self.text(name)?;
-        let good = rule(&text).then(|| text.clone());
-        self.or_fault(name, text, allowed, good.map(Some))
-    }
-
-    /// Comma-separated secrets.
-    pub fn secrets(&mut self, name: &'static str) -> Vec<Secret> {
-        let found = self.look_up(&[name]).map_or(String::new(), |(_, value)| value);
-        let parts = found.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let secrets: Vec<_> = parts.map(|part| Secret::new(part.to_owned())).collect();
-        self.shown.push((
-            name,
-            match secrets.len() {
-                0 => String::new(),
-                n => format!("({n} set, not shown)"),
-            },
-        ));
-        secrets
-    }
 }
 
 #[cfg(test)]

@@ -1,45 +1,53 @@
-//! The production guard: what may be convenient on a desk and must not face strangers (contract, 1).
+//! What production refuses: settings that are convenient for development and unsafe on a public network.
 
-use super::{Config, Environment, Smtp};
+use super::mail::Smtp;
+use super::settings::Config;
+use super::values::Environment;
 
-/// One line a refusal: the setting's name and what to do.
-pub fn guard(config: &Config, faults: &mut Vec<String>) {
+/// One line for each setting that must be changed before the service may start in production.
+pub fn refusals(config: &Config) -> Vec<String> {
     if config.environment != Environment::Production {
-        return;
+        return Vec::new();
     }
-    let mail = matches!(config.smtp, Smtp::Server(_));
-    let exports_are_open =
+    let sends_mail = matches!(config.smtp, Smtp::Server(_));
+    let nobody_said_who_may_export =
         !config.api_key_enabled && !config.export_require_admin && !config.allow_anonymous_export;
-    let refusals = [
+    // Whether it is refused; what it is set to; what to do.
+    let rules = [
         (
             config.jwt_secret.is_none(),
-            "CLOAKROOM_JWT_SECRET is not set; in production set it to a long random text, the same for every process",
+            "CLOAKROOM_JWT_SECRET is not set",
+            "set it to a long random text, the same for every process",
         ),
-        (!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false; in production it must be true"),
+        (!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false", "it must be true"),
         (
             config.test_endpoints_enabled,
-            "CLOAKROOM_TEST_ENDPOINTS_ENABLED is true; in production it must be false: one of them deletes all users",
+            "CLOAKROOM_TEST_ENDPOINTS_ENABLED is true",
+            "it must be false: one of them deletes all users",
         ),
         (
             matches!(config.smtp, Smtp::Unset),
-            "CLOAKROOM_SMTP_URL is not set; in production set it to a mail server, or to none to do without password resets",
+            "CLOAKROOM_SMTP_URL is not set",
+            "set it to a mail server, or to none to do without password resets",
         ),
         (
-            mail && config.mail_from.is_none(),
-            "CLOAKROOM_MAIL_FROM is not set; in production CLOAKROOM_SMTP_URL needs it: set it to the sender of mails",
+            sends_mail && config.mail_from.is_none(),
+            "CLOAKROOM_MAIL_FROM is not set",
+            "CLOAKROOM_SMTP_URL needs it: set it to the sender of mails",
         ),
         (
-            mail && config.password_reset_url.is_none(),
-            "CLOAKROOM_PASSWORD_RESET_URL is not set; in production CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, with {token} in it",
+            sends_mail && config.password_reset_url.is_none(),
+            "CLOAKROOM_PASSWORD_RESET_URL is not set",
+            "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, \
+             with {token} in it",
         ),
         (
-            exports_are_open,
-            "CLOAKROOM_EXPORT_REQUIRE_ADMIN is false; in production say who may export: set it to true, or CLOAKROOM_API_KEY_ENABLED to true, or, to open exports to anyone, CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to true",
+            nobody_said_who_may_export,
+            "CLOAKROOM_EXPORT_REQUIRE_ADMIN is false",
+            "say who may export: set it to true, or CLOAKROOM_API_KEY_ENABLED to true, or, \
+             to open exports to anyone, CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to true",
         ),
     ];
-    for (refused, what) in refusals {
-        if refused {
-            faults.push(what.into());
-        }
-    }
+    let refused = rules.into_iter().filter(|(is_refused, ..)| *is_refused);
+    refused.map(|(_, state, remedy)| format!("{state}; in production {remedy}")).collect()
 }

@@ -1,176 +1,267 @@
-//! Looking settings up, by their kind.
+//! Reads settings from environment variables, one function for each kind of value.
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
-use ipnet::IpNet;
+use super::mail::Smtp;
+use super::values::{Choice, Secret, comma_separated, own_log_level};
 
-use super::values::Secret;
+/// Common names without our prefix that hosts and other programs use for the same thing. Each is read where
+/// the setting's own name is not set.
+const SECOND_NAMES: [(&str, &str); 4] = [
+    ("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"),
+    ("CLOAKROOM_DATABASE_URL", "DATABASE_URL"),
+    ("CLOAKROOM_LOG", "RUST_LOG"),
+    ("CLOAKROOM_MAX_UPLOAD_SIZE", "MAX_UPLOAD_SIZE"),
+];
 
-/// Looks settings up, notes what was found and what is wrong with it.
+/// Variables of commands and scripts. They are no settings of the service, and no misspelt ones either.
+const OTHER_VARIABLES: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
+/// How the names of further such variables begin.
+const OTHER_PREFIX: &str = "CLOAKROOM_TEST_POSTGRES";
+
+/// Looks settings up and collects what it finds and what is wrong with it.
+///
+/// An unset or empty variable takes the default. A value that is refused is noted in `faults` and takes the
+/// default too, so that reading goes on and finds all faults. Blanks around a value do not count.
 pub struct Reader {
-    pub(super) variables: HashMap<String, String>,
-    pub(super) shown: Vec<(&'static str, String)>,
-    pub(super) faults: Vec<String>,
+    variables: HashMap<String, String>,
+    /// The name and effective value of each setting read so far, secrets masked.
+    pub shown: Vec<(&'static str, String)>,
+    /// One line for each fault: the setting, what it holds (unless that is secret) and what is allowed.
+    pub faults: Vec<String>,
 }
 
 impl Reader {
-    /// The first of `names` that is set and not empty, with the name it was found under.
-    pub(super) fn look_up(&self, names: &[&'static str]) -> Option<(&'static str, String)> {
-        names.iter().find_map(|&name| {
+    pub fn new(variables: HashMap<String, String>) -> Reader {
+        Reader { variables, shown: Vec::new(), faults: Vec::new() }
+    }
+
+    /// The value of a setting that is set, with the name under which it was found.
+    fn look_up(&self, name: &'static str) -> Option<(&'static str, String)> {
+        let second = SECOND_NAMES.iter().find(|(own, _)| *own == name).map(|(_, second)| *second);
+        [Some(name), second].into_iter().flatten().find_map(|name| {
             let value = self.variables.get(name)?.trim();
             (!value.is_empty()).then(|| (name, value.to_owned()))
         })
     }
 
-    pub(super) fn or_default(&mut self, name: &'static str, default: &str) -> String {
-        let value = self.look_up(&[name]).map_or_else(|| default.to_owned(), |(_, value)| value);
-        self.shown.push((name, value.clone()));
+    fn refuse(&mut self, name: &str, held: &str, allowed: &str) {
+        self.faults.push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
+    }
+
+    /// The value that `parse` makes of a setting, shown as it was written. `None`: it is not set, and
+    /// `unset` is shown, or `parse` refused it.
+    fn read<T>(
+        &mut self,
+        name: &'static str,
+        unset: impl Display,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let Some((found, text)) = self.look_up(name) else {
+            self.shown.push((name, unset.to_string()));
+            return None;
+        };
+        let value = parse(&text);
+        if value.is_none() {
+            self.refuse(found, &text, allowed);
+        }
+        self.shown.push((name, text));
         value
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Option<String> {
-        let value = self.or_default(name, "");
-        (!value.is_empty()).then_some(value)
+    /// A text that may be anything.
+    pub fn text(&mut self, name: &'static str, default: &str) -> String {
+        self.read(name, default, "", |text| Some(text.to_owned()))
+            .unwrap_or_else(|| default.to_owned())
     }
 
-    /// A value of a type with its own text form; `default` must parse.
-    pub(super) fn parsed<T: FromStr + Default>(
+    /// A value of a type that can be parsed and shown.
+    pub fn parsed<T: FromStr + Display>(
         &mut self,
         name: &'static str,
-        default: &str,
+        default: T,
         allowed: &str,
     ) -> T {
-        let value = self.or_default(name, default);
-        self.or_fault(name, &value, allowed, value.parse().ok())
+        self.read(name, &default, allowed, |text| text.parse().ok()).unwrap_or(default)
     }
 
-    pub(super) fn or_fault<T: Default>(
-        &mut self,
-        name: &str,
-        held: impl Display,
-        allowed: &str,
-        parsed: Option<T>,
-    ) -> T {
-        parsed.unwrap_or_else(|| {
-            self.faults.push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
-            T::default()
-        })
-    }
-
-    /// One word of a closed list; the first is the default.
-    pub(super) fn choice<T: Copy + Default>(
+    /// A value that has no default.
+    pub fn optional<T>(
         &mut self,
         name: &'static str,
-        words: &[(&str, T)],
-    ) -> T {
-        let value = self.or_default(name, words[0].0);
-        let parsed = words.iter().find(|(word, _)| *word == value).map(|(_, choice)| *choice);
-        let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        self.or_fault(name, value, &allowed.join(", "), parsed)
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        self.read(name, "", allowed, parse)
     }
 
-    pub(super) fn listen(&mut self) -> SocketAddr {
-        let default = SocketAddr::from(([127, 0, 0, 1], 8000));
-        let value = self.or_default("CLOAKROOM_LISTEN", &default.to_string());
-        value.parse().unwrap_or_else(|_| {
-            let allowed = "an address and port, such as 127.0.0.1:8000 or [::]:8000";
-            self.faults.push(format!("CLOAKROOM_LISTEN holds \"{value}\"; allowed: {allowed}"));
-            default
-        })
+    /// A word of a closed list. An alias is shown as the word it stands for.
+    pub fn choice<C: Choice>(&mut self, name: &'static str, default: C) -> C {
+        let chosen = match self.look_up(name) {
+            None => default,
+            Some((_, word)) => C::from_word(&word).unwrap_or_else(|| {
+                let words: Vec<_> = C::WORDS.iter().map(|(word, _)| *word).collect();
+                self.refuse(name, &word, &words.join(", "));
+                default
+            }),
+        };
+        self.shown.push((name, chosen.word().to_owned()));
+        chosen
     }
 
-    pub(super) fn count(&mut self, names: &[&'static str], default: usize, most: u32) -> u32 {
-        self.whole(names, default as u64, most.into()) as u32
-    }
-
-    /// A size in bytes, at most an exbibyte, so that sums of two fit the database's integers.
-    pub(super) fn bytes(&mut self, names: &[&'static str], default: u64) -> u64 {
-        self.whole(names, default, 1 << 60)
-    }
-
-    pub(super) fn whole(&mut self, names: &[&'static str], default: u64, most: u64) -> u64 {
-        let (name, value) = self.look_up(names).unwrap_or_else(|| (names[0], default.to_string()));
-        self.shown.push((names[0], value.clone()));
-        let parsed = value.parse().ok().filter(|n| (1..=most).contains(n));
-        self.or_fault(name, value, &format!("a whole number from 1 to {most}"), parsed)
-    }
-
-    pub(super) fn flag(&mut self, name: &'static str, default: bool) -> bool {
-        let value = self.or_default(name, if default { "true" } else { "false" });
-        let parsed = match value.to_ascii_lowercase().as_str() {
+    /// A switch; several spellings are understood, in any case.
+    pub fn flag(&mut self, name: &'static str, default: bool) -> bool {
+        let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Some(true),
             "false" | "0" | "no" | "off" => Some(false),
             _ => None,
         };
-        self.or_fault(name, value, "true or false", parsed)
+        self.read(name, default, "true or false", parse).unwrap_or(default)
     }
 
-    pub(super) fn secret(&mut self, names: &[&'static str], allowed: &str) -> Secret {
-        let found = self.look_up(names);
-        self.shown
-            .push((names[0], if found.is_some() { "(set, not shown)" } else { "" }.to_owned()));
-        found.map(|(_, value)| Secret::new(value)).unwrap_or_else(|| {
-            self.faults.push(format!("{} is not set; allowed: {allowed}", names[0]));
-            Secret::default()
+    /// A whole number from 1 to `max`.
+    pub fn count(&mut self, name: &'static str, default: u32, max: u32) -> u32 {
+        self.number(name, default, max)
+    }
+
+    /// A size in bytes of at most an exbibyte (2^60), so that the sum of two fits the database's signed 64 bits.
+    pub fn bytes(&mut self, name: &'static str, default: u64) -> u64 {
+        self.number(name, default, 1 << 60)
+    }
+
+    /// Whole seconds, at most a day.
+    pub fn seconds(&mut self, name: &'static str, default: u32) -> Duration {
+        Duration::from_secs(self.number(name, default, 86_400).into())
+    }
+
+    /// Whole minutes, at most `max`.
+    pub fn minutes(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
+        Duration::from_secs(60) * self.number(name, default, max)
+    }
+
+    /// Days of 24 hours, at most `max`.
+    pub fn days(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
+        Duration::from_secs(86_400) * self.number(name, default, max)
+    }
+
+    /// A whole number from 1 to `max`.
+    fn number<N: Copy + Display + From<u8> + FromStr + PartialOrd>(
+        &mut self,
+        name: &'static str,
+        default: N,
+        max: N,
+    ) -> N {
+        let allowed = format!("a whole number from 1 to {max}");
+        let parse = |text: &str| text.parse().ok().filter(|n| (N::from(1)..=max).contains(n));
+        self.read(name, default, &allowed, parse).unwrap_or(default)
+    }
+
+    /// A secret. Only whether it is set is shown: `unset` where it is not.
+    pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
+        let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
+        let shown = if secret.is_some() { "(set, not shown)" } else { unset };
+        self.shown.push((name, shown.to_owned()));
+        secret
+    }
+
+    /// A secret that must be set. Where it is not, that is a fault and the result is empty.
+    pub fn required_secret(&mut self, name: &'static str, allowed: &str) -> Secret {
+        self.secret(name, "").unwrap_or_else(|| {
+            self.faults.push(format!("{name} is not set; allowed: {allowed}"));
+            Secret::new(String::new())
         })
     }
 
-    pub(super) fn optional_secret(&mut self, name: &'static str, without: &str) -> Option<Secret> {
-        let found = self.look_up(&[name]);
-        self.shown.push((
-            name,
-            if found.is_some() { "(set, not shown)".into() } else { format!("({without})") },
-        ));
-        found.map(|(_, value)| Secret::new(value))
+    /// Comma-separated secrets, of which only the number is shown.
+    pub fn secrets(&mut self, name: &'static str) -> Vec<Secret> {
+        let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
+        let secrets: Vec<_> =
+            comma_separated(&text).map(|part| Secret::new(part.to_owned())).collect();
+        let shown = match secrets.len() {
+            0 => String::new(),
+            n => format!("({n} set, not shown)"),
+        };
+        self.shown.push((name, shown));
+        secrets
     }
 
-    pub(super) fn networks(&mut self, name: &'static str) -> Vec<IpNet> {
-        let value = self.or_default(name, "");
-        let parsed = value
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-            .map(|part| {
-                part.parse().ok().or_else(|| {
-                    part.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address))
-                })
+    /// A password that is no setting: it is not shown, and blanks around it are a part of it.
+    pub fn password(&self, name: &str) -> Option<Secret> {
+        self.variables.get(name).filter(|password| !password.is_empty()).cloned().map(Secret::new)
+    }
+
+    /// The mail server. A refused value is not shown: it may hold a password.
+    pub fn smtp(&mut self, name: &'static str) -> Smtp {
+        let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
+        let smtp = text.parse().unwrap_or_else(|()| {
+            let allowed = "none, smtp://host:port or smtps://user:password@host:port";
+            self.refuse(name, "(not shown)", allowed);
+            Smtp::Unset
+        });
+        self.shown.push((name, smtp.to_string()));
+        smtp
+    }
+
+    /// The level of this program's own log records.
+    pub fn log_level(&mut self, name: &'static str) -> log::LevelFilter {
+        let allowed = "off, error, warn, info, debug or trace";
+        self.read(name, "info", allowed, own_log_level).unwrap_or(log::LevelFilter::Info)
+    }
+
+    /// The variables that are named like a setting but were not read as one, each with the most similar
+    /// name of a setting. Only right once all settings are read.
+    pub fn unknown_variables(&self) -> Vec<(String, &'static str)> {
+        let known: Vec<_> = self.shown.iter().map(|(name, _)| *name).collect();
+        let is_known = |name: &str| known.contains(&name) || OTHER_VARIABLES.contains(&name);
+        let mut unknown: Vec<_> = self
+            .variables
+            .keys()
+            .filter(|name| {
+                name.starts_with("CLOAKROOM_") && !name.starts_with(OTHER_PREFIX) && !is_known(name)
+            })
+            .map(|name| {
+                let likeness = |known: &&str| strsim::jaro_winkler(known, name);
+                let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+                (name.clone(), nearest.copied().unwrap_or_default())
             })
             .collect();
-        self.or_fault(
-            name,
-            value,
-            "comma-separated addresses or CIDR blocks, such as 10.0.0.0/8",
-            parsed,
-        )
-    }
-
-    /// A level, or `env_logger` directives of which the ones for this program count.
-    pub(super) fn log_level(&mut self) -> log::LevelFilter {
-        let (name, value) = self
-            .look_up(&["CLOAKROOM_LOG", "RUST_LOG"])
-            .unwrap_or(("CLOAKROOM_LOG", "info".into()));
-        let mut level = Some(log::LevelFilter::Info);
-        for directive in value.split(',').map(str::trim) {
-            let (target, word) = directive.split_once('=').unwrap_or(("cloakroom", directive));
-            match word.parse() {
-                Ok(parsed) if target == "cloakroom" => level = level.and(Some(parsed)),
-                Ok(_) => {}
-                Err(_) => level = None,
-            }
-        }
-        self.shown.push(("CLOAKROOM_LOG", value.clone()));
-        self.or_fault(name, value, "off, error, warn, info, debug or trace", level.map(Level)).0
+        unknown.sort();
+        unknown
     }
 }
 
-/// `LevelFilter` with a default for a value that was refused anyway.
-struct Level(log::LevelFilter);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Default for Level {
-    fn default() -> Self {
-        Level(log::LevelFilter::Info)
+    fn reader(variables: &[(&str, &str)]) -> Reader {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        Reader::new(variables.iter().map(owned).collect())
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_answered_with_the_nearest_name() {
+        let mut reader =
+            reader(&[("CLOAKROOM_LISTN", "x"), ("CLOAKROOM_LISTEN", "x"), ("PATH", "x")]);
+        for name in ["CLOAKROOM_LOG", "CLOAKROOM_LISTEN", "CLOAKROOM_ENV"] {
+            reader.text(name, "");
+        }
+        assert_eq!(
+            reader.unknown_variables(),
+            [("CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN")]
+        );
+    }
+
+    #[test]
+    fn the_own_name_of_a_setting_comes_before_its_second_one() {
+        let both = [("CLOAKROOM_MAX_UPLOAD_SIZE", " 5 "), ("MAX_UPLOAD_SIZE", "6")];
+        assert_eq!(reader(&both).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 5);
+        assert_eq!(reader(&both[1..]).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 6);
+        let empty = [("CLOAKROOM_MAX_UPLOAD_SIZE", " "), ("MAX_UPLOAD_SIZE", "6")];
+        assert_eq!(reader(&empty).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 6);
     }
 }

@@ -1,51 +1,152 @@
 //! The types of settings that are more than a number or a text.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Development is forgiving; production refuses to start with unsafe settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+use ipnet::IpNet;
+
+/// A setting that holds one word of a closed list.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// The words users see, each with its meaning, in the order in which messages list them.
+    const WORDS: &'static [(&'static str, Self)];
+    /// Former words, which are accepted but neither listed nor shown.
+    const ALIASES: &'static [(&'static str, Self)] = &[];
+
+    /// The meaning of `word`, whose case matters. `None`: it is not in the lists.
+    fn from_word(word: &str) -> Option<Self> {
+        let mut all = Self::WORDS.iter().chain(Self::ALIASES);
+        all.find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
+    }
+
+    /// The word users see for this value.
+    fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, meaning)| *meaning == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// What the service is run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// Convenient defaults; reset tokens are logged.
-    #[default]
+    /// On a developer's machine: the defaults are convenient, and reset tokens are logged.
     Development,
-    /// Faces strangers.
+    /// On a public network: unsafe settings are refused at start.
     Production,
 }
 
-/// What listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+impl Choice for Environment {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("development", Environment::Development), ("production", Environment::Production)];
+}
+
+/// Which HTTP server listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpServer {
-    /// The product's own listener.
-    #[default]
+    /// This program's own, which may face a public network.
     Builtin,
-    /// The stock server, for use behind a proxy.
+    /// The stock server of the `rouille` crate, for use behind a proxy.
     Rouille,
 }
 
-/// Who may read `/metrics`; others are told there is no such path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+impl Choice for HttpServer {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("builtin", HttpServer::Builtin), ("rouille", HttpServer::Rouille)];
+    const ALIASES: &'static [(&'static str, Self)] = &[("front", HttpServer::Builtin)];
+}
+
+/// Who may read `/metrics`; to others the path does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
-    /// Nobody.
     Off,
-    /// Loopback peers that forward for nobody.
-    #[default]
+    /// Clients on this host. A request with a forwarding header is refused: it came through a proxy.
     Loopback,
-    /// Anyone.
     Any,
 }
 
-/// A value that must not be printed: its `Debug` form says nothing.
-#[derive(Clone, Default)]
+impl Choice for MetricsAccess {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("loopback", MetricsAccess::Loopback),
+        ("off", MetricsAccess::Off),
+        ("any", MetricsAccess::Any),
+    ];
+}
+
+/// Where `X-API-Key` is asked for, if keys are enabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApiKeyScope {
+    /// At exports only.
+    Exports,
+    /// At every endpoint below `/api/v1`.
+    All,
+}
+
+impl Choice for ApiKeyScope {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("exports", ApiKeyScope::Exports), ("all", ApiKeyScope::All)];
+}
+
+/// The JSON body of an error response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorFormat {
+    /// `{"detail": ..., "error_code": ...}`
+    Detail,
+    /// `{"error": {"code": ..., "message": ..., ...}}`
+    Envelope,
+}
+
+impl Choice for ErrorFormat {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("detail", ErrorFormat::Detail), ("envelope", ErrorFormat::Envelope)];
+}
+
+/// The shape of a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line, for log collectors.
+    Json,
+}
+
+impl Choice for LogFormat {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+}
+
+/// The algorithm that signs tokens: HMAC with SHA-256, SHA-384 or SHA-512 (RFC 7518, 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    Hs256,
+    Hs384,
+    Hs512,
+}
+
+impl Choice for Algorithm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("HS256", Algorithm::Hs256), ("HS384", Algorithm::Hs384), ("HS512", Algorithm::Hs512)];
+}
+
+impl Algorithm {
+    /// The length of the hash: a key must not be shorter (RFC 7518, 3.2).
+    pub fn min_secret_bytes(self) -> usize {
+        match self {
+            Algorithm::Hs256 => 32,
+            Algorithm::Hs384 => 48,
+            Algorithm::Hs512 => 64,
+        }
+    }
+}
+
+/// A value that must not be printed: its `Debug` form does not contain it.
+#[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps `value`.
     pub fn new(value: String) -> Secret {
         Secret(value)
     }
 
-    /// The value itself, for the one place that needs it.
+    /// The value itself. The name makes each use easy to find.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -57,49 +158,25 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// HMAC algorithm of the tokens (RFC 7518, 3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Algorithm {
-    /// HMAC with SHA-256.
-    #[default]
-    Hs256,
-    /// HMAC with SHA-384.
-    Hs384,
-    /// HMAC with SHA-512.
-    Hs512,
-}
-
-impl Algorithm {
-    /// A key must be at least as long as the hash (RFC 7518, 3.2).
-    pub fn least_secret_bytes(self) -> usize {
-        match self {
-            Algorithm::Hs256 => 32,
-            Algorithm::Hs384 => 48,
-            Algorithm::Hs512 => 64,
-        }
-    }
-}
-
-/// Cost of a password hash. One hash takes `128 * r * 2^log_n` bytes of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The cost of a password hash (RFC 7914). One hash takes `128 * r * 2^log_n` bytes of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scrypt {
-    /// Binary logarithm of N.
+    /// Binary logarithm of the cost factor N.
     pub log_n: u8,
     /// Block size.
     pub r: u32,
-    /// Rounds, one after the other.
+    /// Parallelization factor; here the passes run one after the other.
     pub p: u32,
 }
 
 impl FromStr for Scrypt {
     type Err = ();
+
+    /// `log_n,r,p`, of at most a gibibyte (2^30 bytes) a hash.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let parts: Vec<u32> = text
-            .split(',')
-            .map(|part| part.trim().parse())
-            .collect::<Result<_, _>>()
-            .map_err(|_| ())?;
-        let &[log_n @ 1..=24, r @ 1..=32, p @ 1..=64] = parts.as_slice() else {
+        let numbers: Result<Vec<u32>, _> =
+            text.split(',').map(|part| part.trim().parse()).collect();
+        let &[log_n @ 1..=24, r @ 1..=32, p @ 1..=64] = numbers.map_err(|_| ())?.as_slice() else {
             return Err(());
         };
         let bytes = (128 * u64::from(r)) << log_n;
@@ -107,56 +184,41 @@ impl FromStr for Scrypt {
     }
 }
 
-/// Body of an error answer (contract, 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ErrorFormat {
-    /// `{"detail": ..., "error_code": ...}`
-    #[default]
-    Detail,
-    /// `{"error": {"code": ..., "message": ..., ...}}`
-    Envelope,
+impl fmt::Display for Scrypt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{},{}", self.log_n, self.r, self.p)
+    }
 }
 
-/// Shape of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// Which web pages of other origins may call (Fetch standard, CORS protocol).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The origins whose web pages may use the API from a browser (Fetch standard, CORS protocol).
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// CORS is off.
-    #[default]
+    /// None: the CORS protocol is switched off.
     Off,
-    /// Every origin.
     Any,
-    /// These, each written as browsers send it.
+    /// These, in lower case.
     List(Vec<String>),
 }
 
 impl FromStr for CorsOrigins {
     type Err = ();
+
+    /// `*`, or comma-separated origins.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let origins: Vec<&str> =
-            text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+        let origins: Vec<&str> = comma_separated(text).collect();
         match origins.as_slice() {
             [] => Ok(CorsOrigins::Off),
             ["*"] => Ok(CorsOrigins::Any),
-            origins => origins
-                .iter()
-                .map(|origin| is_origin(origin).then(|| origin.to_ascii_lowercase()).ok_or(()))
-                .collect::<Result<_, _>>()
-                .map(CorsOrigins::List),
+            origins if origins.iter().all(|origin| is_origin(origin)) => Ok(CorsOrigins::List(
+                origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
+            )),
+            _ => Err(()),
         }
     }
 }
 
-/// `scheme://host[:port]` and nothing after it: a path or a trailing slash would never match.
+/// Whether `text` is `scheme://host[:port]`. Browsers send origins without a path, so one with a path, or
+/// with just a trailing slash, would never match.
 pub fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| {
         !scheme.is_empty()
@@ -166,12 +228,17 @@ pub fn is_origin(text: &str) -> bool {
     })
 }
 
-/// The types of files that are taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The media types of files that may be uploaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadTypes(Vec<String>);
 
 impl UploadTypes {
-    /// Whether files of that type are taken; `essence` is lower case and without parameters.
+    /// `types` are lower case and without parameters, such as `image/png`.
+    pub fn new(types: &[&str]) -> UploadTypes {
+        UploadTypes(types.iter().map(|&essence| essence.to_owned()).collect())
+    }
+
+    /// Whether files of this type may be uploaded; `essence` is lower case and without parameters.
     pub fn allow(&self, essence: &str) -> bool {
         self.0.iter().any(|allowed| allowed == essence)
     }
@@ -179,18 +246,23 @@ impl UploadTypes {
 
 impl FromStr for UploadTypes {
     type Err = ();
+
+    /// At least one comma-separated type.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let types: Vec<String> = text
-            .split(',')
-            .map(|part| part.trim().to_ascii_lowercase())
-            .filter(|part| !part.is_empty())
-            .collect();
-        let all_good = types.iter().all(|part| is_media_type(part));
-        (all_good && !types.is_empty()).then_some(UploadTypes(types)).ok_or(())
+        let types: Vec<String> = comma_separated(text).map(str::to_ascii_lowercase).collect();
+        let all_good = !types.is_empty() && types.iter().all(|essence| is_media_type(essence));
+        all_good.then_some(UploadTypes(types)).ok_or(())
     }
 }
 
-/// `type/subtype` of token characters (RFC 9110, 5.6.2), as long as the database holds.
+impl fmt::Display for UploadTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+/// Whether `text` is `type/subtype` of token characters (RFC 9110, 5.6.2), no longer than the 100 characters
+/// that the database stores.
 fn is_media_type(text: &str) -> bool {
     let is_token = |word: &str| {
         !word.is_empty()
@@ -200,38 +272,30 @@ fn is_media_type(text: &str) -> bool {
         && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
-/// Where `X-API-Key` is asked for, once it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ApiKeyScope {
-    /// At exports only.
-    #[default]
-    Exports,
-    /// At every endpoint below `/api/v1`.
-    All,
+/// Comma-separated IP addresses and CIDR blocks; an address is a block of one. `None`: a part is neither.
+pub fn networks(text: &str) -> Option<Vec<IpNet>> {
+    let network =
+        |part: &str| part.parse().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from));
+    comma_separated(text).map(network).collect()
 }
 
-/// Variables of the scripts and commands around the service: known, but no settings of it.
-const BESIDE: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
+/// The level for this program in a text that is a level or, like `RUST_LOG`, comma-separated `target=level`
+/// directives. Directives for other targets are ignored; without one for this program it is `info`.
+pub fn own_log_level(text: &str) -> Option<log::LevelFilter> {
+    let mut level = log::LevelFilter::Info;
+    for directive in text.split(',').map(str::trim) {
+        let (target, word) = directive.split_once('=').unwrap_or(("cloakroom", directive));
+        let parsed = word.parse().ok()?;
+        if target == "cloakroom" {
+            level = parsed;
+        }
+    }
+    Some(level)
+}
 
-/// The variables that start like a setting but are none, each with the known name nearest to it.
-pub fn unknown_names<'a>(
-    variables: impl Iterator<Item = &'a String>,
-    known: &[&'static str],
-) -> Vec<(String, &'static str)> {
-    let mut unknown: Vec<_> = variables
-        .filter(|name| {
-            name.starts_with("CLOAKROOM_") && !name.starts_with("CLOAKROOM_TEST_POSTGRES")
-        })
-        .filter(|name| !known.contains(&name.as_str()) && !BESIDE.contains(&name.as_str()))
-        .map(|name| {
-            let nearest = known.iter().max_by(|a, b| {
-                strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
-            });
-            (name.clone(), nearest.copied().unwrap_or_default())
-        })
-        .collect();
-    unknown.sort();
-    unknown
+/// The parts of a comma-separated list, without the blanks around them; empty ones are left out.
+pub fn comma_separated(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
 #[cfg(test)]
@@ -268,13 +332,38 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_setting_is_answered_with_the_nearest_name() {
-        let names =
-            ["CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN".to_owned(), "PATH".to_owned()];
-        let known = ["CLOAKROOM_LOG", "CLOAKROOM_LISTEN", "CLOAKROOM_ENV"];
-        assert_eq!(
-            unknown_names(names.iter(), &known),
-            [("CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN")]
-        );
+    fn the_words_of_a_list_and_their_meanings_are_distinct() {
+        fn check<C: Choice + std::fmt::Debug>() {
+            for (word, meaning) in C::WORDS {
+                assert_eq!(C::from_word(word), Some(*meaning));
+                assert_eq!(meaning.word(), *word);
+            }
+            for (word, meaning) in C::ALIASES {
+                assert_eq!(C::from_word(word), Some(*meaning));
+                assert_ne!(meaning.word(), "");
+            }
+        }
+        check::<Environment>();
+        check::<HttpServer>();
+        check::<MetricsAccess>();
+        check::<ApiKeyScope>();
+        check::<ErrorFormat>();
+        check::<LogFormat>();
+        check::<Algorithm>();
+    }
+
+    #[test]
+    fn the_log_level_is_the_one_for_this_program() {
+        use log::LevelFilter::{Debug, Info, Off, Trace};
+        for (text, level) in [
+            ("off", Some(Off)),
+            ("DEBUG", Some(Debug)),
+            ("cloakroom=trace,tower=off", Some(Trace)),
+            ("tower=debug", Some(Info)),
+            ("loud", None),
+            ("info,tower=loud", None),
+        ] {
+            assert_eq!(own_log_level(text), level, "{text}");
+        }
     }
 }

@@ -10,6 +10,7 @@ mod connections;
 mod head;
 mod listener;
 mod response_writer;
+mod rouille_server;
 mod shutdown;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::http::body::Body;
 use crate::telemetry::metrics::Metrics;
 
 pub use listener::{bind, run};
+pub use rouille_server::RouilleServer;
 pub use shutdown::ShutdownSignal;
 
 // What the contract fixes (section 8), in its order.

@@ -26,6 +26,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_LISTEN", "8000"),
         ("CLOAKROOM_DATABASE_POOL_SIZE", "0"),
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "-1"),
+        ("CLOAKROOM_HTTP_SERVER", "apache"),
         ("CLOAKROOM_WORKERS", "many"),
         ("CLOAKROOM_JWT_ALGORITHM", "none"),
         ("ACCESS_TOKEN_EXPIRE_MINUTES", "1.5"),
@@ -124,6 +125,24 @@ fn config_prints_effective_values_with_secrets_masked() {
 }
 
 #[test]
+fn the_builtin_server_is_the_default_and_still_known_by_its_former_name() {
+    let name = "CLOAKROOM_HTTP_SERVER";
+    for (value, shown) in
+        [("", "builtin"), ("builtin", "builtin"), ("front", "builtin"), ("rouille", "rouille")]
+    {
+        let output = run(NOWHERE, &["config"], &[(name, value)]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let line = format!("{name}={shown}");
+        assert!(stdout(&output).lines().any(|found| found == line), "{}", stdout(&output));
+    }
+    let refused = stderr(&run(NOWHERE, &["config"], &[(name, "Front")]));
+    assert!(
+        refused.contains("CLOAKROOM_HTTP_SERVER holds \"Front\"; allowed: builtin, rouille\n"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_misspelt_setting_and_an_open_address_are_warned_about() {
     let server = Server::start(&[
         ("CLOAKROOM_RATE_LIMIT_AUHT", "7"),
@@ -151,7 +170,8 @@ fn the_development_secret_is_made_once_and_kept_private() {
     let path = data.0.join("jwt-secret");
     let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    assert!(std::fs::read(&path).unwrap().len() >= 64);
+    let secret = std::fs::read_to_string(&path).unwrap();
+    assert!(secret.len() == 128 && secret.bytes().all(|b| b.is_ascii_hexdigit()), "{secret}");
     assert_eq!(
         std::fs::read_dir(&data.0)
             .unwrap()

@@ -1,0 +1,40 @@
+//! `cloakroom create-admin`: the way to a first administrator, and back in for one who lost the password.
+
+use std::io::{self, BufRead};
+
+use crate::auth::password_hasher::PasswordHasher;
+use crate::config::Config;
+use crate::db;
+use crate::error::Problem;
+use crate::model::rules;
+use crate::telemetry::logging;
+
+/// Creates an account with the role `admin`, or gives the account with this e-mail address the role and the
+/// password. An existing account keeps its username, becomes active, and its sessions end.
+pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    let password = match &config.admin_password {
+        Some(password) => password.expose().to_owned(),
+        None => read_line().map_err(|e| format!("password from standard input: {e}"))?,
+    };
+    let refuse =
+        |name: &'static str| move |problem: Problem| format!("{name}: {}", problem.message);
+    let email = rules::email(email).map_err(refuse("email"))?;
+    let username = username.map(rules::username).transpose().map_err(refuse("username"))?;
+    let password = rules::password(&password).map_err(refuse("password"))?;
+    let db = db::open_and_migrate(config)?;
+    let hash = PasswordHasher::new(config.scrypt, 1).and_then(|hasher| hasher.hash(&password));
+    let hash = hash.map_err(|e| format!("{e:?}"))?;
+    let (username, is_new) = db::users::upsert_admin(&db, &email, username.as_deref(), &hash)
+        .map_err(|e| e.message())?;
+    let outcome = if is_new { "created" } else { "is an active admin now, with this password" };
+    println!("Admin {email} {outcome}; username: {}.", username.as_deref().unwrap_or("none"));
+    Ok(())
+}
+
+/// The first line of standard input without its line end. Blanks may be part of a password and stay.
+fn read_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

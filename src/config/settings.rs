@@ -1,0 +1,214 @@
+//! Every setting: its type, the variable it comes from, its default and its limits.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::mail::{Smtp, is_mailbox, is_reset_url};
+use super::reader::Reader;
+use super::values::{
+    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
+    MetricsAccess, Scrypt, Secret, UploadTypes, networks,
+};
+
+/// The settings of this process. Sizes are bytes.
+pub struct Config {
+    pub environment: Environment,
+    /// Address and port to listen on; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// A PostgreSQL connection string, either a URL or `key=value` pairs.
+    pub database_url: Secret,
+    /// PEM file with the certificate authority of the database server. When set, TLS is required.
+    pub database_ca: Option<PathBuf>,
+    /// Most connections in the pool.
+    pub database_pool_size: u32,
+    /// The longest wait for a pooled connection, and the statement timeout of ordinary requests.
+    pub database_timeout: Duration,
+    pub http_server: HttpServer,
+    /// Threads of the stock `rouille` server; the builtin one starts a thread for each connection.
+    pub workers: usize,
+    /// Most client connections that are open at the same time.
+    pub max_connections: usize,
+    /// The longest time from the first byte of a request to the end of its head.
+    pub head_timeout: Duration,
+    /// The longest time a connection may be idle between two requests.
+    pub idle_timeout: Duration,
+    /// Who may read `/metrics`.
+    pub metrics: MetricsAccess,
+    /// The directory of everything that is kept outside the database.
+    pub data_dir: PathBuf,
+    /// The secret that signs tokens. `None` (development only): the one kept in `data_dir` is used.
+    pub jwt_secret: Option<Secret>,
+    pub jwt_algorithm: Algorithm,
+    pub access_token_lifetime: Duration,
+    pub refresh_token_lifetime: Duration,
+    /// How long a refresh token still works after its first use. A client whose response was lost can then
+    /// repeat the request and stays signed in.
+    pub refresh_reuse: Duration,
+    pub password_reset_lifetime: Duration,
+    /// The cost of a password hash.
+    pub scrypt: Scrypt,
+    /// False: every request acts as the development admin.
+    pub auth_enabled: bool,
+    /// Whether `X-API-Key` is asked for, in the scope of `api_key_scope`.
+    pub api_key_enabled: bool,
+    /// The accepted keys. With none, every request that needs one is answered 500.
+    pub api_keys: Vec<Secret>,
+    pub api_key_scope: ApiKeyScope,
+    /// Whether exports need the token of an admin.
+    pub export_require_admin: bool,
+    /// Whether anyone may export without a token.
+    pub allow_anonymous_export: bool,
+    /// Most rows of one export.
+    pub export_max_rows: u32,
+    /// The longest wait for the first byte of an export.
+    pub export_timeout: Duration,
+    /// Largest size of one file.
+    pub max_upload_size: u64,
+    pub allowed_upload_types: UploadTypes,
+    /// Most bytes of all files together.
+    pub storage_quota: u64,
+    /// Most bytes of one user's files.
+    pub user_storage_quota: u64,
+    pub rate_limit_enabled: bool,
+    /// Requests a minute for sign-in and the like, per client address and endpoint.
+    pub rate_limit_auth: u32,
+    /// Uploads a minute, per user.
+    pub rate_limit_upload: u32,
+    /// Requests a minute for everything else, per user.
+    pub rate_limit_general: u32,
+    /// Requests a minute for administration, per admin.
+    pub rate_limit_admin: u32,
+    /// Only from these peers is `X-Forwarded-For` believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The web pages that may use the API from a browser.
+    pub cors_origins: CorsOrigins,
+    /// Whether the endpoints for tests of clients exist.
+    pub test_endpoints_enabled: bool,
+    pub error_format: ErrorFormat,
+    pub smtp: Smtp,
+    /// The sender of mails.
+    pub mail_from: Option<String>,
+    /// The link in the mail about a password reset; `{token}` in it is replaced by the token.
+    pub password_reset_url: Option<String>,
+    /// The level of this program's own log records.
+    pub log_level: log::LevelFilter,
+    pub log_format: LogFormat,
+    /// The password for `create-admin`. It is not a setting, so it is not in `shown`.
+    pub admin_password: Option<Secret>,
+    /// The name and effective value of each setting, secrets masked, as `cloakroom config` prints them.
+    pub shown: Vec<(&'static str, String)>,
+    /// Variables that are named like a setting but are none, each with the most similar setting.
+    pub unknown: Vec<(String, &'static str)>,
+}
+
+/// Minutes of a year.
+const YEAR: u32 = 365 * 24 * 60;
+/// The largest rate limit, in requests a minute.
+const MAX_RATE: u32 = 1_000_000;
+
+impl Config {
+    /// Reads every setting, in the order in which `cloakroom config` shows them: each line is a variable, its
+    /// default and, for numbers, its maximum. Where `r` has found a fault the result must not be used.
+    pub fn read(r: &mut Reader) -> Config {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        Config {
+            environment: r.choice("CLOAKROOM_ENV", Environment::Development),
+            listen: r.parsed(
+                "CLOAKROOM_LISTEN",
+                SocketAddr::from(([127, 0, 0, 1], 8000)),
+                "an address and port, such as 127.0.0.1:8000 or [::]:8000",
+            ),
+            database_url: r.required_secret(
+                "CLOAKROOM_DATABASE_URL",
+                "a PostgreSQL URL, such as postgres://user:password@host/database",
+            ),
+            database_ca: r
+                .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
+            database_pool_size: r.count("CLOAKROOM_DATABASE_POOL_SIZE", (2 * cores).max(8), 10_000),
+            database_timeout: r.seconds("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", 5),
+            http_server: r.choice("CLOAKROOM_HTTP_SERVER", HttpServer::Builtin),
+            workers: r.count("CLOAKROOM_WORKERS", (4 * cores).max(16), 10_000) as usize,
+            max_connections: r.count("CLOAKROOM_MAX_CONNECTIONS", 1024, 1_000_000) as usize,
+            head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
+            idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
+            metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
+            data_dir: PathBuf::from(r.text("CLOAKROOM_DATA_DIR", "./data")),
+            jwt_secret: r.secret(
+                "CLOAKROOM_JWT_SECRET",
+                "(made at first start, kept in DATA_DIR/jwt-secret)",
+            ),
+            jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
+            access_token_lifetime: r.minutes(
+                "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
+                60,
+                10 * YEAR,
+            ),
+            refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
+            refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
+            password_reset_lifetime: r.minutes("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, YEAR),
+            scrypt: r.parsed(
+                "CLOAKROOM_SCRYPT",
+                Scrypt { log_n: 14, r: 8, p: 5 },
+                "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
+                 such as 14,8,5",
+            ),
+            auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
+            api_key_enabled: r.flag("CLOAKROOM_API_KEY_ENABLED", false),
+            api_keys: r.secrets("CLOAKROOM_API_KEY"),
+            api_key_scope: r.choice("CLOAKROOM_API_KEY_SCOPE", ApiKeyScope::Exports),
+            export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
+            allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
+            export_max_rows: r.count("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1_000_000_000),
+            export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
+            max_upload_size: r.bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20),
+            allowed_upload_types: r.parsed(
+                "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
+                UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
+                "comma-separated types without parameters, at most 100 characters each, \
+                 such as image/png,text/plain",
+            ),
+            storage_quota: r.bytes("CLOAKROOM_STORAGE_QUOTA", 10 << 30),
+            user_storage_quota: r.bytes("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30),
+            rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
+            rate_limit_auth: r.count("CLOAKROOM_RATE_LIMIT_AUTH", 5, MAX_RATE),
+            rate_limit_upload: r.count("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, MAX_RATE),
+            rate_limit_general: r.count("CLOAKROOM_RATE_LIMIT_GENERAL", 100, MAX_RATE),
+            rate_limit_admin: r.count("CLOAKROOM_RATE_LIMIT_ADMIN", 200, MAX_RATE),
+            trusted_proxies: r
+                .optional(
+                    "CLOAKROOM_TRUSTED_PROXIES",
+                    "comma-separated addresses or CIDR blocks, such as 10.0.0.0/8",
+                    networks,
+                )
+                .unwrap_or_default(),
+            cors_origins: r
+                .optional(
+                    "CLOAKROOM_CORS_ORIGINS",
+                    "comma-separated origins, such as https://app.example.com, or *",
+                    |text| text.parse().ok(),
+                )
+                .unwrap_or(CorsOrigins::Off),
+            test_endpoints_enabled: r.flag("CLOAKROOM_TEST_ENDPOINTS_ENABLED", false),
+            error_format: r.choice("CLOAKROOM_ERROR_FORMAT", ErrorFormat::Detail),
+            smtp: r.smtp("CLOAKROOM_SMTP_URL"),
+            mail_from: r.optional(
+                "CLOAKROOM_MAIL_FROM",
+                "an e-mail address, such as Cloakroom <noreply@example.com>",
+                |text| is_mailbox(text).then(|| text.to_owned()),
+            ),
+            password_reset_url: r.optional(
+                "CLOAKROOM_PASSWORD_RESET_URL",
+                "an http or https URL with {token} in it",
+                |text| is_reset_url(text).then(|| text.to_owned()),
+            ),
+            log_level: r.log_level("CLOAKROOM_LOG"),
+            log_format: r.choice("CLOAKROOM_LOG_FORMAT", LogFormat::Text),
+            admin_password: r.password("CLOAKROOM_ADMIN_PASSWORD"),
+            shown: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The stock `rouille::Server`, as an alternative to this module's own server. It must run behind a proxy,
+//! because it has no timeouts and no limit on the size of a request's head.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::shutdown::ShutdownSignal;
+use super::{Handler, MAX_STOP};
+use crate::http::body::Body;
+
+/// How often the server looks whether it is to stop.
+const POLL_PERIOD: Duration = Duration::from_millis(200);
+
+type RequestHandler = Box<dyn Fn(&rouille::Request) -> rouille::Response + Send + Sync>;
+
+/// A bound server, not yet answering.
+pub struct RouilleServer(rouille::Server<RequestHandler>);
+
+impl RouilleServer {
+    /// Binds `address`. Requests are answered by `workers` threads.
+    pub fn bind(
+        address: SocketAddr,
+        workers: usize,
+        handler: Box<Handler>,
+    ) -> Result<RouilleServer, Box<dyn std::error::Error + Send + Sync>> {
+        let answer: RequestHandler = Box::new(move |request| answer(&handler, request));
+        Ok(RouilleServer(rouille::Server::new(address, answer)?.pool_size(workers)))
+    }
+
+    /// The address it listens on, with the port that was picked where port 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.0.server_addr()
+    }
+
+    /// Answers requests until the process is asked to stop, then finishes those that are being answered.
+    ///
+    /// `rouille` only notices a stop in a pause between requests, and it cannot be told to refuse new ones.
+    /// So this returns after [`MAX_STOP`] in any case.
+    pub fn run(self, stop: ShutdownSignal) {
+        let stop = Arc::new(stop);
+        let polled = stop.clone();
+        let serving = thread::spawn(move || {
+            while !polled.is_asked() {
+                self.0.poll_timeout(POLL_PERIOD);
+            }
+            self.0.join();
+        });
+        stop.wait();
+        let deadline = Instant::now() + MAX_STOP;
+        while !serving.is_finished() && Instant::now() < deadline {
+            thread::sleep(POLL_PERIOD);
+        }
+    }
+}
+
+/// Takes the body, which `rouille` keeps in the request, out of it, as this crate's handlers expect.
+fn answer(handler: &Handler, request: &rouille::Request) -> rouille::Response {
+    let length = request.header("Content-Length").and_then(|text| text.parse().ok());
+    let body = match request.data() {
+        Some(data) => Body::new(data, length),
+        None => Body::new(io::empty(), length),
+    };
+    handler(request, body)
+}
