@@ -1,6 +1,5 @@
 //! Writes a `rouille::Response` to a connection, framed for the request it answers (RFC 9112, section 6).
 
-use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -63,14 +62,13 @@ impl ResponseWriter {
         response: rouille::Response,
         options: &ResponseOptions,
     ) -> io::Result<bool> {
-        let status = response.status_code;
+        self.out.clear();
+        self.start_head(&response)?;
+        let never_has_body = matches!(response.status_code, 204 | 304);
         let (body, size) = response.data.into_reader_and_size();
         // A body that has neither a length nor chunks ends where the connection is closed.
         let chunked = size.is_none() && !options.is_http_1_0;
         let keep_alive = options.keep_alive && (size.is_some() || chunked || options.omit_body);
-        let never_has_body = status == 204 || status == 304;
-        self.out.clear();
-        self.start_head(status, &response.headers)?;
         match size {
             _ if never_has_body => {}
             Some(size) => write!(self.out, "Content-Length: {size}\r\n")?,
@@ -95,13 +93,10 @@ impl ResponseWriter {
     }
 
     /// Buffers the status line, `Date` and the handler's headers.
-    fn start_head(
-        &mut self,
-        status: u16,
-        headers: &[(Cow<'static, str>, Cow<'static, str>)],
-    ) -> io::Result<()> {
+    fn start_head(&mut self, response: &rouille::Response) -> io::Result<()> {
+        let status = response.status_code;
         write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
-        for (name, value) in headers {
+        for (name, value) in &response.headers {
             if !CONNECTION_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                 write!(self.out, "{name}: {value}\r\n")?;
             }
