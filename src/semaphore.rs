@@ -1,72 +1,73 @@
-//! A bounded gate that is fair: what is scarce is handed on in the order of asking. A condition
-//! variable wakes in no order, and under load its last ones wait many times longer than need be.
+//! A counting semaphore that is fair: permits are handed out in the order of asking. A condition variable wakes its
+//! waiters in no particular order, so under load an unlucky one waits many times longer than the others.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A number of semaphore, given out in the order of asking: a waiting thread is handed its permit, so
-/// nobody overtakes it and no one waits longer than the line before it.
+/// Bounds how many threads do something at once. A permit that is dropped goes directly to the thread that has waited
+/// longest, so no other thread can overtake it.
 pub struct Semaphore {
-    most: usize,
-    state: Mutex<State>,
+    size: usize,
+    state: Mutex<SemaphoreState>,
 }
 
-struct State {
+struct SemaphoreState {
     free: usize,
-    line: VecDeque<SyncSender<()>>,
+    /// One channel per waiting thread, in the order of asking. A message means: you have the permit.
+    queue: VecDeque<SyncSender<()>>,
 }
 
 impl Semaphore {
-    /// `most` semaphore at a time.
-    pub fn new(most: usize) -> Semaphore {
-        Semaphore { most, state: Mutex::new(State { free: most, line: VecDeque::new() }) }
+    /// A semaphore with `size` permits, all of them free.
+    pub fn new(size: usize) -> Semaphore {
+        let state = SemaphoreState { free: size, queue: VecDeque::new() };
+        Semaphore { size, state: Mutex::new(state) }
     }
 
-    /// Nothing panics while the lock is held, so a poisoned state would still be sound.
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
+    fn state(&self) -> MutexGuard<'_, SemaphoreState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many semaphore are taken.
+    /// How many permits are taken.
     pub fn in_use(&self) -> usize {
-        self.most - self.state().free
+        self.size - self.state().free
     }
 
-    /// How many wait for one; who gave up a moment ago may still count.
+    /// How many threads wait for a permit. Threads whose wait has timed out count until the queue reaches them.
     pub fn waiting(&self) -> usize {
-        self.state().line.len()
+        self.state().queue.len()
     }
 
-    /// A permit, or `None` after `wait`.
-    pub fn acquire(&self, wait: Duration) -> Option<Permit<'_>> {
-        let place: Receiver<()> = {
+    /// Waits for a permit; `None` where none was handed over within `timeout`.
+    pub fn acquire(&self, timeout: Duration) -> Option<Permit<'_>> {
+        let receiver = {
             let mut state = self.state();
             if state.free > 0 {
                 state.free -= 1;
                 return Some(Permit { semaphore: self });
             }
-            let (handed, place) = sync_channel(1);
-            state.line.push_back(handed);
-            place
+            let (sender, receiver) = sync_channel(1);
+            state.queue.push_back(sender);
+            receiver
         };
-        match place.recv_timeout(wait) {
-            Ok(()) => Some(Permit { semaphore: self }),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                // Under the lock nobody hands over. It may have happened just before: then the permit
-                // is ours after all. Made outside the lock, which its drop takes.
-                let state = self.state();
-                let handed = place.try_recv().is_ok();
-                drop(place);
-                drop(state);
-                handed.then(|| Permit { semaphore: self })
-            }
+        if receiver.recv_timeout(timeout).is_ok() {
+            return Some(Permit { semaphore: self });
         }
+        // The permit may have been handed over just after the timeout. Permits are handed over under the lock, so it is
+        // held here until the receiver is dropped: from then on sending to this thread fails.
+        let state = self.state();
+        let was_handed_over = receiver.try_recv().is_ok();
+        drop(receiver);
+        drop(state);
+        // Only now: a permit takes the lock when it is dropped.
+        was_handed_over.then(|| Permit { semaphore: self })
     }
 }
 
-/// The right to go on; passed on when dropped.
+/// One of the permits of a [`Semaphore`]. Dropping it hands it on to the next waiting thread, or frees it.
 pub struct Permit<'a> {
     semaphore: &'a Semaphore,
 }
@@ -74,8 +75,8 @@ pub struct Permit<'a> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.semaphore.state();
-        // Who stopped waiting has dropped its end, and sending to it fails.
-        while let Some(next) = state.line.pop_front() {
+        while let Some(next) = state.queue.pop_front() {
+            // Sending fails where that thread has stopped waiting and dropped its receiver.
             if next.send(()).is_ok() {
                 return;
             }
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_bounded_and_waiting_ends() {
+    fn permits_are_bounded_and_waiting_times_out() {
         let semaphore = Semaphore::new(2);
         let first = semaphore.acquire(Duration::ZERO);
         let _second = semaphore.acquire(Duration::ZERO);
@@ -97,12 +98,12 @@ mod tests {
         drop(first);
         assert!(
             semaphore.acquire(Duration::ZERO).is_some(),
-            "who gave up left no hole in the line"
+            "a thread that gave up does not block the queue"
         );
     }
 
     #[test]
-    fn turns_are_handed_over_in_the_order_of_asking() {
+    fn permits_are_handed_over_in_the_order_of_asking() {
         let semaphore = Semaphore::new(1);
         let served = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -114,7 +115,7 @@ mod tests {
                     assert!(permit.is_some());
                     served.lock().unwrap_or_else(PoisonError::into_inner).push(n);
                 });
-                while semaphore.state().line.len() <= n {
+                while semaphore.state().queue.len() <= n {
                     std::thread::yield_now();
                 }
             }

@@ -12,7 +12,7 @@ use crate::auth::jwt::SigningKey;
 use crate::background::Background;
 use crate::config::{Config, Environment, HttpServer};
 use crate::db;
-use crate::server::{self, Handler, RouilleServer, Server, ShutdownSignal};
+use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
@@ -96,7 +96,7 @@ fn listen(app: Arc<App>) -> Result<(), String> {
 }
 
 /// What both servers give each request to.
-fn handler(app: Arc<App>) -> Box<Handler> {
+fn handler(app: Arc<App>) -> Box<RequestHandler> {
     Box::new(move |head, body| pipeline::answer(&app, head, body))
 }
 

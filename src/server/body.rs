@@ -1,140 +1,138 @@
-//! A request's body, read as the handler asks for it.
+//! The body of a request, received from the client as the handler reads it.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-use super::chunked::{ChunkedDecoder, Step};
+use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
-use super::head::{Framing, Head};
-use super::{BODY_GRACE, BODY_RATE, MAX_DRAIN};
+use super::head::{BodyFraming, RequestHead};
+use super::limits::{BODY_GRACE, MAX_DRAIN, MIN_BODY_RATE};
 
-/// How far a body was read.
-pub struct Body {
-    rest: Rest,
-    /// `100 Continue` is still to be sent.
-    owes_continue: bool,
-    /// Bytes of content given.
-    given: u64,
-    /// Time spent waiting for the client: what the handler does in between is not its fault.
+/// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
+/// answered. Read errors are `TimedOut` where the client is too slow, `InvalidData` where the chunked coding is
+/// malformed, and `UnexpectedEof` where the client has closed the connection early.
+pub struct BodyReader<'a> {
+    stream: &'a mut ClientStream,
+    unread: UnreadBody,
+    /// The client waits for `100 Continue`, which is sent at the first read.
+    continue_pending: bool,
+    /// Bytes of content that the handler has received.
+    received: u64,
+    /// Time spent waiting for the client. The time between reads is the handler's and does not count.
     waited: Duration,
 }
 
-enum Rest {
+/// What the handler has not read.
+enum UnreadBody {
+    /// This many bytes.
     Length(u64),
+    /// What the decoder has yet to find.
     Chunked(ChunkedDecoder),
-    /// Reading failed, so where the next request begins is not known.
-    Lost,
+    /// Reading has failed, so it is unknown where the body ends and the next request begins.
+    Unknown,
 }
 
-impl Body {
-    /// The body after `head`.
-    pub fn of(head: &Head) -> Body {
-        Body {
-            rest: match head.framing {
-                Framing::Length(length) => Rest::Length(length),
-                Framing::Chunked => Rest::Chunked(ChunkedDecoder::Size),
-            },
-            owes_continue: head.expects_continue,
-            given: 0,
-            waited: Duration::ZERO,
-        }
+impl<'a> BodyReader<'a> {
+    /// A reader of the body that follows `head`, which has been consumed from the stream.
+    pub fn new(head: &RequestHead, stream: &'a mut ClientStream) -> BodyReader<'a> {
+        let unread = match head.framing {
+            BodyFraming::Length(length) => UnreadBody::Length(length),
+            BodyFraming::Chunked => UnreadBody::Chunked(ChunkedDecoder::default()),
+        };
+        let continue_pending = head.expects_continue;
+        BodyReader { stream, unread, continue_pending, received: 0, waited: Duration::ZERO }
     }
 
-    /// Whether all of it was read.
-    pub fn is_over(&self) -> bool {
-        matches!(self.rest, Rest::Length(0) | Rest::Chunked(ChunkedDecoder::End))
+    /// The stream, to write the response to.
+    pub fn stream(&mut self) -> &mut ClientStream {
+        self.stream
     }
 
-    /// Whether the connection may go on once the rest was drained. A client that was never told to
-    /// continue may send its body, or not: nobody knows what comes next.
+    /// Whether the whole body was read.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.unread, UnreadBody::Length(0) | UnreadBody::Chunked(ChunkedDecoder::End))
+    }
+
+    /// Whether the rest of the body is worth draining to keep the connection open. Where `100 Continue` was never
+    /// sent, it is not: the client may send the body or leave it out, so the next bytes can be read in two ways.
     pub fn is_drainable(&self) -> bool {
-        match self.rest {
-            _ if self.is_over() => true,
-            Rest::Length(left) => left <= MAX_DRAIN && !self.owes_continue,
-            Rest::Chunked(_) => !self.owes_continue,
-            Rest::Lost => false,
+        match self.unread {
+            _ if self.is_finished() => true,
+            UnreadBody::Length(left) => left <= MAX_DRAIN && !self.continue_pending,
+            UnreadBody::Chunked(_) => !self.continue_pending,
+            UnreadBody::Unknown => false,
         }
     }
 
-    /// Reads what the handler left, at most [`MAX_DRAIN`]. True where nothing is left.
-    pub fn drain(&mut self, stream: &mut ClientStream) -> bool {
-        let mut reader = Reader { body: self, stream };
-        let drained = io::copy(&mut (&mut reader).take(MAX_DRAIN), &mut io::sink());
-        drained.is_ok() && matches!(reader.read(&mut [0]), Ok(0))
+    /// Reads and drops the rest of the body, at most [`MAX_DRAIN`] bytes. Returns whether that was all of it.
+    pub fn drain(&mut self) -> bool {
+        if self.is_finished() {
+            return true;
+        }
+        let drained = io::copy(&mut self.by_ref().take(MAX_DRAIN), &mut io::sink());
+        drained.is_ok() && matches!(self.read(&mut [0]), Ok(0))
     }
 
-    /// When the client has used up its time, were it to send nothing from now on.
-    fn deadline(&self, now: Instant) -> Instant {
-        let allowed =
-            BODY_GRACE + Duration::from_millis(self.given.saturating_mul(1000) / BODY_RATE);
-        now + allowed.saturating_sub(self.waited)
+    fn read_content(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let available = usize::try_from(self.next_content()?).unwrap_or(usize::MAX);
+        if available == 0 {
+            return Ok(0);
+        }
+        let wanted = available.min(out.len());
+        let read = |stream: &mut ClientStream, deadline| stream.read(&mut out[..wanted], deadline);
+        let count = self.timed(read)?;
+        self.received += count as u64;
+        match &mut self.unread {
+            UnreadBody::Length(left) => *left -= count as u64,
+            UnreadBody::Chunked(decoder) => decoder.consume_content(count as u64),
+            UnreadBody::Unknown => {}
+        }
+        Ok(count)
     }
 
-    fn read(&mut self, stream: &mut ClientStream, out: &mut [u8]) -> io::Result<usize> {
+    /// Consumes chunk framing and returns how many bytes of content follow it; 0 at the end of the body.
+    fn next_content(&mut self) -> io::Result<u64> {
         loop {
-            let most = match &mut self.rest {
-                Rest::Lost => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Rest::Length(left) => *left,
-                Rest::Chunked(chunks) => match chunks.step(stream.buffered()) {
-                    Err(_) => return Err(io::ErrorKind::InvalidData.into()),
-                    Ok(Step::End) => 0,
-                    Ok(Step::Content(left)) => left,
-                    Ok(Step::Skip(count)) => {
-                        stream.consume(count);
-                        continue;
-                    }
-                    Ok(Step::More) => {
-                        self.timed(|deadline| stream.fill_for_body(deadline))?;
-                        continue;
-                    }
-                },
+            let decoder = match &mut self.unread {
+                UnreadBody::Length(left) => return Ok(*left),
+                UnreadBody::Unknown => return Err(io::ErrorKind::UnexpectedEof.into()),
+                UnreadBody::Chunked(decoder) => decoder,
             };
-            if most == 0 {
-                return Ok(0);
+            match decoder.next_part(self.stream.buffered()) {
+                Ok(ChunkedPart::Content(left)) => return Ok(left),
+                Ok(ChunkedPart::End) => return Ok(0),
+                Ok(ChunkedPart::Framing(count)) => self.stream.consume(count),
+                Ok(ChunkedPart::Incomplete) => self.timed(ClientStream::fill_for_body)?,
+                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
-            let room = usize::try_from(most).unwrap_or(usize::MAX).min(out.len());
-            let count = self.timed(|deadline| stream.read(&mut out[..room], deadline))?;
-            self.given += count as u64;
-            match &mut self.rest {
-                Rest::Length(left) => *left -= count as u64,
-                Rest::Chunked(chunks) => chunks.took(count as u64),
-                Rest::Lost => {}
-            }
-            return Ok(count);
         }
     }
 
-    fn timed<T>(&mut self, wait: impl FnOnce(Instant) -> io::Result<T>) -> io::Result<T> {
-        let began = Instant::now();
-        let outcome = wait(self.deadline(began));
-        self.waited += began.elapsed();
+    /// Runs `wait` with the deadline by which the client must have sent something, and counts the time it takes.
+    fn timed<T>(
+        &mut self,
+        wait: impl FnOnce(&mut ClientStream, Instant) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let start = Instant::now();
+        let earned = Duration::from_millis(self.received.saturating_mul(1000) / MIN_BODY_RATE);
+        let deadline = start + (BODY_GRACE + earned).saturating_sub(self.waited);
+        let outcome = wait(self.stream, deadline);
+        self.waited += start.elapsed();
         outcome
     }
 }
 
-/// Gives handlers the body, and no byte after it.
-pub struct Reader<'a> {
-    /// How far it was read.
-    pub body: &'a mut Body,
-    /// Where it comes from.
-    pub stream: &'a mut ClientStream,
-}
-
-impl Read for Reader<'_> {
+impl Read for BodyReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let (body, stream) = (&mut *self.body, &mut *self.stream);
         if out.is_empty() {
             return Ok(0);
         }
-        if body.owes_continue {
-            body.owes_continue = false;
-            if stream.buffered().is_empty() {
-                stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
-            }
+        if std::mem::take(&mut self.continue_pending) && self.stream.buffered().is_empty() {
+            self.stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
-        let outcome = body.read(stream, out);
+        let outcome = self.read_content(out);
         if outcome.is_err() {
-            body.rest = Rest::Lost;
+            self.unread = UnreadBody::Unknown;
         }
         outcome
     }

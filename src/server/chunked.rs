@@ -1,110 +1,102 @@
-//! The chunked coding (RFC 9112, 7.1): pure decoding, a step at a time.
+//! Decoder of the chunked transfer coding (RFC 9112, section 7.1). It does no I/O: it looks at the bytes that are
+//! buffered and says what they are.
 
-/// Longest line of a chunk's size, bytes; extensions are read past.
-const MAX_LINE: usize = 256;
-/// Longest trailer section, bytes; it is read past.
-const MAX_TRAILER: usize = 8 * 1024;
+use super::limits::{MAX_CHUNK_LINE, MAX_TRAILERS};
 
-/// The coding was broken.
+/// The bytes do not follow the chunked coding.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct MalformedChunk;
 
-/// What to do next.
+/// What the next bytes of a chunked body are.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Read more, there is no whole line yet.
-    More,
-    /// The next bytes, so many, are the coding's own.
-    Skip(usize),
-    /// The next bytes, at most so many, are content.
+pub enum ChunkedPart {
+    /// The start of a line of framing. More bytes are needed to tell.
+    Incomplete,
+    /// This many bytes of framing: skip them, they are not content.
+    Framing(usize),
+    /// At most this many bytes of content.
     Content(u64),
-    /// The body has ended.
+    /// None: the body has ended.
     End,
 }
 
-/// Where in a body the decoder is.
-#[derive(Debug)]
+/// The position within a chunked body.
+#[derive(Debug, Default)]
 pub enum ChunkedDecoder {
-    /// Before a line with a size.
-    Size,
-    /// Within a chunk; bytes left.
+    /// Before the line with the size of a chunk.
+    #[default]
+    SizeLine,
+    /// Inside a chunk, with this many bytes of content left.
     Content(u64),
-    /// Before the line end after a chunk.
-    Gap,
-    /// After the last chunk; bytes of trailers seen.
-    Trailer(usize),
-    /// After the end.
+    /// Before the line end that follows the content of a chunk.
+    ChunkEnd,
+    /// After the last chunk, with this many bytes of trailers read.
+    Trailers(usize),
+    /// After the whole body.
     End,
 }
 
 impl ChunkedDecoder {
-    /// Looks at what follows. After `Content` the caller says what it took.
-    pub fn step(&mut self, bytes: &[u8]) -> Result<Step, Malformed> {
-        match *self {
-            ChunkedDecoder::Content(left) => Ok(Step::Content(left)),
-            ChunkedDecoder::End => Ok(Step::End),
-            ChunkedDecoder::Size => match line(bytes, MAX_LINE)? {
-                None => Ok(Step::More),
-                Some(line) => {
-                    *self = match size(line)? {
-                        0 => ChunkedDecoder::Trailer(0),
-                        size => ChunkedDecoder::Content(size),
-                    };
-                    Ok(Step::Skip(line.len()))
-                }
+    /// Says what the next bytes are, of which `bytes` have arrived. The decoder moves past framing by itself; after
+    /// content, [`ChunkedDecoder::consume_content`] moves it.
+    pub fn next_part(&mut self, bytes: &[u8]) -> Result<ChunkedPart, MalformedChunk> {
+        let max_line = match *self {
+            ChunkedDecoder::Content(left) => return Ok(ChunkedPart::Content(left)),
+            ChunkedDecoder::End => return Ok(ChunkedPart::End),
+            ChunkedDecoder::SizeLine => MAX_CHUNK_LINE,
+            ChunkedDecoder::ChunkEnd => 2,
+            ChunkedDecoder::Trailers(read) => MAX_TRAILERS - read,
+        };
+        let Some(line) = complete_line(bytes, max_line)? else {
+            return Ok(ChunkedPart::Incomplete);
+        };
+        *self = match *self {
+            ChunkedDecoder::SizeLine => match chunk_size(line)? {
+                0 => ChunkedDecoder::Trailers(0),
+                size => ChunkedDecoder::Content(size),
             },
-            ChunkedDecoder::Gap => match line(bytes, 2)? {
-                None => Ok(Step::More),
-                Some(_) => {
-                    *self = ChunkedDecoder::Size;
-                    Ok(Step::Skip(2))
-                }
-            },
-            ChunkedDecoder::Trailer(seen) => match line(bytes, MAX_TRAILER - seen)? {
-                None => Ok(Step::More),
-                Some(line) => {
-                    *self = match line.len() {
-                        2 => ChunkedDecoder::End,
-                        length => ChunkedDecoder::Trailer(seen + length),
-                    };
-                    Ok(Step::Skip(line.len()))
-                }
-            },
-        }
+            ChunkedDecoder::Trailers(read) if line != b"\r\n" => {
+                ChunkedDecoder::Trailers(read + line.len())
+            }
+            ChunkedDecoder::Trailers(_) => ChunkedDecoder::End,
+            // `ChunkEnd`: the other two have returned above.
+            _ => ChunkedDecoder::SizeLine,
+        };
+        Ok(ChunkedPart::Framing(line.len()))
     }
 
-    /// The caller took so many bytes of content, at most as many as it was told.
-    pub fn took(&mut self, count: u64) {
+    /// Moves past `count` bytes of content, at most as many as [`ChunkedPart::Content`] said.
+    pub fn consume_content(&mut self, count: u64) {
         if let ChunkedDecoder::Content(left) = self {
             *left -= count;
             if *left == 0 {
-                *self = ChunkedDecoder::Gap;
+                *self = ChunkedDecoder::ChunkEnd;
             }
         }
     }
 }
 
-/// The first line with its end, if it is whole.
-fn line(bytes: &[u8], most: usize) -> Result<Option<&[u8]>, Malformed> {
-    match bytes.iter().take(most).position(|byte| *byte == b'\n') {
-        Some(0) => Err(Malformed),
-        Some(at) if bytes[at - 1] == b'\r' => Ok(Some(&bytes[..=at])),
-        Some(_) => Err(Malformed),
-        None if bytes.len() >= most => Err(Malformed),
-        None => Ok(None),
+/// The first line with its line end, or `None` where that has not arrived. A line over `max` bytes is malformed, and
+/// so is one that ends without a carriage return.
+fn complete_line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, MalformedChunk> {
+    match bytes.iter().take(max).position(|byte| *byte == b'\n') {
+        Some(at) if at > 0 && bytes[at - 1] == b'\r' => Ok(Some(&bytes[..=at])),
+        None if bytes.len() < max => Ok(None),
+        _ => Err(MalformedChunk),
     }
 }
 
-/// The crate takes an empty size for 0 and any byte in an extension.
-fn size(line: &[u8]) -> Result<u64, Malformed> {
+/// The size that a chunk-size line gives. `httparse` reads an empty size as 0 and allows any byte in an extension;
+/// both are refused here before it looks.
+fn chunk_size(line: &[u8]) -> Result<u64, MalformedChunk> {
     let text = &line[..line.len() - 2];
-    let starts = text.first().is_some_and(u8::is_ascii_hexdigit);
-    if !starts || text.iter().any(|b| b.is_ascii_control() && *b != b'\t') {
-        return Err(Malformed);
+    let has_size = text.first().is_some_and(u8::is_ascii_hexdigit);
+    if !has_size || text.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(MalformedChunk);
     }
     match httparse::parse_chunk_size(line) {
         Ok(httparse::Status::Complete((length, size))) if length == line.len() => Ok(size),
-        _ => Err(Malformed),
+        _ => Err(MalformedChunk),
     }
 }
 
@@ -112,22 +104,23 @@ fn size(line: &[u8]) -> Result<u64, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::property::check_property;
     use super::*;
 
-    /// What the decoder makes of `bytes` that arrive `piece` at a time: the content, how much it
-    /// used, and whether the body ended.
-    fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), Malformed> {
-        let (mut chunks, mut content) = (ChunkedDecoder::Size, Vec::new());
+    /// Decodes `bytes` that arrive `piece` at a time. Returns the content, the number of bytes consumed and whether the
+    /// body has ended.
+    fn decode(bytes: &[u8], piece: usize) -> Result<(Vec<u8>, usize, bool), MalformedChunk> {
+        let (mut decoder, mut content) = (ChunkedDecoder::default(), Vec::new());
         let (mut at, mut arrived) = (0, 0);
         loop {
-            match chunks.step(&bytes[at..arrived])? {
-                Step::End => return Ok((content, at, true)),
-                Step::Skip(count) => at += count,
-                Step::Content(most) if at < arrived => {
-                    let count = most.min((arrived - at) as u64);
+            match decoder.next_part(&bytes[at..arrived])? {
+                ChunkedPart::End => return Ok((content, at, true)),
+                ChunkedPart::Framing(count) => at += count,
+                ChunkedPart::Content(left) if at < arrived => {
+                    let count = left.min((arrived - at) as u64);
                     content.extend_from_slice(&bytes[at..at + count as usize]);
                     at += count as usize;
-                    chunks.took(count);
+                    decoder.consume_content(count);
                 }
                 _ if arrived == bytes.len() => return Ok((content, at, false)),
                 _ => arrived = (arrived + piece).min(bytes.len()),
@@ -135,8 +128,8 @@ mod tests {
         }
     }
 
-    /// The same by `httparse` alone, sizes only: where content starts and how long it is.
-    fn framed_by_the_crate(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    /// The content of a complete body as `httparse` alone reads the sizes of its chunks.
+    fn decode_with_httparse(mut bytes: &[u8]) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         loop {
             let Ok(httparse::Status::Complete((line, size))) = httparse::parse_chunk_size(bytes)
@@ -164,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_is_framed_as_the_crate_does_however_it_arrives() {
-        crate::server::repeat(&(body(), 1..64_usize), |(bytes, piece)| {
+    fn accepted_bodies_are_framed_as_httparse_reads_them_however_they_arrive() {
+        check_property(&(body(), 1..64_usize), |(bytes, piece)| {
             let whole = decode(&bytes, bytes.len().max(1));
             prop_assert_eq!(&decode(&bytes, piece), &whole, "in pieces");
             if let Ok((content, _, true)) = whole {
-                prop_assert_eq!(framed_by_the_crate(&bytes), Some(content));
+                prop_assert_eq!(decode_with_httparse(&bytes), Some(content));
             }
             Ok(())
         });

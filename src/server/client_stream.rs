@@ -1,55 +1,51 @@
-//! One connection's bytes: a buffer of fixed size, and a deadline on every wait.
+//! The bytes of one connection: a read buffer of fixed size, and a deadline on every wait for the client.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::connections::Connection;
-use super::{LINGER, LINGER_CHUNK, LINGER_CHUNKS, MAX_HEAD, MAX_STALL, STOP_GRACE};
+use super::connection::Connection;
+use super::limits::{
+    LINGER_BUFFER, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_WRITE_STALL, SHUTDOWN_GRACE,
+    WRITE_TIMEOUT,
+};
 use crate::error::Error;
 
-/// Longest wait of one write, so that a stall is noticed in time.
-const WRITE_WAIT: Duration = Duration::from_secs(5);
-
-/// Why there is no next head.
-pub enum NoHead {
-    /// The client is gone, idled too long, or the process stops: nothing to say.
+/// Why no request head could be read.
+pub enum HeadError {
+    /// The client is gone or was idle for too long, or the process stops. Nothing can or need be answered.
     Closed,
-    /// To be answered, then closed.
+    /// The bytes are no valid head. The error is answered, then the connection is closed.
     Refused(Error),
 }
 
-/// The connection as its own thread sees it.
+/// A connection as the thread that serves it reads and writes it.
 pub struct ClientStream {
     connection: Arc<Connection>,
+    /// `buffer[start..end]` was received and not yet consumed. Both are 0 where that is empty.
     buffer: Box<[u8]>,
-    /// What was read and not used is `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// The read timeout the socket has now.
-    armed: Duration,
+    /// The read timeout that is set on the socket.
+    read_timeout: Duration,
 }
 
 impl ClientStream {
-    /// Prepares the socket.
+    /// Sets the socket's options and allocates the read buffer.
     pub fn new(connection: Arc<Connection>) -> io::Result<ClientStream> {
         connection.socket.set_nodelay(true)?;
-        connection.socket.set_write_timeout(Some(WRITE_WAIT))?;
-        Ok(ClientStream {
-            connection,
-            buffer: vec![0; MAX_HEAD].into(),
-            start: 0,
-            end: 0,
-            armed: Duration::MAX,
-        })
+        connection.socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        let buffer = vec![0; MAX_HEAD].into();
+        Ok(ClientStream { connection, buffer, start: 0, end: 0, read_timeout: Duration::MAX })
     }
 
-    /// What was read and not used.
+    /// The bytes that were received and not yet consumed.
     pub fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The first `count` buffered bytes are used.
+    /// Drops the first `count` buffered bytes, which the parser has used.
     pub fn consume(&mut self, count: usize) {
         self.start += count;
         if self.start >= self.end {
@@ -57,71 +53,92 @@ impl ClientStream {
         }
     }
 
-    /// Waits for the next head and gives its length. `idle`: until its first byte; `limit`: from then
-    /// to its end, however it drips.
-    pub fn head(&mut self, idle: Duration, limit: Duration) -> Result<usize, NoHead> {
-        let (mut scanned, mut waits) = (0, false);
-        let mut deadline = Instant::now() + if self.start == self.end { idle } else { limit };
-        let outcome = loop {
-            while scanned == 0 && self.buffered().starts_with(b"\r\n") {
-                self.consume(2); // some clients end a body so (RFC 9112, 2.2)
-            }
-            match end_of_head(self.buffered(), &mut scanned) {
-                Ok(Some(length)) => break Ok(length),
-                Ok(None) if self.buffered().len() == MAX_HEAD => {
-                    break Err(NoHead::Refused(Error::HeadersTooLarge));
-                }
-                Ok(None) => {}
-                Err(error) => break Err(NoHead::Refused(error)),
-            }
-            if !waits {
-                self.connection.begins_to_wait(true);
-                waits = true;
-                // After the line above: either this sees the stop, or the stop sees this.
-                if self.connection.is_stopping() {
-                    deadline = deadline.min(Instant::now() + STOP_GRACE);
-                }
-            }
-            let began = self.start != self.end;
-            match self.fill(deadline) {
-                Ok(()) if !began => deadline = Instant::now() + limit,
-                Ok(()) => {}
-                Err(e) if began && e.kind() == io::ErrorKind::TimedOut => {
-                    break Err(NoHead::Refused(Error::HeadTooSlow));
-                }
-                Err(_) => break Err(NoHead::Closed),
-            }
-        };
-        if waits && self.connection.has_waited().is_err() {
-            return Err(NoHead::Closed);
+    /// Whether the process was asked to stop.
+    pub fn is_shutting_down(&self) -> bool {
+        self.connection.is_shutting_down()
+    }
+
+    /// Whether the next request head has been received completely.
+    pub fn has_complete_head(&self) -> bool {
+        matches!(find_head_end(self.buffered(), &mut 0), Ok(Some(_)))
+    }
+
+    /// Waits until a complete request head is buffered and returns its length. `idle_timeout` bounds the wait for its
+    /// first byte, `head_timeout` the time from there to its end, however slowly the bytes drip in.
+    pub fn read_head(
+        &mut self,
+        idle_timeout: Duration,
+        head_timeout: Duration,
+    ) -> Result<usize, HeadError> {
+        let first_timeout = if self.buffered().is_empty() { idle_timeout } else { head_timeout };
+        let deadline = Instant::now() + first_timeout;
+        let mut scanned = 0;
+        if let Some(length) = self.find_head(&mut scanned)? {
+            return Ok(length); // a pipelined request: the client does not keep us waiting
         }
+        self.connection.start_waiting(true);
+        let outcome = self.wait_for_head(scanned, deadline, head_timeout);
+        self.connection.stop_waiting().map_err(|_| HeadError::Closed)?;
         outcome
     }
 
-    /// Whether the process stops.
-    pub fn is_stopping(&self) -> bool {
-        self.connection.is_stopping()
+    fn wait_for_head(
+        &mut self,
+        mut scanned: usize,
+        mut deadline: Instant,
+        head_timeout: Duration,
+    ) -> Result<usize, HeadError> {
+        // This check comes after `start_waiting`, and the shutdown sets the flag before it looks for waiting
+        // connections. So at least one of the two notices the other.
+        if self.is_shutting_down() {
+            deadline = deadline.min(Instant::now() + SHUTDOWN_GRACE);
+        }
+        loop {
+            let has_started = !self.buffered().is_empty();
+            match self.fill(deadline) {
+                Ok(()) if !has_started => deadline = Instant::now() + head_timeout,
+                Ok(()) => {}
+                Err(e) if has_started && e.kind() == io::ErrorKind::TimedOut => {
+                    return Err(HeadError::Refused(Error::HeadTooSlow));
+                }
+                Err(_) => return Err(HeadError::Closed),
+            }
+            if let Some(length) = self.find_head(&mut scanned)? {
+                return Ok(length);
+            }
+        }
     }
 
-    /// Whether a whole head was read already.
-    pub fn holds_head(&self) -> bool {
-        matches!(end_of_head(self.buffered(), &mut 0), Ok(Some(_)))
+    /// The length of the buffered head, or `None` where it is incomplete. The first `scanned` bytes were searched by
+    /// earlier calls.
+    fn find_head(&mut self, scanned: &mut usize) -> Result<Option<usize>, HeadError> {
+        // Some clients send an empty line after a body; it is to be ignored (RFC 9112, section 2.2).
+        while *scanned == 0 && self.buffered().starts_with(b"\r\n") {
+            self.consume(2);
+        }
+        match find_head_end(self.buffered(), scanned) {
+            Ok(None) if self.buffered().len() == MAX_HEAD => {
+                Err(HeadError::Refused(Error::HeadersTooLarge))
+            }
+            found => found.map_err(HeadError::Refused),
+        }
     }
 
-    /// Reads more of a body into the buffer.
+    /// Receives more of a body into the buffer. Fails with `TimedOut` at the deadline.
     pub fn fill_for_body(&mut self, deadline: Instant) -> io::Result<()> {
-        self.connection.begins_to_wait(false);
+        self.connection.start_waiting(false);
         let outcome = self.fill(deadline);
-        self.connection.has_waited()?;
+        self.connection.stop_waiting()?;
         outcome
     }
 
-    /// Reads a part of a body into `out`, past the buffer where that is empty.
+    /// Reads a part of a body into `out`: what is buffered, or else directly from the socket without a copy. Fails
+    /// with `TimedOut` at the deadline and with `UnexpectedEof` where the client has closed the connection.
     pub fn read(&mut self, out: &mut [u8], deadline: Instant) -> io::Result<usize> {
         if self.start == self.end {
-            self.connection.begins_to_wait(false);
-            let outcome = receive(&self.connection, &mut self.armed, out, deadline);
-            self.connection.has_waited()?;
+            self.connection.start_waiting(false);
+            let outcome = receive(&self.connection, &mut self.read_timeout, out, deadline);
+            self.connection.stop_waiting()?;
             return outcome;
         }
         let count = out.len().min(self.end - self.start);
@@ -135,42 +152,43 @@ impl ClientStream {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let room = &mut self.buffer[self.end..];
-        self.end += receive(&self.connection, &mut self.armed, room, deadline)?;
+        let free = &mut self.buffer[self.end..];
+        self.end += receive(&self.connection, &mut self.read_timeout, free, deadline)?;
         Ok(())
     }
 
-    /// Writes all of `bytes`. Fails once the client has taken none of them for [`MAX_STALL`].
+    /// Writes all of `bytes`. Fails once the client has accepted none of them for [`MAX_WRITE_STALL`].
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let mut progress = Instant::now();
-        self.connection.begins_to_wait(false);
+        let mut last_progress = Instant::now();
+        self.connection.start_waiting(false);
         while !bytes.is_empty() {
             match (&self.connection.socket).write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     bytes = &bytes[count..];
-                    progress = Instant::now();
+                    last_progress = Instant::now();
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if progress.elapsed() >= MAX_STALL {
+                    if last_progress.elapsed() >= MAX_WRITE_STALL {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
                 }
                 Err(e) => return Err(e),
             }
         }
-        self.connection.has_waited()
+        self.connection.stop_waiting()
     }
 
-    /// Closes so that the client sees the answer: bytes that arrive after a plain close would destroy
-    /// what it has not read yet.
-    pub fn linger(mut self) {
-        let deadline = Instant::now() + LINGER;
-        let _ = self.connection.socket.shutdown(std::net::Shutdown::Write);
+    /// Closes the connection so that the client can still read the response (RFC 9112, section 9.6): announces the
+    /// end, then reads and drops what the client is still sending. After a plain close, such bytes are answered with
+    /// a TCP reset, which discards what the client has not yet read.
+    pub fn lingering_close(mut self) {
+        let deadline = Instant::now() + MAX_LINGER;
+        let _ = self.connection.socket.shutdown(Shutdown::Write);
         (self.start, self.end) = (0, 0);
-        let (mut chunk, mut dropped) = (vec![0; LINGER_CHUNK], 0);
-        while dropped < LINGER_CHUNKS * LINGER_CHUNK {
+        let (mut chunk, mut dropped) = (vec![0; LINGER_BUFFER], 0);
+        while dropped < MAX_LINGER_BYTES {
             match self.read(&mut chunk, deadline) {
                 Ok(count) => dropped += count,
                 Err(_) => break,
@@ -179,10 +197,11 @@ impl ClientStream {
     }
 }
 
-/// One read that ends at the deadline. The end of the stream is an error.
+/// Reads from the socket once. Fails with `TimedOut` at the deadline and with `UnexpectedEof` at the end of the stream.
+/// `read_timeout` is the timeout that is set on the socket.
 fn receive(
     connection: &Connection,
-    armed: &mut Duration,
+    read_timeout: &mut Duration,
     out: &mut [u8],
     deadline: Instant,
 ) -> io::Result<usize> {
@@ -191,10 +210,10 @@ fn receive(
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        // Re-armed only where it is too long, or much too short: that saves a system call a read.
-        if *armed > left || *armed < left * 3 / 4 {
+        // A timeout that is a little too short only repeats the loop. Keeping it saves a system call for most reads.
+        if *read_timeout > left || *read_timeout < left * 3 / 4 {
             connection.socket.set_read_timeout(Some(left))?;
-            *armed = left;
+            *read_timeout = left;
         }
         match (&connection.socket).read(out) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -205,10 +224,10 @@ fn receive(
     }
 }
 
-/// Length of the head that `bytes` begins with, if it is whole: up to its empty line. `scanned` bytes
-/// were looked at before. A line feed without its carriage return is refused: others might see an end
-/// of line there, or none.
-fn end_of_head(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
+/// The length of the head at the start of `bytes`, up to and with its empty line, or `None` where it is incomplete.
+/// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
+/// programs on the way may or may not take it for a line end, which is how requests are smuggled past them.
+fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
     while let Some(found) = bytes[*scanned..].iter().position(|byte| *byte == b'\n') {
         let at = *scanned + found;
         *scanned = at + 1;

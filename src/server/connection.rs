@@ -1,89 +1,90 @@
-//! One connection: one request after the other, answered in order.
+//! The socket of a client and what its thread is doing, which other threads may ask for and act on.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::io;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use time::OffsetDateTime;
-use uuid::Uuid;
+/// One client connection, shared by the thread that serves it and by [`super::connections::Connections`].
+pub struct Connection {
+    /// The client's socket, in blocking mode.
+    pub socket: TcpStream,
+    state: Mutex<ConnectionState>,
+    shutting_down: Arc<AtomicBool>,
+}
 
-use super::Server;
-use super::body::{Body, Reader};
-use super::client_stream::{ClientStream, NoHead};
-use super::connections::ConnectionGuard;
-use super::head::{self, Head};
-use super::response_writer::{ResponseOptions, ResponseWriter};
-use crate::error::Error;
-use crate::http::{self, response};
-use crate::model::timestamp::Timestamp;
+/// What the thread of a connection is doing.
+#[derive(Clone, Copy)]
+enum ConnectionState {
+    /// It computes a response, so the connection must not be closed.
+    Busy,
+    /// It waits until the client sends or receives, so the connection may be closed to make room for another.
+    WaitingForClient {
+        since: Instant,
+        /// No request head has arrived completely since the last response, so closing loses no request.
+        between_requests: bool,
+    },
+    /// The connection was closed to make room for another. This state is final.
+    Evicted,
+}
 
-/// Serves the connection to its end.
-pub fn serve(server: &Arc<Server>, stay: &ConnectionGuard, peer: SocketAddr) {
-    let Ok(mut stream) = ClientStream::new(stay.connection.clone()) else {
-        return; // gone already
-    };
-    let mut writer = ResponseWriter::default();
-    let answered = loop {
-        let head = match stream.head(server.idle_timeout, server.head_timeout) {
-            Ok(length) => {
-                let head = head::parse(&stream.buffered()[..length], peer);
-                stream.consume(length);
-                head
-            }
-            Err(NoHead::Refused(error)) => Err(error),
-            Err(NoHead::Closed) => break false,
-        };
-        let outcome = match head {
-            Ok(head) => exchange(server, &mut stream, &mut writer, &head),
-            Err(error) => refuse(server, &mut stream, &mut writer, &error, peer),
-        };
-        match outcome {
-            Ok(true) => {}
-            Ok(false) => break true,
-            Err(_) => break false, // the client has gone, or its answer broke off
-        }
-    };
-    if answered {
-        stream.linger();
+impl Connection {
+    /// A connection whose thread is busy. `shutting_down` becomes true once the process was asked to stop.
+    pub fn new(socket: TcpStream, shutting_down: Arc<AtomicBool>) -> Connection {
+        Connection { socket, state: Mutex::new(ConnectionState::Busy), shutting_down }
     }
-}
 
-/// One request and its answer. True where the connection can go on.
-fn exchange(
-    server: &Server,
-    stream: &mut ClientStream,
-    writer: &mut ResponseWriter,
-    head: &Head,
-) -> std::io::Result<bool> {
-    let mut body = Body::of(head);
-    let reader = Reader { body: &mut body, stream };
-    let response = (server.handler)(&head.request, http::body::Body::new(reader, head.announced));
-    // After a stop only what was pipelined before it is answered.
-    let ends = stream.is_stopping() && !(body.is_over() && stream.holds_head());
-    let goes_on = head.keeps_open && body.is_drainable() && !ends;
-    let goes_on = writer.send(stream, response, &ResponseOptions::of(head, goes_on))?;
-    Ok(goes_on && (body.is_over() || body.drain(stream)))
-}
+    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// The server's own answer to what is no request. The connection ends with it.
-fn refuse(
-    server: &Server,
-    stream: &mut ClientStream,
-    writer: &mut ResponseWriter,
-    error: &Error,
-    peer: SocketAddr,
-) -> std::io::Result<bool> {
-    let id = Uuid::new_v4();
-    let now = Timestamp(OffsetDateTime::now_utc());
-    let mut response = response::error(error, server.error_format, now);
-    let headers = &mut response.headers;
-    headers.push(("X-Request-ID".into(), id.to_string().into()));
-    headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    server.metrics.count_malformed(response.status_code);
-    log::info!(
-        target: "cloakroom::access",
-        request_id:% = id, status = response.status_code, client:% = peer.ip();
-        "refused"
-    );
-    let manner = ResponseOptions { is_head: false, is_old: false, keeps_open: false };
-    writer.send(stream, response, &manner)
+    /// Marks the connection as waiting for its client. Until [`Connection::stop_waiting`] it may be evicted.
+    pub fn start_waiting(&self, between_requests: bool) {
+        let mut state = self.state();
+        if !matches!(*state, ConnectionState::Evicted) {
+            let since = Instant::now();
+            *state = ConnectionState::WaitingForClient { since, between_requests };
+        }
+    }
+
+    /// Marks the connection as busy. Fails where it was evicted during the wait.
+    pub fn stop_waiting(&self) -> io::Result<()> {
+        let mut state = self.state();
+        if matches!(*state, ConnectionState::Evicted) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        *state = ConnectionState::Busy;
+        Ok(())
+    }
+
+    /// Since when the connection waits for its client; `None` where it is busy or evicted.
+    pub fn waiting_since(&self) -> Option<Instant> {
+        match *self.state() {
+            ConnectionState::WaitingForClient { since, .. } => Some(since),
+            ConnectionState::Busy | ConnectionState::Evicted => None,
+        }
+    }
+
+    /// Whether the connection waits for the next request, of which at most a part has arrived.
+    pub fn is_between_requests(&self) -> bool {
+        matches!(*self.state(), ConnectionState::WaitingForClient { between_requests: true, .. })
+    }
+
+    /// Closes the connection, unless the wait that began at `since` has ended: then its thread may be at work.
+    pub fn evict(&self, since: Instant) {
+        let mut state = self.state();
+        if matches!(*state, ConnectionState::WaitingForClient { since: current, .. } if current == since)
+        {
+            *state = ConnectionState::Evicted;
+            // An error means that the client has closed the connection already.
+            let _ = self.socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Whether the process was asked to stop.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::SeqCst)
+    }
 }

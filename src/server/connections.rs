@@ -1,176 +1,100 @@
-//! The open connections: how many there may be, who makes room, and how they end when the process
-//! stops. A request takes no lock here; only coming, going and making room do.
+//! The registry of open connections: it bounds their number, evicts one to make room for another, and ends them when
+//! the process stops. Its lock is taken when a connection opens or closes, never for a request.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{PAUSE, STOP_GRACE, ShutdownSignal};
+use super::connection::Connection;
+use super::limits::{RETRY_PAUSE, SHUTDOWN_GRACE};
 
-/// State of a connection that is not waiting for its client. Any other number says since when it waits:
-/// milliseconds times two plus one, and one more where it is between two requests.
-const BUSY: u64 = 0;
-/// State of a connection that had to make room.
-const CUT: u64 = u64::MAX;
+/// All open connections by file descriptor, which is unique as long as the socket is open.
+type OpenConnections = HashMap<RawFd, Arc<Connection>>;
 
-/// One connection as the connections sees it.
-pub struct Connection {
-    /// The client.
-    pub socket: TcpStream,
-    state: AtomicU64,
-    origin: Instant,
-    stopping: Arc<AtomicBool>,
-}
-
-impl Connection {
-    /// From now on the connection waits for its client, and may be cut.
-    pub fn begins_to_wait(&self, between_requests: bool) {
-        let millis = self.origin.elapsed().as_millis() as u64;
-        self.state.store(millis * 2 + 1 + u64::from(between_requests), SeqCst);
-    }
-
-    /// The wait is over. Fails where the connection was cut meanwhile.
-    pub fn has_waited(&self) -> io::Result<()> {
-        match self.state.swap(BUSY, SeqCst) {
-            CUT => Err(io::ErrorKind::ConnectionAborted.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the process stops, so that no new request is waited for.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.load(SeqCst)
-    }
-}
-
-/// All open.
+/// The open connections of a server.
 pub struct Connections {
-    most: usize,
-    open: Mutex<Open>,
-    left: Condvar,
-    origin: Instant,
-    stopping: Arc<AtomicBool>,
-}
-
-#[derive(Default)]
-struct Open {
-    last_id: u64,
-    here: HashMap<u64, Arc<Connection>>,
+    max: usize,
+    open: Mutex<OpenConnections>,
+    /// Notified whenever a connection has closed.
+    closed: Condvar,
+    shutting_down: Arc<AtomicBool>,
 }
 
 impl Connections {
-    /// Room for `most` connections.
-    pub fn new(most: usize, stop: &ShutdownSignal) -> Connections {
-        Connections {
-            most,
-            open: Mutex::default(),
-            left: Condvar::new(),
-            origin: Instant::now(),
-            stopping: stop.flag(),
-        }
+    /// A registry with room for `max` connections. `shutting_down` becomes true once the process was asked to stop.
+    pub fn new(max: usize, shutting_down: Arc<AtomicBool>) -> Connections {
+        Connections { max, open: Mutex::default(), closed: Condvar::new(), shutting_down }
     }
 
-    /// Nothing panics while the lock is held, so a poisoned state would still be sound.
-    fn open(&self) -> MutexGuard<'_, Open> {
+    /// No code panics while it holds this lock, so a poisoned map would still be consistent.
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when there is room for one more; where all are busy that takes as long as one of them
-    /// does. A stop ends the wait: who was accepted before it is served.
+    /// Blocks until there is room for one more connection, evicting one where possible. While all are busy, that
+    /// takes until one of them has answered. A shutdown ends the wait without room: the connection that is already
+    /// accepted is still served.
     pub fn make_room(&self) {
         let mut open = self.open();
-        while open.here.len() >= self.most && !self.stopping.load(SeqCst) {
-            cut_one(&open);
-            open = self.wait_for_one_to_leave(open, PAUSE);
+        while open.len() >= self.max && !self.shutting_down.load(Ordering::SeqCst) {
+            evict_longest_waiting(&open);
+            let waited = self.closed.wait_timeout(open, RETRY_PAUSE);
+            open = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Cuts the connection that has waited longest for its client.
-    pub fn cut_one(&self) {
-        cut_one(&self.open());
+    /// Closes the connection that has waited longest for its client, if any waits.
+    pub fn evict_one(&self) {
+        evict_longest_waiting(&self.open());
     }
 
-    /// Takes a connection in. It leaves when the returned value is dropped.
-    pub fn enter(self: &Arc<Self>, socket: TcpStream) -> ConnectionGuard {
-        let mut open = self.open();
-        open.last_id += 1;
-        let id = open.last_id;
-        let connection = Arc::new(Connection {
-            socket,
-            state: AtomicU64::new(BUSY),
-            origin: self.origin,
-            stopping: self.stopping.clone(),
-        });
-        open.here.insert(id, connection.clone());
-        ConnectionGuard { connections: self.clone(), connection, id }
+    /// Registers a connection until the returned guard is dropped.
+    pub fn register(self: &Arc<Self>, socket: TcpStream) -> ConnectionGuard {
+        let connection = Arc::new(Connection::new(socket, self.shutting_down.clone()));
+        self.open().insert(connection.socket.as_raw_fd(), connection.clone());
+        ConnectionGuard { connections: self.clone(), connection }
     }
 
-    /// Ends the connections that are between two requests and waits for the others, at most `most`.
-    /// Gives how many were left.
-    pub fn close(&self, most: Duration) -> usize {
-        let deadline = Instant::now() + most;
-        let open = self.wait_until_empty(Instant::now() + STOP_GRACE);
-        for connection in open.here.values() {
-            let state = connection.state.load(SeqCst);
-            if state != BUSY && state % 2 == 0 {
-                // What has arrived can still be read, so a whole head that waits there is answered.
-                let _ = connection.socket.shutdown(Shutdown::Read);
-            }
+    /// Closes the connections that are between two requests, and waits up to `timeout` for the others to finish.
+    /// Returns how many are still open then.
+    pub fn shut_down(&self, timeout: Duration) -> usize {
+        let deadline = Instant::now() + timeout;
+        let open = self.wait_until_empty(SHUTDOWN_GRACE);
+        for connection in open.values().filter(|connection| connection.is_between_requests()) {
+            // Bytes that have already arrived can still be read, so a complete head among them is answered.
+            let _ = connection.socket.shutdown(Shutdown::Read);
         }
         drop(open);
-        self.wait_until_empty(deadline).here.len()
+        self.wait_until_empty(deadline.saturating_duration_since(Instant::now())).len()
     }
 
-    fn wait_until_empty(&self, deadline: Instant) -> MutexGuard<'_, Open> {
-        let mut open = self.open();
-        while !open.here.is_empty() && Instant::now() < deadline {
-            open = self.wait_for_one_to_leave(open, PAUSE);
-        }
-        open
-    }
-
-    fn wait_for_one_to_leave<'a>(
-        &self,
-        open: MutexGuard<'a, Open>,
-        most: Duration,
-    ) -> MutexGuard<'a, Open> {
-        let waited = self.left.wait_timeout(open, most);
+    fn wait_until_empty(&self, timeout: Duration) -> MutexGuard<'_, OpenConnections> {
+        let waited = self.closed.wait_timeout_while(self.open(), timeout, |open| !open.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
-/// A connection that turns busy in the same moment stays: the exchange decides who was first.
-fn cut_one(open: &Open) {
+fn evict_longest_waiting(open: &OpenConnections) {
     let waiting =
-        |connection: &&Arc<Connection>| Some(connection.state.load(SeqCst)).filter(|s| *s != BUSY);
-    let longest = open
-        .here
-        .values()
-        .filter_map(|connection| Some((waiting(&connection)?, connection)))
-        .filter(|(state, _)| *state != CUT)
-        .min_by_key(|(state, _)| *state);
-    if let Some((state, connection)) = longest
-        && connection.state.compare_exchange(state, CUT, SeqCst, SeqCst).is_ok()
-    {
-        // It may be gone already.
-        let _ = connection.socket.shutdown(Shutdown::Both);
+        open.values().filter_map(|connection| Some((connection.waiting_since()?, connection)));
+    if let Some((since, connection)) = waiting.min_by_key(|(since, _)| *since) {
+        connection.evict(since);
     }
 }
 
-/// A connection's time in the connections.
+/// Keeps a connection registered; dropping it removes the connection.
 pub struct ConnectionGuard {
     connections: Arc<Connections>,
-    /// The connection.
+    /// The registered connection.
     pub connection: Arc<Connection>,
-    id: u64,
 }
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.connections.open().here.remove(&self.id);
-        self.connections.left.notify_all();
+        self.connections.open().remove(&self.connection.socket.as_raw_fd());
+        self.connections.closed.notify_all();
     }
 }

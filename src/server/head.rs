@@ -1,97 +1,104 @@
-//! A request's head: pure parsing, and the rules of framing (RFC 9112, 6; contract, 8).
+//! Parsing of a request head, and the rules that decide where its body ends (RFC 9112, section 6). Where two readings
+//! are possible the head is refused, because a proxy in front of this server may choose the other one.
 
 use std::net::SocketAddr;
 
-use super::MAX_HEADERS;
+use super::limits::MAX_HEADERS;
 use crate::error::Error;
 
-/// How a body ends.
+/// How the end of a request body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// After so many bytes.
+pub enum BodyFraming {
+    /// It ends after this many bytes.
     Length(u64),
-    /// After its last chunk.
+    /// It is sent in chunks, of which the last one is marked.
     Chunked,
 }
 
 /// A request without its body.
-pub struct Head {
-    /// As handlers see it.
+pub struct RequestHead {
+    /// The method, target and headers, as handlers see them.
     pub request: rouille::Request,
-    /// How the body ends.
-    pub framing: Framing,
-    /// `Content-Length`, where there is one.
-    pub announced: Option<u64>,
-    /// The client waits for `100 Continue`.
+    /// How the end of the body is found.
+    pub framing: BodyFraming,
+    /// The value of `Content-Length`, where there is one.
+    pub content_length: Option<u64>,
+    /// The client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The connection may serve another request.
-    pub keeps_open: bool,
-    /// HTTP/1.0.
-    pub is_old: bool,
+    /// The client allows another request on this connection.
+    pub keep_alive: bool,
+    /// The version is HTTP/1.0, not HTTP/1.1.
+    pub is_http_1_0: bool,
 }
 
-/// What several headers together say about the connection and the body.
+/// What the headers say about the connection and about the framing of the body.
 #[derive(Default)]
-struct Said {
+struct ProtocolHeaders {
     hosts: usize,
-    length: Option<u64>,
+    content_length: Option<u64>,
     chunked: bool,
     close: bool,
     keep_alive: bool,
     expects_continue: bool,
-    expects_else: bool,
+    has_unknown_expectation: bool,
 }
 
-/// Parses a whole head, its empty line included.
-pub fn parse(bytes: &[u8], peer: SocketAddr) -> Result<Head, Error> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut raw = httparse::Request::new(&mut headers);
-    match raw.parse(bytes) {
-        Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(Error::HeadersTooLarge),
-        Err(httparse::Error::Version) if names_a_version(bytes) => {
-            return Err(Error::VersionNotSupported);
+impl RequestHead {
+    /// Parses a complete head, including its empty line, that `peer` has sent. Errors are `BadRequest`,
+    /// `HeadersTooLarge`, `VersionNotSupported` and `ExpectationFailed`.
+    pub fn parse(bytes: &[u8], peer: SocketAddr) -> Result<RequestHead, Error> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut raw = httparse::Request::new(&mut headers);
+        match raw.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
+            Err(httparse::Error::TooManyHeaders) => return Err(Error::HeadersTooLarge),
+            Err(httparse::Error::Version) if has_version(bytes) => {
+                return Err(Error::VersionNotSupported);
+            }
+            _ => return Err(Error::BadRequest),
         }
-        _ => return Err(Error::BadRequest),
+        let (Some(method), Some(target), Some(version)) = (raw.method, raw.path, raw.version)
+        else {
+            return Err(Error::BadRequest);
+        };
+        let target = origin_form(target).ok_or(Error::BadRequest)?;
+        let mut protocol = ProtocolHeaders::default();
+        let mut list = Vec::with_capacity(raw.headers.len());
+        for header in raw.headers.iter() {
+            let value = std::str::from_utf8(header.value).map_err(|_| Error::BadRequest)?;
+            protocol.add(header.name, value.trim_matches([' ', '\t']))?;
+            list.push((header.name.to_owned(), value.to_owned()));
+        }
+        let is_http_1_0 = version == 0;
+        protocol.check(is_http_1_0)?;
+        let framing = match protocol.content_length {
+            None if protocol.chunked => BodyFraming::Chunked,
+            length => BodyFraming::Length(length.unwrap_or(0)),
+        };
+        let has_body = framing != BodyFraming::Length(0);
+        Ok(RequestHead {
+            // Despite its name this is the way to make a request of rouille's without its own server.
+            request: rouille::Request::fake_http_from(peer, method, target, list, Vec::new()),
+            framing,
+            content_length: protocol.content_length,
+            expects_continue: protocol.expects_continue && !is_http_1_0 && has_body,
+            keep_alive: !protocol.close && (!is_http_1_0 || protocol.keep_alive),
+            is_http_1_0,
+        })
     }
-    let (Some(method), Some(target), Some(version)) = (raw.method, raw.path, raw.version) else {
-        return Err(Error::BadRequest);
-    };
-    let target = origin_form(target).ok_or(Error::BadRequest)?;
-    let mut said = Said::default();
-    let mut list = Vec::with_capacity(raw.headers.len());
-    for header in raw.headers.iter() {
-        let value = std::str::from_utf8(header.value).map_err(|_| Error::BadRequest)?;
-        said.note(header.name, value.trim_matches([' ', '\t']))?;
-        list.push((header.name.to_owned(), value.to_owned()));
-    }
-    let is_old = version == 0;
-    said.check(is_old)?;
-    let framing = match said.length {
-        Some(length) => Framing::Length(length),
-        None if said.chunked => Framing::Chunked,
-        None => Framing::Length(0),
-    };
-    Ok(Head {
-        request: rouille::Request::fake_http_from(peer, method, target, list, Vec::new()),
-        framing,
-        announced: said.length,
-        expects_continue: said.expects_continue && !is_old && framing != Framing::Length(0),
-        keeps_open: !said.close && (!is_old || said.keep_alive),
-        is_old,
-    })
 }
 
-impl Said {
-    fn note(&mut self, name: &str, value: &str) -> Result<(), Error> {
+impl ProtocolHeaders {
+    /// Notes one header. A second `Content-Length` or `Transfer-Encoding`, or one that is not understood, is an error.
+    fn add(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("host") {
             self.hosts += 1;
         } else if is("content-length") {
-            let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
-            // More than fits is more than any endpoint allows.
+            let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+            // A number that does not fit is more than any endpoint accepts, just as this one is.
             let length = value.parse().unwrap_or(u64::MAX);
-            if !digits || self.length.replace(length).is_some() {
+            if !is_number || self.content_length.replace(length).is_some() {
                 return Err(Error::BadRequest);
             }
         } else if is("transfer-encoding") {
@@ -107,26 +114,28 @@ impl Said {
         } else if is("expect") {
             let is_known = value.eq_ignore_ascii_case("100-continue");
             self.expects_continue |= is_known;
-            self.expects_else |= !is_known;
+            self.has_unknown_expectation |= !is_known;
         }
         Ok(())
     }
 
-    fn check(&self, is_old: bool) -> Result<(), Error> {
-        let hosts_most = self.hosts <= 1 && (is_old || self.hosts == 1);
-        let one_framing = !self.chunked || (self.length.is_none() && !is_old);
-        if !hosts_most || !one_framing {
+    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, and only one header may frame the
+    /// body. HTTP/1.0 has no chunked coding.
+    fn check(&self, is_http_1_0: bool) -> Result<(), Error> {
+        let hosts_valid = self.hosts == 1 || (self.hosts == 0 && is_http_1_0);
+        let framing_valid = !self.chunked || (self.content_length.is_none() && !is_http_1_0);
+        if !hosts_valid || !framing_valid {
             return Err(Error::BadRequest);
         }
-        if self.expects_else {
+        if self.has_unknown_expectation {
             return Err(Error::ExpectationFailed);
         }
         Ok(())
     }
 }
 
-/// The path and query of a request target. The absolute form names them after a host, which is the
-/// client's business (RFC 9112, 3.2.2).
+/// The path and query of a request target. In the absolute form (RFC 9112, section 3.2.2) they come after a scheme and
+/// a host, which are ignored as `Host` is: this server serves one site. `None` where the target has no path.
 fn origin_form(target: &str) -> Option<&str> {
     if !target.is_ascii() {
         return None;
@@ -135,13 +144,13 @@ fn origin_form(target: &str) -> Option<&str> {
         return Some(target);
     }
     let (scheme, rest) = target.split_once("://")?;
-    let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let path = rest.find('/').map(|at| &rest[at..])?;
-    known.then_some(path)
+    is_http.then_some(path)
 }
 
-/// Whether the request line ends with a version at all.
-fn names_a_version(bytes: &[u8]) -> bool {
+/// Whether the request line ends with an HTTP version. `httparse` reports any other last word as an unknown version.
+fn has_version(bytes: &[u8]) -> bool {
     let line = bytes.split(|byte| *byte == b'\r').next();
     let word = line.and_then(|line| line.rsplit(|byte| *byte == b' ').next());
     word.is_some_and(|word| word.starts_with(b"HTTP/"))
@@ -151,6 +160,7 @@ fn names_a_version(bytes: &[u8]) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::property::check_property;
     use super::*;
 
     fn head() -> impl Strategy<Value = Vec<u8>> {
@@ -185,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_is_framed_as_the_crate_does() {
+    fn accepted_heads_are_framed_as_httparse_reads_them() {
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        crate::server::repeat(&head(), |bytes| {
-            let Ok(head) = parse(&bytes, peer) else {
+        check_property(&head(), |bytes| {
+            let Ok(head) = RequestHead::parse(&bytes, peer) else {
                 return Ok(());
             };
             let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -204,8 +214,8 @@ mod tests {
             let (lengths, codings) = (named("Content-Length"), named("Transfer-Encoding"));
             prop_assert!(lengths.len() + codings.len() <= 1);
             match head.framing {
-                Framing::Chunked => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
-                Framing::Length(length) => prop_assert!(
+                BodyFraming::Chunked => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
+                BodyFraming::Length(length) => prop_assert!(
                     codings.is_empty()
                         && lengths.iter().all(|l| l.parse().unwrap_or(u64::MAX) == length)
                 ),

@@ -1,4 +1,4 @@
-//! Accepting connections. Nothing that goes wrong here ends it: it logs, waits and goes on.
+//! The listening socket and the loop that accepts connections. No error ends the loop: it logs, waits and goes on.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use listenfd::ListenFd;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Socket, Type};
 
-use super::{BACKLOG, FILES_BESIDE, MAX_STOP, PAUSE, STACK, Server, ShutdownSignal, connection};
-use crate::config::Config;
+use super::builtin_server::Server;
+use super::limits::{LISTEN_BACKLOG, MAX_STOP, RETRY_PAUSE, THREAD_STACK};
+use super::request_loop::serve_connection;
+use super::shutdown::ShutdownSignal;
 
-/// At most one log line about troubles in this time.
-const TROUBLE_PERIOD: Duration = Duration::from_secs(1);
+/// Shortest time between two log records about failures to accept.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The listening socket: the one a supervisor passes (`LISTEN_FDS`, which outlives a restart), or one
-/// bound to `address`.
+/// Returns the listening socket that a supervisor such as systemd passes in `LISTEN_FDS`, or else one that is bound to
+/// `address`. A passed socket outlives this process, so a restart refuses no client.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = match ListenFd::from_env().take_tcp_listener(0)? {
         Some(inherited) => inherited,
@@ -26,98 +27,84 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
             socket.set_reuse_address(true)?;
             socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
+            socket.listen(LISTEN_BACKLOG)?;
             socket.into()
         }
     };
-    // Another process may take the connection between poll and accept.
+    // Another process that shares the socket may take the connection between `poll` and `accept`.
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
-/// `CLOAKROOM_MAX_CONNECTIONS`, or what the file limit has room for: each connection may need a file
-/// beside its socket. The soft limit is raised to the hard one.
-pub fn connections_most(config: &Config) -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let files = match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(_) => limit.current,
-    };
-    let beside = config.database_pool_size as usize + FILES_BESIDE;
-    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(beside) / 2);
-    let most = config.max_connections.min(room.max(1));
-    if most < config.max_connections {
-        log::warn!("the file limit has room for {most} connections");
-    }
-    most
-}
-
-/// Accepts until the process is asked to stop; then lets requests finish and ends the rest.
+/// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
+/// of the others are finished, or after [`MAX_STOP`].
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
-    let mut troubles = Troubles::default();
+    let mut backoff = AcceptBackoff::default();
     while !stop.is_asked() {
-        let accepted = wait(&listener, stop).and_then(|()| listener.accept());
-        match accepted {
+        match wait_for_client(&listener, stop).and_then(|()| listener.accept()) {
             Ok((socket, peer)) => {
                 server.connections.make_room();
-                if let Err(error) = take_in(server, socket, peer) {
-                    troubles.meet("no thread for a connection", &error, server);
+                if let Err(error) = spawn_connection(server, socket, peer) {
+                    backoff.back_off("no thread for a connection", &error, server);
                 }
             }
-            Err(error) if is_passing(&error) => {}
-            Err(error) => troubles.meet("accept", &error, server),
+            Err(error) if is_harmless(&error) => {}
+            Err(error) => backoff.back_off("accept", &error, server),
         }
     }
     drop(listener);
     log::info!("stopping: open requests are finished");
-    match server.connections.close(MAX_STOP) {
+    match server.connections.shut_down(MAX_STOP) {
         0 => log::info!("stopped"),
         left => log::warn!("stopped; requests cut off: {left}"),
     }
 }
 
-/// Until there is a connection, or the stop.
-fn wait(listener: &TcpListener, stop: &ShutdownSignal) -> io::Result<()> {
+/// Waits until a client connects or the process is asked to stop.
+fn wait_for_client(listener: &TcpListener, stop: &ShutdownSignal) -> io::Result<()> {
     let signal = stop.readable();
     let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(&signal, PollFlags::IN)];
     poll(&mut fds, None)?;
     Ok(())
 }
 
-/// Nothing is wrong with the listener: the client has gone, or another process was faster.
-fn is_passing(error: &io::Error) -> bool {
+/// Whether the error only means that there is no client: it has left, another process has accepted it, or the wait
+/// ended for a signal.
+fn is_harmless(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
     )
 }
 
-fn take_in(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
-    socket.set_nonblocking(false)?; // inherited from the listener on some systems
-    let stay = server.connections.enter(socket);
+/// Starts the thread that serves a connection.
+fn spawn_connection(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
+    socket.set_nonblocking(false)?; // some systems pass the listener's mode on
+    let guard = server.connections.register(socket);
     let open = server.metrics.connection_open();
     let server = server.clone();
-    thread::Builder::new().stack_size(STACK).spawn(move || {
-        connection::serve(&server, &stay, peer);
-        drop((stay, open));
+    thread::Builder::new().stack_size(THREAD_STACK).spawn(move || {
+        serve_connection(&server, &guard, peer);
+        drop((guard, open));
     })?;
     Ok(())
 }
 
-/// Lack of files, threads or memory: someone makes room, and the listener takes a breath.
+/// Reacts to a lack of files, threads or memory.
 #[derive(Default)]
-struct Troubles {
-    logged: Option<Instant>,
+struct AcceptBackoff {
+    last_logged: Option<Instant>,
 }
 
-impl Troubles {
-    fn meet(&mut self, what: &str, error: &io::Error, server: &Server) {
-        if self.logged.is_none_or(|at| at.elapsed() >= TROUBLE_PERIOD) {
-            log::error!("{what}: {error}");
-            self.logged = Some(Instant::now());
+impl AcceptBackoff {
+    /// Logs the error, at most once per [`LOG_INTERVAL`], evicts a connection to free what it holds, and pauses so that
+    /// the loop does not spin.
+    fn back_off(&mut self, action: &str, error: &io::Error, server: &Server) {
+        if self.last_logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
+            log::error!("{action}: {error}");
+            self.last_logged = Some(Instant::now());
         }
-        server.connections.cut_one();
-        thread::sleep(PAUSE);
+        server.connections.evict_one();
+        thread::sleep(RETRY_PAUSE);
     }
 }

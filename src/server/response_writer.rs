@@ -1,24 +1,15 @@
-//! A `rouille::Response` as bytes.
+//! Writes a `rouille::Response` to a connection, framed for the request it answers (RFC 9112, section 6).
 
 use std::io::{self, Read, Write};
-
-use time::OffsetDateTime;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
-use super::head::Head;
+use super::head::RequestHead;
+use super::limits::{BODY_CHUNK, MAX_IDLE_WRITE_BUFFER};
+use crate::http::status::reason;
 
-/// How much of a body is sent with the head, and at once after that, bytes.
-const PIECE: usize = 64 * 1024;
-/// What a connection keeps of its buffer between answers, bytes.
-const KEPT: usize = 4 * 1024;
-/// `Date` (RFC 9110, 5.6.7).
-const DATE: &[BorrowedFormatItem] = format_description!(
-    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-);
-/// Headers that are the listener's to write.
-const OWN: [&str; 7] = [
+/// Headers that only this writer sets, because they depend on the connection. A handler's own are left out.
+const CONNECTION_HEADERS: [&str; 7] = [
     "Connection",
     "Content-Length",
     "Date",
@@ -28,96 +19,94 @@ const OWN: [&str; 7] = [
     "Upgrade",
 ];
 
-/// What of the request an answer depends on.
+/// What the framing of a response depends on beside the response. The default closes the connection and assumes
+/// HTTP/1.1; it answers what could not be read as a request.
+#[derive(Default)]
 pub struct ResponseOptions {
-    /// The answer has no body, only its length.
-    pub is_head: bool,
-    /// HTTP/1.0.
-    pub is_old: bool,
-    /// The connection stays open.
-    pub keeps_open: bool,
+    /// The request was `HEAD`: the response announces a body and does not send it.
+    omit_body: bool,
+    /// The request was HTTP/1.0, which has no chunked coding and closes connections by default.
+    is_http_1_0: bool,
+    /// The connection stays open after the response, where its framing allows that.
+    keep_alive: bool,
 }
 
 impl ResponseOptions {
-    /// The manner of a request.
-    pub fn of(head: &Head, keeps_open: bool) -> ResponseOptions {
-        ResponseOptions {
-            is_head: head.request.method() == "HEAD",
-            is_old: head.is_old,
-            keeps_open,
-        }
+    /// The options for the response to `head`.
+    pub fn new(head: &RequestHead, keep_alive: bool) -> ResponseOptions {
+        let omit_body = head.request.method() == "HEAD";
+        ResponseOptions { omit_body, is_http_1_0: head.is_http_1_0, keep_alive }
     }
 }
 
-/// Writes answers; keeps its buffer.
+/// Writes the responses of one connection; it reuses its buffer.
 #[derive(Default)]
 pub struct ResponseWriter {
+    /// Bytes that are not sent yet.
     out: Vec<u8>,
-    date: Date,
+    date: CachedDate,
 }
 
-/// The header's text, made once a second.
+/// The value of the `Date` header, formatted at most once a second.
 #[derive(Default)]
-struct Date {
-    second: i64,
+struct CachedDate {
+    unix_seconds: u64,
     text: String,
 }
 
 impl ResponseWriter {
-    /// Writes a whole answer; a small one in one piece. True where the connection can go on.
+    /// Writes a whole response; the head and a short body leave in one write. Returns whether the connection can serve
+    /// another request.
     pub fn send(
         &mut self,
         stream: &mut ClientStream,
         response: rouille::Response,
-        manner: &ResponseOptions,
+        options: &ResponseOptions,
     ) -> io::Result<bool> {
-        let status = response.status_code;
-        let (body, size) = response.data.into_reader_and_size();
-        // Without a length and without chunks, the end of the connection ends the body.
-        let chunked = size.is_none() && !manner.is_old;
-        let keeps_open = manner.keeps_open && (size.is_some() || chunked || manner.is_head);
         self.out.clear();
-        self.begin(status, &response.headers)?;
-        let bodiless = status == 204 || status == 304;
+        self.start_head(&response)?;
+        let never_has_body = matches!(response.status_code, 204 | 304);
+        let (body, size) = response.data.into_reader_and_size();
+        // A body that has neither a length nor chunks ends where the connection is closed.
+        let chunked = size.is_none() && !options.is_http_1_0;
+        let keep_alive = options.keep_alive && (size.is_some() || chunked || options.omit_body);
         match size {
-            _ if bodiless => {}
+            _ if never_has_body => {}
             Some(size) => write!(self.out, "Content-Length: {size}\r\n")?,
             None if chunked => self.out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             None => {}
         }
-        if !keeps_open {
+        if !keep_alive {
             self.out.extend_from_slice(b"Connection: close\r\n");
-        } else if manner.is_old {
+        } else if options.is_http_1_0 {
             self.out.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         self.out.extend_from_slice(b"\r\n");
-        if bodiless || manner.is_head {
+        if never_has_body || options.omit_body {
             stream.write(&self.out)?;
         } else if chunked {
-            self.send_chunks(stream, body)?;
+            self.send_chunked(stream, body)?;
         } else {
-            self.send_plain(stream, body, size)?;
+            self.send_unframed(stream, body, size)?;
         }
-        self.out.shrink_to(KEPT);
-        Ok(keeps_open)
+        self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
+        Ok(keep_alive)
     }
 
-    fn begin(
-        &mut self,
-        status: u16,
-        headers: &[(std::borrow::Cow<'static, str>, std::borrow::Cow<'static, str>)],
-    ) -> io::Result<()> {
+    /// Buffers the status line, `Date` and the handler's headers.
+    fn start_head(&mut self, response: &rouille::Response) -> io::Result<()> {
+        let status = response.status_code;
         write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
-        for (name, value) in headers {
-            if !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)) {
+        for (name, value) in &response.headers {
+            if !CONNECTION_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
                 write!(self.out, "{name}: {value}\r\n")?;
             }
         }
         Ok(())
     }
 
-    /// A body of known size, or, for HTTP/1.0, one that ends with the connection.
-    fn send_plain(
+    /// Sends a body without chunks: of `size` bytes, or, for HTTP/1.0, up to the end of the connection.
+    fn send_unframed(
         &mut self,
         stream: &mut ClientStream,
         body: impl Read,
@@ -126,92 +115,62 @@ impl ResponseWriter {
         let mut left = size.map_or(u64::MAX, |size| size as u64);
         let mut body = body.take(left);
         loop {
-            let room = PIECE.saturating_sub(self.out.len()) as u64;
-            let read = (&mut body).take(room).read_to_end(&mut self.out);
-            let count = read.map_err(broken_off)? as u64;
+            let wanted = BODY_CHUNK.saturating_sub(self.out.len()) as u64;
+            let read = body.by_ref().take(wanted).read_to_end(&mut self.out);
+            let count = read.map_err(log_truncation)? as u64;
             left -= count;
-            let ended = left == 0 || count < room;
-            if ended && size.is_some() && left > 0 {
-                return Err(broken_off(io::ErrorKind::UnexpectedEof.into()));
+            let has_ended = left == 0 || count < wanted;
+            if has_ended && size.is_some() && left > 0 {
+                return Err(log_truncation(io::ErrorKind::UnexpectedEof.into()));
             }
             stream.write(&self.out)?;
-            if ended {
+            if has_ended {
                 return Ok(());
             }
             self.out.clear();
         }
     }
 
-    /// A body of unknown size: it leaves as it comes, a piece in memory at a time.
-    fn send_chunks(&mut self, stream: &mut ClientStream, mut body: impl Read) -> io::Result<()> {
-        let mut piece = Vec::new();
+    /// Sends a body of unknown length as chunks of at most [`BODY_CHUNK`] bytes, so that it is never in memory whole.
+    fn send_chunked(&mut self, stream: &mut ClientStream, mut body: impl Read) -> io::Result<()> {
+        let mut chunk = Vec::new();
         loop {
-            piece.clear();
-            let read = (&mut body).take(PIECE as u64).read_to_end(&mut piece);
-            let count = read.map_err(broken_off)?;
+            chunk.clear();
+            let read = body.by_ref().take(BODY_CHUNK as u64).read_to_end(&mut chunk);
+            let count = read.map_err(log_truncation)?;
             if count > 0 {
                 write!(self.out, "{count:x}\r\n")?;
-                self.out.extend_from_slice(&piece);
+                self.out.extend_from_slice(&chunk);
                 self.out.extend_from_slice(b"\r\n");
             }
-            if count < PIECE {
+            let has_ended = count < BODY_CHUNK;
+            if has_ended {
                 self.out.extend_from_slice(b"0\r\n\r\n");
             }
             stream.write(&self.out)?;
             self.out.clear();
-            if count < PIECE {
+            if has_ended {
                 return Ok(());
             }
         }
     }
 }
 
-/// The client learns it by the end of the connection: the head has left.
-fn broken_off(error: io::Error) -> io::Error {
+/// Logs that a body could not be read to its end. The status line has left by then, so the connection is closed, and
+/// the client notices that bytes are missing.
+fn log_truncation(error: io::Error) -> io::Error {
     log::error!("the body of an answer broke off: {error}");
     error
 }
 
-impl Date {
+impl CachedDate {
     fn now(&mut self) -> &str {
-        let now = OffsetDateTime::now_utc();
-        if now.unix_timestamp() != self.second {
-            self.second = now.unix_timestamp();
-            // Every date of this format can be written.
-            self.text = now.format(DATE).unwrap_or_default();
+        // A clock before 1970 counts as 1970, which `httpdate` can format.
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        if since_epoch.as_secs() != self.unix_seconds {
+            self.unix_seconds = since_epoch.as_secs();
+            self.text = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
         }
         &self.text
-    }
-}
-
-/// The words after a status (RFC 9110, 15); clients read the number.
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        206 => "Partial Content",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        413 => "Content Too Large",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        422 => "Unprocessable Content",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        _ => "",
     }
 }

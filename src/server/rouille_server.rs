@@ -7,26 +7,27 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::builtin_server::RequestHandler;
+use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
-use super::{Handler, MAX_STOP};
 use crate::http::body::Body;
 
 /// How often the server looks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
 
-type RequestHandler = Box<dyn Fn(&rouille::Request) -> rouille::Response + Send + Sync>;
+type RouilleHandler = Box<dyn Fn(&rouille::Request) -> rouille::Response + Send + Sync>;
 
 /// A bound server, not yet answering.
-pub struct RouilleServer(rouille::Server<RequestHandler>);
+pub struct RouilleServer(rouille::Server<RouilleHandler>);
 
 impl RouilleServer {
     /// Binds `address`. Requests are answered by `workers` threads.
     pub fn bind(
         address: SocketAddr,
         workers: usize,
-        handler: Box<Handler>,
+        handler: Box<RequestHandler>,
     ) -> Result<RouilleServer, Box<dyn std::error::Error + Send + Sync>> {
-        let answer: RequestHandler = Box::new(move |request| answer(&handler, request));
+        let answer: RouilleHandler = Box::new(move |request| answer(&handler, request));
         Ok(RouilleServer(rouille::Server::new(address, answer)?.pool_size(workers)))
     }
 
@@ -57,7 +58,7 @@ impl RouilleServer {
 }
 
 /// Takes the body, which `rouille` keeps in the request, out of it, as this crate's handlers expect.
-fn answer(handler: &Handler, request: &rouille::Request) -> rouille::Response {
+fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Response {
     let length = request.header("Content-Length").and_then(|text| text.parse().ok());
     let body = match request.data() {
         Some(data) => Body::new(data, length),

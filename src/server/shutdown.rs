@@ -1,4 +1,4 @@
-//! `SIGTERM` and `SIGINT`: the first asks the process to stop, the second ends it.
+//! `SIGTERM` and `SIGINT`: the first of them asks the process to stop, the second ends it at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,49 +9,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// Exit status after the second signal.
-const IMPATIENT: i32 = 1;
+/// Exit status of the process after a second signal.
+const FORCED_EXIT_STATUS: i32 = 1;
 
-/// Whether the process was asked to stop.
+/// Whether the process was asked to stop. It can be polled, waited for, and watched together with other sockets.
 pub struct ShutdownSignal {
     asked: Arc<AtomicBool>,
-    woken: UnixStream,
+    /// One end of a socket pair; the signal handlers write a byte to the other.
+    receiver: UnixStream,
 }
 
 impl ShutdownSignal {
-    /// Listens to both signals from now on.
+    /// Installs handlers of both signals.
     pub fn on_signals() -> io::Result<ShutdownSignal> {
         let asked = Arc::new(AtomicBool::new(false));
-        let (woken, wake) = UnixStream::pair()?;
+        let (receiver, sender) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT] {
-            // In this order: at the first signal the flag is not set yet.
-            flag::register_conditional_shutdown(signal, IMPATIENT, asked.clone())?;
+            // Handlers run in the order of registration. The first one exits where the flag is set already, which it
+            // is not yet at the first signal.
+            flag::register_conditional_shutdown(signal, FORCED_EXIT_STATUS, asked.clone())?;
             flag::register(signal, asked.clone())?;
-            low_level::pipe::register(signal, wake.try_clone()?)?;
+            low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(ShutdownSignal { asked, woken })
+        Ok(ShutdownSignal { asked, receiver })
     }
 
-    /// True since the first signal.
+    /// Whether a signal has arrived.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// The flag itself, to look at it from elsewhere.
+    /// The flag behind [`ShutdownSignal::is_asked`], for threads that outlive this value.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.asked.clone()
     }
 
-    /// Returns at the first signal.
+    /// Blocks until a signal has arrived.
     pub fn wait(&self) {
-        // A failed read is tried again; the flag is what counts.
+        // A read that fails or is interrupted is repeated: only the flag counts.
         while !self.is_asked() {
-            let _ = (&self.woken).read(&mut [0]);
+            let _ = (&self.receiver).read(&mut [0]);
         }
     }
 
-    /// Becomes readable at the first signal.
+    /// A file descriptor for `poll` that becomes readable at the first signal and stays so until [`Self::wait`].
     pub fn readable(&self) -> BorrowedFd<'_> {
-        self.woken.as_fd()
+        self.receiver.as_fd()
     }
 }

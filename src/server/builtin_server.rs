@@ -1,0 +1,50 @@
+//! What all connections of the server share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connections::Connections;
+use super::limits;
+use super::shutdown::ShutdownSignal;
+use crate::config::{Config, ErrorFormat};
+use crate::http::body::Body;
+use crate::telemetry::metrics::Metrics;
+
+/// Answers one request. It should not panic: a panic ends the connection without a response.
+pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> rouille::Response + Send + Sync;
+
+/// The server's handler, its settings and its open connections.
+pub struct Server {
+    /// Answers each request.
+    pub handler: Box<RequestHandler>,
+    /// Longest time from the first byte of a request head to its last.
+    pub head_timeout: Duration,
+    /// Longest time that a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// Shape of the error bodies that the server itself sends.
+    pub error_format: ErrorFormat,
+    /// Counts open connections and refused requests.
+    pub metrics: Metrics,
+    /// The open connections.
+    pub connections: Arc<Connections>,
+}
+
+impl Server {
+    /// Makes a server without connections, which [`super::run`] starts. Raises the limit on open files.
+    pub fn new(
+        config: &Config,
+        metrics: Metrics,
+        stop: &ShutdownSignal,
+        handler: Box<RequestHandler>,
+    ) -> Server {
+        let connections = Connections::new(limits::max_connections(config), stop.flag());
+        Server {
+            handler,
+            head_timeout: config.head_timeout,
+            idle_timeout: config.idle_timeout,
+            error_format: config.error_format,
+            metrics,
+            connections: Arc::new(connections),
+        }
+    }
+}

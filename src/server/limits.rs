@@ -1,0 +1,84 @@
+//! The limits of the server that no setting changes. Each one bounds what a stranger can make the process spend.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::Config;
+
+// Requests.
+
+/// Longest request head in bytes, from the request line to the empty line. A longer one is answered 431. The read
+/// buffer of a connection has this size, so it never grows.
+pub const MAX_HEAD: usize = 16 * 1024;
+/// Most header fields in a request. More are answered 431.
+pub const MAX_HEADERS: usize = 100;
+/// Longest chunk-size line of a chunked body in bytes, with its extensions and its line end.
+pub const MAX_CHUNK_LINE: usize = 256;
+/// Longest trailer section of a chunked body in bytes. Trailers are read and ignored.
+pub const MAX_TRAILERS: usize = 8 * 1024;
+/// How long a client may keep the server waiting for a body, beyond the time that [`MIN_BODY_RATE`] allows.
+pub const BODY_GRACE: Duration = Duration::from_secs(10);
+/// Slowest average rate of a request body after [`BODY_GRACE`], in bytes a second. A slower one is answered 408.
+pub const MIN_BODY_RATE: u64 = 4 * 1024;
+/// Most bytes of a body that are read and dropped when the handler did not read them. A client with more to send
+/// loses its connection: opening a new one is cheaper than receiving the rest.
+pub const MAX_DRAIN: u64 = 64 * 1024;
+
+// Responses.
+
+/// How much of a response body is held in memory, in bytes. A response shorter than this leaves in one write.
+pub const BODY_CHUNK: usize = 64 * 1024;
+/// How much of its write buffer a connection keeps between two responses, in bytes.
+pub const MAX_IDLE_WRITE_BUFFER: usize = 4 * 1024;
+/// How long a client may accept no byte of a response before its connection is closed.
+pub const MAX_WRITE_STALL: Duration = Duration::from_secs(30);
+/// Longest single wait of a write, which is how often [`MAX_WRITE_STALL`] is checked.
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest time of a lingering close.
+pub const MAX_LINGER: Duration = Duration::from_secs(1);
+/// Most bytes that are read and dropped during a lingering close. They cover a file well over the default upload
+/// limit: many clients look for the response only after they have sent the whole file.
+pub const MAX_LINGER_BYTES: usize = 16 * 1024 * 1024;
+/// Size of one read during a lingering close, in bytes.
+pub const LINGER_BUFFER: usize = 256 * 1024;
+
+// Connections.
+
+/// Connections that the kernel queues until they are accepted.
+pub const LISTEN_BACKLOG: i32 = 4096;
+/// Stack of a connection's thread in bytes; pages that are never touched cost nothing. In a debug build, JSON
+/// nested 127 deep overflows 128 KiB.
+pub const THREAD_STACK: usize = 512 * 1024;
+/// Files that are neither client sockets, nor uploads and downloads, nor database connections.
+const RESERVED_FILES: usize = 32;
+/// Pause before the accept loop tries again: after a failed `accept`, and while every connection is busy.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
+
+// Shutdown.
+
+/// Longest time that requests may take to finish after the process was asked to stop.
+pub const MAX_STOP: Duration = Duration::from_secs(30);
+/// How long idle connections stay open after the process was asked to stop. Requests that are on their way through
+/// the network at that moment still arrive and are answered.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
+
+/// The number of connections that may be open at once: `CLOAKROOM_MAX_CONNECTIONS`, or fewer where the limit on open
+/// files has no room for them. A connection needs two files, its socket and the upload or download it may carry.
+/// Raises the soft limit on open files to the hard limit first.
+pub fn max_connections(config: &Config) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let reserved = config.database_pool_size as usize + RESERVED_FILES;
+    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(reserved) / 2);
+    let max = config.max_connections.min(room.max(1));
+    if max < config.max_connections {
+        log::warn!("the file limit has room for {max} connections");
+    }
+    max
+}

@@ -1,0 +1,87 @@
+//! Serves one connection: reads its requests one after the other and answers them in order.
+
+use std::io;
+use std::net::SocketAddr;
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::body::BodyReader;
+use super::builtin_server::Server;
+use super::client_stream::{ClientStream, HeadError};
+use super::connections::ConnectionGuard;
+use super::head::RequestHead;
+use super::response_writer::{ResponseOptions, ResponseWriter};
+use crate::error::Error;
+use crate::http::body::Body;
+use crate::http::response;
+use crate::model::timestamp::Timestamp;
+
+/// Serves the connection of the client at `peer` until one side ends it.
+pub fn serve_connection(server: &Server, guard: &ConnectionGuard, peer: SocketAddr) {
+    // Setting the options of a socket fails where the client has closed it already.
+    if let Ok(stream) = ClientStream::new(guard.connection.clone()) {
+        RequestLoop { server, stream, writer: ResponseWriter::default(), peer }.run();
+    }
+}
+
+struct RequestLoop<'a> {
+    server: &'a Server,
+    stream: ClientStream,
+    writer: ResponseWriter,
+    peer: SocketAddr,
+}
+
+impl RequestLoop<'_> {
+    fn run(mut self) {
+        loop {
+            let keep_alive = match self.next_request() {
+                Ok(head) => self.answer(&head),
+                Err(HeadError::Refused(error)) => self.refuse(&error),
+                Err(HeadError::Closed) => return,
+            };
+            match keep_alive {
+                Ok(true) => {}
+                Ok(false) => return self.stream.lingering_close(),
+                // The client is gone, or the response is incomplete: a plain close tells the client so.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn next_request(&mut self) -> Result<RequestHead, HeadError> {
+        let length = self.stream.read_head(self.server.idle_timeout, self.server.head_timeout)?;
+        let head = RequestHead::parse(&self.stream.buffered()[..length], self.peer);
+        self.stream.consume(length);
+        head.map_err(HeadError::Refused)
+    }
+
+    /// Answers one request. Returns whether the connection can serve another.
+    fn answer(&mut self, head: &RequestHead) -> io::Result<bool> {
+        let mut body = BodyReader::new(head, &mut self.stream);
+        let handler_body = Body::new(&mut body, head.content_length);
+        let response = (self.server.handler)(&head.request, handler_body);
+        // During a shutdown, only requests that were sent before it, without waiting for this response, are served.
+        let accepts_next = !body.stream().is_shutting_down()
+            || (body.is_finished() && body.stream().has_complete_head());
+        let keep_alive = head.keep_alive && body.is_drainable() && accepts_next;
+        let options = ResponseOptions::new(head, keep_alive);
+        Ok(self.writer.send(body.stream(), response, &options)? && body.drain())
+    }
+
+    /// Answers bytes that are no request. The connection ends with it, as nobody knows where the next request begins.
+    fn refuse(&mut self, error: &Error) -> io::Result<bool> {
+        let id = Uuid::new_v4();
+        let now = Timestamp(OffsetDateTime::now_utc());
+        let mut response = response::error(error, self.server.error_format, now);
+        response.headers.push(("X-Request-ID".into(), id.to_string().into()));
+        response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
+        self.server.metrics.count_malformed(response.status_code);
+        log::info!(
+            target: "cloakroom::access",
+            request_id:% = id, status = response.status_code, client:% = self.peer.ip();
+            "refused"
+        );
+        self.writer.send(&mut self.stream, response, &ResponseOptions::default())
+    }
+}
