@@ -13,8 +13,7 @@ use crate::harness::*;
 #[test]
 fn a_restart_of_the_database_fails_no_request_that_comes_after() {
     let cluster = Cluster::start("restart");
-    let database = Database::create_on(&cluster.url);
-    let api = Server::start_on(&database, &[("CLOAKROOM_DATABASE_POOL_SIZE", "8")]);
+    let api = cluster.serve(&[("CLOAKROOM_DATABASE_POOL_SIZE", "8")]);
     let ann = api.sign_up("ann");
     // Enough requests at once to use every connection of the pool.
     let use_all_connections = || {
@@ -36,8 +35,7 @@ fn a_restart_of_the_database_fails_no_request_that_comes_after() {
 #[test]
 fn a_database_that_is_down_is_a_503_until_it_is_back() {
     let cluster = Cluster::start("down");
-    let settings = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")];
-    let api = Server::start_on(&Database::create_on(&cluster.url), &settings);
+    let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
     cluster.stop();
     let times = [("GET", "/api/v1/auth/me"), ("GET", "/readyz"), ("POST", "/api/v1/auth/login")]

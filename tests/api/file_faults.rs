@@ -84,8 +84,7 @@ fn megabyte_upload() -> (Vec<u8>, impl Fn(usize) -> String) {
 #[test]
 fn a_database_that_stops_in_mid_upload_leaves_nothing() {
     let cluster = Cluster::start("upload");
-    let settings = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")];
-    let api = Server::start_on(&Database::create_on(&cluster.url), &settings);
+    let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
     let (body, length) = megabyte_upload();
     let (first, second) = body.split_at(500_000);

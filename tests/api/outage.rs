@@ -7,15 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// Ends the load when it is dropped, also where the test fails.
-struct StopLoad<'a>(&'a AtomicBool);
-
-impl Drop for StopLoad<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Sends requests on 16 threads while `during` runs, and returns every status and how long it took. `during` is given a
 /// function that counts the answers so far.
 fn under_load(
@@ -34,7 +25,7 @@ fn under_load(
                 }
             });
         }
-        let _stop = StopLoad(&over);
+        let _stop = SetOnDrop(&over);
         during(&|| seen.lock().expect("seen").len());
     });
     seen.into_inner().expect("seen")
@@ -51,8 +42,7 @@ fn expect_only(seen: &[(u16, Duration)], statuses: &[u16], limit: Duration) {
 #[test]
 fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_back() {
     let cluster = Cluster::start("hang");
-    let database = Database::create_on(&cluster.url);
-    let api = Server::start_on(&database, &[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
     let seen = under_load(&api, &ann, |_| {
         let suspended = cluster.suspend();
@@ -77,8 +67,7 @@ fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_
 #[test]
 fn after_a_restart_of_the_database_nothing_fails() {
     let cluster = Cluster::start("restart-under-load");
-    let database = Database::create_on(&cluster.url);
-    let api = Server::start_on(&database, &[]);
+    let api = cluster.serve(&[]);
     let ann = api.sign_up("ann");
     let seen = under_load(&api, &ann, |_| {
         cluster.stop();

@@ -68,18 +68,22 @@ fn a_path_is_known_with_and_without_a_trailing_slash_and_head_like_get() {
 #[test]
 fn another_method_is_refused_with_those_allowed() {
     let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    for (method, path, allow) in [
-        ("POST", "/api/v1/auth/me", "GET, HEAD"),
-        ("GET", "/api/v1/auth/login/", "POST"),
-        ("DELETE", "/api/v1/users/me", "GET, HEAD, PUT"),
-        ("GET", "/api/v1/users/change-password", "POST"),
-        ("BREW", "/healthz", "GET, HEAD"),
-        ("OPTIONS", "/api/v1/auth/me", "GET, HEAD"),
+    for (method, path, allow, reason) in [
+        ("POST", "/api/v1/auth/me", "GET, HEAD", "a wrong method"),
+        ("GET", "/api/v1/auth/login/", "POST", "a trailing slash"),
+        ("BREW", "/healthz", "GET, HEAD", "an unknown method"),
+        ("OPTIONS", "/api/v1/auth/me", "GET, HEAD", "OPTIONS without CORS"),
+        ("PATCH", "/api/v1/users", "GET, HEAD, POST", "a wrong method"),
+        ("PATCH", "/api/v1/uploads", "GET, HEAD, POST", "a wrong method"),
+        ("DELETE", "/api/v1/users/me", "GET, HEAD, PUT", "a literal segment is no id"),
+        ("GET", "/api/v1/users/change-password", "POST", "a literal segment is no id"),
+        ("PUT", "/api/v1/users/export", "GET, HEAD", "a literal segment is no id"),
+        ("DELETE", "/api/v1/users/export-alive", "GET, HEAD", "a literal segment is no id"),
+        ("GET", &format!("/api/v1/admin/users/{UNKNOWN_ID}"), "PUT", "a path with an id"),
     ] {
-        let answer =
-            api.request_at_root(method, path).by(&ann).send().refused(405, "Method Not Allowed");
-        assert_eq!(answer.header("Allow"), allow, "{method} {path}");
+        let answer = api.request_at_root(method, path).send().case(reason);
+        let answer = answer.refused(405, "Method Not Allowed");
+        assert_eq!(answer.header("Allow"), allow, "{method} {path}: {reason}");
     }
 }
 

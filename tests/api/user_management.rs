@@ -188,20 +188,3 @@ fn ids_are_uuids_and_unknown_ones_are_not_found() {
     api.show_user(&root, UNKNOWN_ID).refused(404, "User not found");
     api.delete_user(&root, UNKNOWN_ID).refused(404, "User not found");
 }
-
-#[test]
-fn a_literal_segment_of_a_path_is_never_read_as_an_id() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    for (method, path, allow) in [
-        ("DELETE", "/users/me", "GET, HEAD, PUT"),
-        ("GET", "/users/change-password", "POST"),
-        ("PUT", "/users/export", "GET, HEAD"),
-        ("DELETE", "/users/export-alive", "GET, HEAD"),
-        ("PATCH", "/users", "GET, HEAD, POST"),
-        ("GET", &*format!("/admin/users/{UNKNOWN_ID}"), "PUT"),
-    ] {
-        let answer = api.request(method, path).by(&root).send().refused(405, "Method Not Allowed");
-        assert_eq!(answer.header("Allow"), allow, "{method} {path}");
-    }
-}

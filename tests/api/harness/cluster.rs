@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{OutputText, wait_until};
+use super::{Database, OutputText, Server, wait_until};
 
 /// A PostgreSQL server of the test's own. It is removed when this is dropped.
 pub struct Cluster {
@@ -20,6 +20,11 @@ impl Cluster {
         script("remove", &directory, "");
         let url = script("start", &directory, "");
         Cluster { directory, url }
+    }
+
+    /// Starts a server on a new database of it.
+    pub fn serve(&self, settings: &[(&str, &str)]) -> Server {
+        Server::start_on(&Database::create_on(&self.url), settings)
     }
 
     pub fn stop(&self) {

@@ -13,6 +13,7 @@ mod verbs;
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,15 @@ pub fn eventually<T>(mut poll: impl FnMut() -> Option<T>) -> T {
 #[track_caller]
 pub fn wait_until(mut condition: impl FnMut() -> bool) {
     eventually(|| condition().then_some(()));
+}
+
+/// Sets a flag that stops other threads when this is dropped, also where the test fails: a scope waits for its threads.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The median, which a few delays of a busy machine do not move.
