@@ -164,11 +164,11 @@ fn the_builtin_server_is_the_default_and_still_known_by_its_former_name() {
         [("", "builtin"), ("builtin", "builtin"), ("front", "builtin"), ("rouille", "rouille")]
     {
         let output = run(NOWHERE, &["config"], &[(name, value)]);
-        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(output.status.success(), "{}", output.err());
         let line = format!("{name}={shown}");
-        assert!(stdout(&output).lines().any(|found| found == line), "{}", stdout(&output));
+        assert!(output.out().lines().any(|found| found == line), "{}", output.out());
     }
-    let refused = stderr(&run(NOWHERE, &["config"], &[(name, "Front")]));
+    let refused = run(NOWHERE, &["config"], &[(name, "Front")]).err();
     assert!(
         refused.contains("CLOAKROOM_HTTP_SERVER holds \"Front\"; allowed: builtin, rouille\n"),
         "{refused}"
