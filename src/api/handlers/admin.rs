@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
 use crate::db::stats;
-use crate::db::users::{self, Filter, SortBy};
+use crate::db::users::{self, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::page::{MAX_SIZE, Page, PageRequest};
@@ -15,11 +15,11 @@ use crate::model::user::{Profile, Role};
 /// `GET /api/v1/admin/users`: a page of full Users with `stats`, newest first.
 pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     let (filter, asked) = context.request.query(|query| {
-        let filter = Filter {
+        let filter = UserFilter {
             search: query.optional("search", rules::part),
             role: query.choice("role", &Role::CHOICES),
             is_active: query.optional("active", rules::boolean),
-            ..Filter::default()
+            ..UserFilter::default()
         };
         let asked = PageRequest {
             page: query.integer("page", 1, 1..=i64::MAX),
@@ -28,7 +28,7 @@ pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
         (filter, asked)
     })?;
     let db = &context.app.db;
-    let (sort, limit, offset) = (SortBy::CreatedAt, asked.size, asked.offset());
+    let (sort, limit, offset) = (UserSort::CreatedAt, asked.size, asked.offset());
     let (users, total) = users::list(db, &filter, sort, true, limit, offset)?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, asked))

@@ -12,7 +12,8 @@ use crate::api::middleware::authenticate::{CurrentUser, bearer, claims};
 use crate::auth::jwt::{Claims, Kind};
 use crate::auth::password::Verdict;
 use crate::db;
-use crate::db::sessions::{Opening, Scope};
+use crate::db::sessions::{LogoutScope, NewSession};
+use crate::db::users::AccountFields;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::rules;
@@ -33,8 +34,15 @@ pub fn register(context: &RequestContext) -> Result<Response, Error> {
     let hash = context.app.hasher.hash(&password)?;
     let db = &context.app.db;
     if let Some(username) = username {
-        let user = db::users::insert(db, &username, &email, name.as_deref(), &hash);
-        return response::json(201, &user.map_err(Error::at_registration)?);
+        let account = AccountFields {
+            username: Some(username),
+            email: Some(email),
+            name,
+            password_hash: Some(hash),
+            ..AccountFields::default()
+        };
+        let user = db::users::insert(db, &account).map_err(Error::at_registration)?;
+        return response::json(201, &user);
     }
     let session = new_session(context.app, Uuid::new_v4());
     let user = db::sessions::open_for_new_user(db, &email, name.as_deref(), &hash, &session);
@@ -95,9 +103,10 @@ pub fn refresh(context: &RequestContext) -> Result<Response, Error> {
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or those that `scope` names.
 pub fn logout(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let scopes = [("all", Scope::All), ("local", Scope::Local), ("others", Scope::Others)];
+    let scopes =
+        [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
     let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    let scope = scope.unwrap_or(Scope::All);
+    let scope = scope.unwrap_or(LogoutScope::All);
     db::sessions::end(&context.app.db, user.user().id, user.session(), scope)?;
     Ok(response::no_content())
 }
@@ -117,7 +126,7 @@ pub fn reset_password(context: &RequestContext) -> Result<Response, Error> {
     })?;
     let claims =
         claims(context.app, &token, Kind::PasswordReset).map_err(|_| Error::InvalidResetToken)?;
-    let used = db::resets::Use {
+    let used = db::resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
         password_hash: &context.app.hasher.hash(&password)?,
@@ -131,9 +140,9 @@ pub fn reset_password(context: &RequestContext) -> Result<Response, Error> {
 }
 
 /// A session that lives until the last of the tokens made now has expired.
-fn new_session(app: &App, id: Uuid) -> Opening {
+fn new_session(app: &App, id: Uuid) -> NewSession {
     let lifetime = app.config.refresh_token_lifetime.max(app.config.access_token_lifetime);
-    Opening { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
+    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
 }
 
 fn after(duration: Duration) -> OffsetDateTime {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
-use crate::db::users::{self, Description};
+use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::rules;
@@ -18,7 +18,7 @@ pub fn alive(_: &RequestContext, _: &Admin) -> Result<Response, Error> {
 /// `POST /api/v1/users/test-only/create`: a User of whatever is given; what is missing is made up.
 pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     let (given, password) = context.request.json(|body| {
-        let given = Description {
+        let given = AccountFields {
             username: body.optional("username", rules::test_text),
             email: body.optional("email", rules::test_text),
             name: body.optional("name", rules::test_text),
@@ -34,14 +34,14 @@ pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     let unique = Uuid::new_v4().simple().to_string();
     let made_up = |prefix: &str| format!("{prefix}_{unique}");
     let password = password.unwrap_or_else(|| made_up("password"));
-    let account = Description {
+    let account = AccountFields {
         username: given.username.or_else(|| Some(made_up("test"))),
         email: given.email.or_else(|| Some(format!("{unique}@example.com"))),
         name: given.name.or_else(|| Some("Test user".into())),
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..given
     };
-    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
 /// `DELETE /api/v1/users/test-only/delete-all`: every account, the user's too.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::CurrentUser;
 use crate::db;
-use crate::db::files::{Listing, SortBy, Upload};
+use crate::db::files::{FileQuery, FileSort, NewFile};
 use crate::error::Error;
 use crate::http::fields::Fields;
 use crate::http::file_response;
@@ -44,7 +44,7 @@ pub fn create(context: &RequestContext, user: &CurrentUser) -> Result<Response, 
     })?;
     let (mut draft, content_type) =
         received.ok_or_else(|| Error::Internal("a named file was not received".into()))?;
-    let upload = Upload {
+    let upload = NewFile {
         id: draft.id(),
         user: user.user().id,
         filename: &filename,
@@ -122,10 +122,10 @@ fn receive_file(
 /// `GET /api/v1/uploads`: a page of the user's files.
 pub fn list(context: &RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let columns = [
-        ("upload_date", SortBy::UploadDate),
-        ("uploaded_at", SortBy::UploadDate),
-        ("filename", SortBy::Filename),
-        ("file_size", SortBy::Size),
+        ("upload_date", FileSort::UploadDate),
+        ("uploaded_at", FileSort::UploadDate),
+        ("filename", FileSort::Filename),
+        ("file_size", FileSort::Size),
     ];
     // An empty text matches everything, like none.
     let text = |query: &mut Query, name| {
@@ -137,10 +137,10 @@ pub fn list(context: &RequestContext, user: &CurrentUser) -> Result<Response, Er
             page: query.integer("page", 1, 1..=i64::MAX),
             size: query.integer("size", 20, 1..=MAX_SIZE),
         };
-        let listing = Listing {
+        let listing = FileQuery {
             search: text(query, "search"),
             content_type: text(query, "content_type").map(|t| t.to_ascii_lowercase()),
-            sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::UploadDate),
+            sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
             descending: query
                 .choice("sort_order", &[("asc", false), ("desc", true)])
                 .unwrap_or(true),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::authenticate::Admin;
-use crate::db::users::{self, Description, Filter, SortBy};
+use crate::db::users::{self, AccountFields, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::fields::Fields;
 use crate::http::response::{self, Response};
@@ -25,33 +25,33 @@ pub fn create(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
             body.required("password", rules::password),
         )
     })?;
-    let account = Description {
+    let account = AccountFields {
         email: Some(email),
         name: Some(name),
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..described
     };
-    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
 /// What may be left out in any description of an account.
-fn described(body: &mut Fields) -> Description {
-    Description {
+fn described(body: &mut Fields) -> AccountFields {
+    AccountFields {
         username: body.optional("username", rules::username),
         role: body.optional("role", rules::role),
         permissions: body.optional_list("permissions", rules::permissions),
         is_active: body.optional_boolean("is_active"),
-        ..Description::default()
+        ..AccountFields::default()
     }
 }
 
 /// `GET /api/v1/users`: the users that match, from `offset` on.
 pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
     let sorts =
-        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
+        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
     let (filter, sort_by, descending, limit, offset) = context.request.query(|query| {
         (
-            Filter {
+            UserFilter {
                 email: query.optional("email", rules::part),
                 name: query.optional("name", rules::part),
                 search: None,
@@ -60,7 +60,7 @@ pub fn list(context: &RequestContext, _: &Admin) -> Result<Response, Error> {
                 created_after: query.optional("created_after", rules::timestamp),
                 created_before: query.optional("created_before", rules::timestamp),
             },
-            query.choice("sort_by", &sorts).unwrap_or(SortBy::CreatedAt),
+            query.choice("sort_by", &sorts).unwrap_or(UserSort::CreatedAt),
             query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true),
             query.integer("limit", LIMIT.1, i64::MIN..=i64::MAX),
             query.integer("offset", 0, i64::MIN..=i64::MAX),
@@ -96,7 +96,7 @@ pub fn update(context: &RequestContext, _: &Admin, id: Uuid) -> Result<Response,
     })?;
     let hash = |password: String| context.app.hasher.hash(&password);
     let change =
-        Description { email, name, password_hash: password.map(hash).transpose()?, ..described };
+        AccountFields { email, name, password_hash: password.map(hash).transpose()?, ..described };
     response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 
