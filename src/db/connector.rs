@@ -45,7 +45,7 @@ impl Connector {
     /// Connects. Reads from the connection end `wait` from now, until the returned deadline is moved.
     pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
         let deadline = Deadline::new(wait);
-        let tls = self.tls.handshakes(deadline.clone());
+        let tls = self.tls.make_handshake(deadline.clone());
         let client = PostgresConnectionManager::new(self.config.clone(), tls).connect()?;
         Ok((client, deadline))
     }

@@ -56,8 +56,8 @@ impl TlsSettings {
     }
 
     /// Creates the connector for one connection, whose reads end at `deadline`.
-    pub fn handshakes(&self, deadline: Deadline) -> Handshakes {
-        Handshakes { settings: self.clone(), deadline }
+    pub fn make_handshake(&self, deadline: Deadline) -> MakeHandshake {
+        MakeHandshake { settings: self.clone(), deadline }
     }
 }
 
@@ -134,14 +134,14 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// The connector the `postgres` crate is given: makes the [`Handshake`] of a connection.
+/// The connector that the `postgres` crate is given. It makes the [`Handshake`] of one connection.
 #[derive(Clone)]
-pub struct Handshakes {
+pub struct MakeHandshake {
     settings: TlsSettings,
     deadline: Deadline,
 }
 
-impl MakeTlsConnect<Socket> for Handshakes {
+impl MakeTlsConnect<Socket> for MakeHandshake {
     type Stream = DeadlineStream;
     type TlsConnect = Handshake;
     type Error = BoxError;
