@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::api::context::{Admin, RequestContext};
-use crate::db::users::{self, Description, Filter, SortBy};
+use crate::db::users::{self, AccountFields, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -19,7 +19,7 @@ const DEFAULT_LIMIT: i64 = 20;
 /// `POST /api/v1/users`: the new account.
 pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (account, password) = context.request.json(|body| {
-        let account = Description {
+        let account = AccountFields {
             email: Some(body.required("email", rules::email)),
             name: Some(body.required("name", rules::name)),
             ..optional_fields(body)
@@ -27,25 +27,25 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
         (account, body.required("password", rules::password))
     })?;
     let password_hash = Some(context.app.hasher.hash(&password)?);
-    let account = Description { password_hash, ..account };
-    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
+    let account = AccountFields { password_hash, ..account };
+    response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
 /// The fields that are optional for a new account and for a change.
-fn optional_fields(body: &mut Params) -> Description {
-    Description {
+fn optional_fields(body: &mut Params) -> AccountFields {
+    AccountFields {
         username: body.optional("username", rules::username),
         role: body.optional("role", rules::role),
         permissions: body.list("permissions", rules::permissions),
         is_active: body.boolean("is_active"),
-        ..Description::default()
+        ..AccountFields::default()
     }
 }
 
 /// What a list of accounts is asked for.
 struct Listing {
-    filter: Filter,
-    sort_by: SortBy,
+    filter: UserFilter,
+    sort: UserSort,
     descending: bool,
     limit: i64,
     offset: i64,
@@ -53,23 +53,23 @@ struct Listing {
 
 /// `GET /api/v1/users`: the accounts that match, from `offset` on.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let Listing { filter, sort_by, descending, limit, offset } = context.request.query(listing)?;
+    let Listing { filter, sort, descending, limit, offset } = context.request.query(listing)?;
     if offset < 0 {
         return Err(Error::OffsetOutOfRange);
     }
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Error::LimitOutOfRange);
     }
-    let (users, total) = users::list(&context.app.db, &filter, sort_by, descending, limit, offset)?;
+    let (users, total) = users::list(&context.app.db, &filter, sort, descending, limit, offset)?;
     let body = json!({ "users": users, "total": total, "limit": limit, "offset": offset });
     response::json(200, &body)
 }
 
 fn listing(query: &mut Params) -> Listing {
     let columns =
-        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
+        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
     Listing {
-        filter: Filter {
+        filter: UserFilter {
             email: query.optional("email", rules::search_part),
             name: query.optional("name", rules::search_part),
             search: None,
@@ -78,7 +78,7 @@ fn listing(query: &mut Params) -> Listing {
             created_after: query.optional("created_after", rules::timestamp),
             created_before: query.optional("created_before", rules::timestamp),
         },
-        sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::CreatedAt),
+        sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
         descending: is_descending(query),
         limit: query.integer("limit", DEFAULT_LIMIT, i64::MIN..=i64::MAX),
         offset: query.integer("offset", 0, i64::MIN..=i64::MAX),
@@ -98,7 +98,7 @@ pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respons
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes what is given.
 pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     let (change, password) = context.request.json(|body| {
-        let change = Description {
+        let change = AccountFields {
             email: body.optional("email", rules::email),
             name: body.optional("name", rules::name),
             ..optional_fields(body)
@@ -106,7 +106,7 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
         (change, body.optional("password", rules::password))
     })?;
     let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
-    let change = Description { password_hash, ..change };
+    let change = AccountFields { password_hash, ..change };
     response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 
