@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::error::Error;
+use crate::model::hex::hex;
 
 /// A content that is being written and hashed. It is removed when it is dropped before [`Draft::release`], so a request
 /// that fails leaves nothing behind.
@@ -69,7 +70,7 @@ impl Draft {
         self.path.clone_from(&self.destination);
         sync_directory(self.destination.parent().unwrap_or(Path::new("."))).map_err(translate)?;
         let hash = self.hash.finalize_reset();
-        Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(&hash))
     }
 
     /// Keeps the content when the draft is dropped: it has a record, or may have one, which the sweep finds out.

@@ -16,6 +16,7 @@ use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::hex::hex;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
 use crate::model::user::User;
@@ -154,10 +155,6 @@ fn new_session(app: &App, id: Uuid) -> NewSession {
 
 fn after(duration: Duration) -> OffsetDateTime {
     OffsetDateTime::now_utc() + duration
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The response of every endpoint that signs in (RFC 6749, 5.1), with the account beside the tokens.
