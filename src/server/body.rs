@@ -1,16 +1,18 @@
 //! The body of a request, received from the client as the handler reads it.
 
-use std::io::{self, Read};
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
 use super::head::{BodyFraming, RequestHead};
 use super::limits::{BODY_GRACE, MAX_DRAIN, MIN_BODY_RATE};
+use crate::http::body::BodySource;
 
 /// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
 /// answered. Read errors are `TimedOut` where the client is too slow, `InvalidData` where the chunked coding is
-/// malformed, and `UnexpectedEof` where the client has closed the connection early.
+/// malformed, `FileTooLarge` where a chunk is larger than what may still be read, and `UnexpectedEof` where the client has
+/// closed the connection early.
 pub struct BodyReader<'a> {
     stream: &'a mut ClientStream,
     unread: UnreadBody,
@@ -66,19 +68,40 @@ impl<'a> BodyReader<'a> {
 
     /// Reads and drops the rest of the body, at most [`MAX_DRAIN`] bytes. Returns whether that was all of it.
     pub fn drain(&mut self) -> bool {
-        if self.is_finished() {
-            return true;
+        let (mut dropped, mut left) = ([0; 4096], MAX_DRAIN);
+        while !self.is_finished() {
+            match self.read(&mut dropped, left) {
+                Ok(count) => left -= count as u64,
+                Err(_) => return false,
+            }
         }
-        let drained = io::copy(&mut self.by_ref().take(MAX_DRAIN), &mut io::sink());
-        drained.is_ok() && matches!(self.read(&mut [0]), Ok(0))
+        true
     }
 
-    fn read_content(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let available = usize::try_from(self.next_content()?).unwrap_or(usize::MAX);
+    /// Reads some content into `out`, as [`BodySource::read_at_most`] says.
+    fn read(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        if std::mem::take(&mut self.continue_pending) && self.stream.buffered().is_empty() {
+            self.stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+        }
+        let outcome = self.read_content(out, max);
+        if outcome.is_err() {
+            self.unread = UnreadBody::Unknown;
+        }
+        outcome
+    }
+
+    fn read_content(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
+        let available = self.next_content()?;
         if available == 0 {
             return Ok(0);
         }
-        let wanted = available.min(out.len());
+        if available > max {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let wanted = usize::try_from(available).unwrap_or(usize::MAX).min(out.len());
         let read = |stream: &mut ClientStream, deadline| stream.read(&mut out[..wanted], deadline);
         let count = self.timed(read)?;
         self.received += count as u64;
@@ -122,18 +145,8 @@ impl<'a> BodyReader<'a> {
     }
 }
 
-impl Read for BodyReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if out.is_empty() {
-            return Ok(0);
-        }
-        if std::mem::take(&mut self.continue_pending) && self.stream.buffered().is_empty() {
-            self.stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")?;
-        }
-        let outcome = self.read_content(out);
-        if outcome.is_err() {
-            self.unread = UnreadBody::Unknown;
-        }
-        outcome
+impl BodySource for &mut BodyReader<'_> {
+    fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize> {
+        self.read(buffer, max)
     }
 }
