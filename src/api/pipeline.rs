@@ -10,13 +10,14 @@ use uuid::Uuid;
 
 use super::context::{App, CurrentUser, RequestContext};
 use super::middleware::rate_limit::{self, Limit};
-use super::middleware::{access_log, api_key, authenticate, cors, request_id};
+use super::middleware::{access_log, api_key, authenticate, cors};
 use super::router::{self, Endpoint, Handler, Route};
 use crate::auth::token_bucket::BucketDecision;
 use crate::error::Error;
 use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted};
 use crate::http::request::Request;
+use crate::http::request_id::request_id;
 use crate::http::response::{self, Response};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::metrics::EndpointName;
@@ -34,7 +35,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let began = Instant::now();
     let _running = app.metrics.request_running();
     let request = Request::new(head, body);
-    let id = request_id::request_id(request.header("X-Request-ID"));
+    let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
     let mut context = RequestContext { app, request, id, client };
     let mut trace = Trace::default();

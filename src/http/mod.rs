@@ -9,5 +9,6 @@ pub mod multipart;
 pub mod params;
 mod part_header;
 pub mod request;
+pub mod request_id;
 pub mod response;
 pub mod status;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::connection::Connection;
 use super::limits::{
-    LINGER_BUFFER, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_WRITE_STALL, SHUTDOWN_GRACE,
-    WRITE_TIMEOUT,
+    LINGER_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_WRITE_STALL,
+    SHUTDOWN_GRACE, WRITE_TIMEOUT,
 };
 use crate::error::Error;
 
@@ -18,6 +18,15 @@ pub enum HeadError {
     Closed,
     /// The bytes are no valid head. The error is answered, then the connection is closed.
     Refused(Error),
+}
+
+/// How far the search for a request head has come.
+#[derive(Default)]
+struct HeadSearch {
+    /// How many of the buffered bytes were searched.
+    scanned: usize,
+    /// How many empty lines came before the head.
+    empty_lines: usize,
 }
 
 /// A connection as the thread that serves it reads and writes it.
@@ -58,9 +67,15 @@ impl ClientStream {
         self.connection.is_shutting_down()
     }
 
-    /// Whether the next request head has been received completely.
-    pub fn has_complete_head(&self) -> bool {
-        matches!(find_head_end(self.buffered(), &mut 0), Ok(Some(_)))
+    /// The next request head, where it has been received completely.
+    pub fn complete_head(&self) -> Option<&[u8]> {
+        let length = find_head_end(self.buffered(), &mut 0).ok()??;
+        Some(&self.buffered()[..length])
+    }
+
+    /// Whether a byte of the next request line has been received. An empty line before it is none.
+    fn has_begun_head(&self) -> bool {
+        !matches!(self.buffered(), b"" | b"\r")
     }
 
     /// Waits until a complete request head is buffered and returns its length. `idle_timeout` bounds the wait for its
@@ -70,21 +85,21 @@ impl ClientStream {
         idle_timeout: Duration,
         head_timeout: Duration,
     ) -> Result<usize, HeadError> {
-        let first_timeout = if self.buffered().is_empty() { idle_timeout } else { head_timeout };
-        let deadline = Instant::now() + first_timeout;
-        let mut scanned = 0;
-        if let Some(length) = self.find_head(&mut scanned)? {
+        let mut search = HeadSearch::default();
+        if let Some(length) = self.find_head(&mut search)? {
             return Ok(length); // a pipelined request: the client does not keep us waiting
         }
+        let timeout = if self.has_begun_head() { head_timeout } else { idle_timeout };
+        let deadline = Instant::now() + timeout;
         self.connection.start_waiting(true);
-        let outcome = self.wait_for_head(scanned, deadline, head_timeout);
+        let outcome = self.wait_for_head(search, deadline, head_timeout);
         self.connection.stop_waiting().map_err(|_| HeadError::Closed)?;
         outcome
     }
 
     fn wait_for_head(
         &mut self,
-        mut scanned: usize,
+        mut search: HeadSearch,
         mut deadline: Instant,
         head_timeout: Duration,
     ) -> Result<usize, HeadError> {
@@ -94,29 +109,37 @@ impl ClientStream {
             deadline = deadline.min(Instant::now() + SHUTDOWN_GRACE);
         }
         loop {
-            let has_started = !self.buffered().is_empty();
+            let had_begun = self.has_begun_head();
             match self.fill(deadline) {
-                Ok(()) if !has_started => deadline = Instant::now() + head_timeout,
                 Ok(()) => {}
-                Err(e) if has_started && e.kind() == io::ErrorKind::TimedOut => {
+                Err(e) if had_begun && e.kind() == io::ErrorKind::TimedOut => {
                     return Err(HeadError::Refused(Error::HeadTooSlow));
                 }
                 Err(_) => return Err(HeadError::Closed),
             }
-            if let Some(length) = self.find_head(&mut scanned)? {
+            if let Some(length) = self.find_head(&mut search)? {
                 return Ok(length);
+            }
+            if !had_begun && self.has_begun_head() {
+                deadline = Instant::now() + head_timeout;
             }
         }
     }
 
-    /// The length of the buffered head, or `None` where it is incomplete. The first `scanned` bytes were searched by
-    /// earlier calls.
-    fn find_head(&mut self, scanned: &mut usize) -> Result<Option<usize>, HeadError> {
-        // Some clients send an empty line after a body; it is to be ignored (RFC 9112, section 2.2).
-        while *scanned == 0 && self.buffered().starts_with(b"\r\n") {
+    /// The length of the buffered head, or `None` where it is incomplete. Drops empty lines before it; more than
+    /// [`MAX_EMPTY_LINES`] are refused.
+    fn find_head(&mut self, search: &mut HeadSearch) -> Result<Option<usize>, HeadError> {
+        while search.scanned == 0 && self.buffered().starts_with(b"\r\n") {
+            if search.empty_lines == MAX_EMPTY_LINES {
+                return Err(HeadError::Refused(Error::BadRequest));
+            }
             self.consume(2);
+            search.empty_lines += 1;
         }
-        match find_head_end(self.buffered(), scanned) {
+        if !self.has_begun_head() {
+            return Ok(None);
+        }
+        match find_head_end(self.buffered(), &mut search.scanned) {
             Ok(None) if self.buffered().len() == MAX_HEAD => {
                 Err(HeadError::Refused(Error::HeadersTooLarge))
             }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use super::limits::MAX_HEADERS;
+use super::target::{RequestTarget, is_host_and_port};
 use crate::error::Error;
 
 /// How the end of a request body is found.
@@ -35,6 +36,8 @@ pub struct RequestHead {
 #[derive(Default)]
 struct ProtocolHeaders {
     hosts: usize,
+    has_empty_host: bool,
+    has_authorization: bool,
     content_length: Option<u64>,
     chunked: bool,
     close: bool,
@@ -61,7 +64,7 @@ impl RequestHead {
         else {
             return Err(Error::BadRequest);
         };
-        let target = origin_form(target).ok_or(Error::BadRequest)?;
+        let target = RequestTarget::parse(target).ok_or(Error::BadRequest)?;
         let mut protocol = ProtocolHeaders::default();
         let mut list = Vec::with_capacity(raw.headers.len());
         for header in raw.headers.iter() {
@@ -70,7 +73,7 @@ impl RequestHead {
             list.push((header.name.to_owned(), value.to_owned()));
         }
         let is_http_1_0 = version == 0;
-        protocol.check(is_http_1_0)?;
+        protocol.check(is_http_1_0, target.has_authority)?;
         let framing = match protocol.content_length {
             None if protocol.chunked => BodyFraming::Chunked,
             length => BodyFraming::Length(length.unwrap_or(0)),
@@ -78,7 +81,13 @@ impl RequestHead {
         let has_body = framing != BodyFraming::Length(0);
         Ok(RequestHead {
             // Despite its name this is the way to make a request of rouille's without its own server.
-            request: rouille::Request::fake_http_from(peer, method, target, list, Vec::new()),
+            request: rouille::Request::fake_http_from(
+                peer,
+                method,
+                target.path_and_query,
+                list,
+                Vec::new(),
+            ),
             framing,
             content_length: protocol.content_length,
             expects_continue: protocol.expects_continue && !is_http_1_0 && has_body,
@@ -89,11 +98,20 @@ impl RequestHead {
 }
 
 impl ProtocolHeaders {
-    /// Notes one header. A second `Content-Length` or `Transfer-Encoding`, or one that is not understood, is an error.
+    /// Notes one header. A second `Authorization`, `Content-Length` or `Transfer-Encoding`, or a value that is not
+    /// understood, is an error.
     fn add(&mut self, name: &str, value: &str) -> Result<(), Error> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("host") {
             self.hosts += 1;
+            self.has_empty_host = value.is_empty();
+            if !value.is_empty() && !is_host_and_port(value) {
+                return Err(Error::BadRequest);
+            }
+        } else if is("authorization") {
+            if std::mem::replace(&mut self.has_authorization, true) {
+                return Err(Error::BadRequest);
+            }
         } else if is("content-length") {
             let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
             // A number that does not fit is more than any endpoint accepts, just as this one is.
@@ -119,10 +137,11 @@ impl ProtocolHeaders {
         Ok(())
     }
 
-    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, and only one header may frame the
-    /// body. HTTP/1.0 has no chunked coding.
-    fn check(&self, is_http_1_0: bool) -> Result<(), Error> {
-        let hosts_valid = self.hosts == 1 || (self.hosts == 0 && is_http_1_0);
+    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, which is empty only where the target
+    /// names no authority, and only one header may frame the body. HTTP/1.0 has no chunked coding.
+    fn check(&self, is_http_1_0: bool, target_has_authority: bool) -> Result<(), Error> {
+        let hosts_valid = (self.hosts == 1 || (self.hosts == 0 && is_http_1_0))
+            && !(self.has_empty_host && target_has_authority);
         let framing_valid = !self.chunked || (self.content_length.is_none() && !is_http_1_0);
         if !hosts_valid || !framing_valid {
             return Err(Error::BadRequest);
@@ -134,19 +153,13 @@ impl ProtocolHeaders {
     }
 }
 
-/// The path and query of a request target. In the absolute form (RFC 9112, section 3.2.2) they come after a scheme and
-/// a host, which are ignored as `Host` is: this server serves one site. `None` where the target has no path.
-fn origin_form(target: &str) -> Option<&str> {
-    if !target.is_ascii() {
-        return None;
-    }
-    if target.starts_with('/') || target == "*" {
-        return Some(target);
-    }
-    let (scheme, rest) = target.split_once("://")?;
-    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    let path = rest.find('/').map(|at| &rest[at..])?;
-    is_http.then_some(path)
+/// The value of the first header `name` in a complete head that [`RequestHead::parse`] has refused. `None` where it is
+/// not there or not UTF-8.
+pub fn find_header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
+    head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+        let (key, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        key.eq_ignore_ascii_case(name.as_bytes()).then(|| std::str::from_utf8(&value[1..]).ok())?
+    })
 }
 
 /// Whether the request line ends with an HTTP version. `httparse` reports any other last word as an unknown version.
@@ -166,12 +179,12 @@ mod tests {
     fn head() -> impl Strategy<Value = Vec<u8>> {
         let line = prop_oneof![
             4 => Just("GET / HTTP/1.1".to_owned()),
-            1 => "(POST|HEAD|get|\\*) (/[a-z?%]{0,9}|\\*|http://x/y|x:1) HTTP/1\\.[01]",
+            1 => "(POST|HEAD|get|\\*) (/[a-z?%#]{0,9}|\\*|http://x[/?#]?y?|x:1) HTTP/1\\.[01]",
             1 => "[ -~]{0,20} HTTP/[0-9]\\.[0-9]",
             1 => ".{0,30}",
         ];
         let header = prop_oneof![
-            2 => Just("Host: x".to_owned()),
+            2 => "Host: (x|x:1|\\[::1\\]|[!-~]{0,4})",
             2 => "(Content-Length|content-length): ?[0-9]{0,22}[ ,+]?[0-9]?",
             2 => "Transfer-Encoding: ?(chunked|CHUNKED|gzip|chunked, chunked|)",
             1 => "(Expect|Connection): (100-continue|close|keep-alive|x)",

@@ -13,6 +13,8 @@ use crate::config::Config;
 pub const MAX_HEAD: usize = 16 * 1024;
 /// Most header fields in a request. More are answered 431.
 pub const MAX_HEADERS: usize = 100;
+/// Most empty lines before a request line. Some clients send one after a body (RFC 9112, section 2.2).
+pub const MAX_EMPTY_LINES: usize = 2;
 /// Longest chunk-size line of a chunked body in bytes, with its extensions and its line end.
 pub const MAX_CHUNK_LINE: usize = 256;
 /// Longest trailer section of a chunked body in bytes. Trailers are read and ignored.

@@ -4,7 +4,7 @@
 //! of the two servers runs.
 //!
 //! A connection passes through these files: `listener` accepts it, `connections` registers it, `request_loop` reads
-//! its requests with `client_stream`, `head`, `body` and `chunked`, and `response_writer` answers them.
+//! its requests with `client_stream`, `head`, `target`, `body` and `chunked`, and `response_writer` answers them.
 
 mod body;
 mod builtin_server;
@@ -21,6 +21,7 @@ mod request_loop;
 mod response_writer;
 mod rouille_server;
 mod shutdown;
+mod target;
 
 pub use builtin_server::{RequestHandler, Server};
 pub use listener::{bind, run};

@@ -4,16 +4,16 @@ use std::io;
 use std::net::SocketAddr;
 
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use super::body::BodyReader;
 use super::builtin_server::Server;
 use super::client_stream::{ClientStream, HeadError};
 use super::connections::ConnectionGuard;
-use super::head::RequestHead;
+use super::head::{RequestHead, find_header};
 use super::response_writer::{ResponseOptions, ResponseWriter};
 use crate::error::Error;
 use crate::http::body::Body;
+use crate::http::request_id::request_id;
 use crate::http::response;
 use crate::model::timestamp::Timestamp;
 
@@ -52,8 +52,10 @@ impl RequestLoop<'_> {
     fn next_request(&mut self) -> Result<RequestHead, HeadError> {
         let length = self.stream.read_head(self.server.idle_timeout, self.server.head_timeout)?;
         let head = RequestHead::parse(&self.stream.buffered()[..length], self.peer);
+        // What was refused stays, because the refusal depends on it.
+        let head = head.map_err(HeadError::Refused)?;
         self.stream.consume(length);
-        head.map_err(HeadError::Refused)
+        Ok(head)
     }
 
     /// Answers one request. Returns whether the connection can serve another.
@@ -63,15 +65,18 @@ impl RequestLoop<'_> {
         let response = (self.server.handler)(&head.request, handler_body);
         // During a shutdown, only requests that were sent before it, without waiting for this response, are served.
         let accepts_next = !body.stream().is_shutting_down()
-            || (body.is_finished() && body.stream().has_complete_head());
+            || (body.is_finished() && body.stream().complete_head().is_some());
         let keep_alive = head.keep_alive && body.is_drainable() && accepts_next;
         let options = ResponseOptions::new(head, keep_alive);
         Ok(self.writer.send(body.stream(), response, &options)? && body.drain())
     }
 
-    /// Answers bytes that are no request. The connection ends with it, as nobody knows where the next request begins.
+    /// Answers the buffered bytes, which are no request. The connection ends with it, as nobody knows where the next
+    /// request begins. The request's own id is kept where a whole head was read.
     fn refuse(&mut self, error: &Error) -> io::Result<bool> {
-        let id = Uuid::new_v4();
+        let head = self.stream.complete_head();
+        let id = request_id(head.and_then(|head| find_header(head, "X-Request-ID")));
+        let options = ResponseOptions::refusal(self.stream.buffered().starts_with(b"HEAD "));
         let now = Timestamp(OffsetDateTime::now_utc());
         let mut response = response::error(error, self.server.error_format, now);
         response.headers.push(("X-Request-ID".into(), id.to_string().into()));
@@ -82,6 +87,6 @@ impl RequestLoop<'_> {
             request_id:% = id, status = response.status_code, client:% = self.peer.ip();
             "refused"
         );
-        self.writer.send(&mut self.stream, response, &ResponseOptions::default())
+        self.writer.send(&mut self.stream, response, &options)
     }
 }

@@ -19,9 +19,7 @@ const CONNECTION_HEADERS: [&str; 7] = [
     "Upgrade",
 ];
 
-/// What the framing of a response depends on beside the response. The default closes the connection and assumes
-/// HTTP/1.1; it answers what could not be read as a request.
-#[derive(Default)]
+/// What the framing of a response depends on beside the response.
 pub struct ResponseOptions {
     /// The request was `HEAD`: the response announces a body and does not send it.
     omit_body: bool,
@@ -36,6 +34,12 @@ impl ResponseOptions {
     pub fn new(head: &RequestHead, keep_alive: bool) -> ResponseOptions {
         let omit_body = head.request.method() == "HEAD";
         ResponseOptions { omit_body, is_http_1_0: head.is_http_1_0, keep_alive }
+    }
+
+    /// The options for the refusal of bytes that are no request: it closes the connection. `omit_body`: they begin like
+    /// a `HEAD` request.
+    pub fn refusal(omit_body: bool) -> ResponseOptions {
+        ResponseOptions { omit_body, is_http_1_0: false, keep_alive: false }
     }
 }
 

@@ -29,11 +29,22 @@ fn a_head_that_breaks_the_rules_is_refused_and_the_connection_closed() {
         (line("GET x:443 HTTP/1.1"), 400, "an authority as target"),
         (line("GET /\u{e4} HTTP/1.1"), 400, "a target that is not ASCII"),
         (line("GET /heal\0thz HTTP/1.1"), 400, "NUL in the target"),
+        (line("GET /healthz#a HTTP/1.1"), 400, "a fragment"),
+        (line("GET http://x#/healthz HTTP/1.1"), 400, "a fragment after an authority"),
+        (line("GET http:///healthz HTTP/1.1"), 400, "an empty authority"),
+        (line("GET http://ann@x/healthz HTTP/1.1"), 400, "user information"),
+        (line("GET ftp://x/healthz HTTP/1.1"), 400, "another scheme"),
+        (
+            "GET http://x/healthz HTTP/1.1\r\nHost:\r\n\r\n".into(),
+            400,
+            "an authority and an empty Host",
+        ),
         (line("GET /healthz HTTP/2.0"), 505, "2.0"),
         (line("GET /healthz HTTP/1.2"), 505, "1.2"),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".into(), 505, "HTTP/2"),
         ("GET /healthz HTTP/1.1\r\n\r\n".into(), 400, "no Host"),
         (head("Host: y\r\n"), 400, "two Hosts"),
+        (head("Authorization: a b\r\nauthorization: a b\r\n"), 400, "two Authorizations"),
         (head("A : b\r\n"), 400, "space before the colon"),
         (head("A: b\r\n c\r\n"), 400, "obs-fold"),
         (head(" A: b\r\n"), 400, "a line that begins with space"),
@@ -97,8 +108,12 @@ fn unusual_heads_that_the_rules_allow_are_answered() {
     for (bytes, reason) in [
         (format!("{GET}\r\n"), "an ordinary request"),
         ("GET /healthz HTTP/1.0\r\n\r\n".into(), "HTTP/1.0 needs no Host"),
-        (format!("\r\n{GET}\r\n"), "an empty line before the request line"),
+        (format!("\r\n\r\n{GET}\r\n"), "two empty lines before the request line"),
         ("GET http://x/healthz?a=b HTTP/1.1\r\nHost: x\r\n\r\n".into(), "absolute form"),
+        (
+            "GET HTTPS://[::1]:1/healthz HTTP/1.1\r\nHost: x\r\n\r\n".into(),
+            "an address as authority",
+        ),
         (format!("{GET}Expect: 100-Continue\r\n\r\n"), "an expectation without a body"),
         (format!("{GET}A: \u{e4}\u{6f22}\r\n\r\n"), "UTF-8 in a value"),
         (format!("{GET}A:\r\nB:\t c\t\r\n\r\n"), "empty values and tabs"),
@@ -106,6 +121,121 @@ fn unusual_heads_that_the_rules_allow_are_answered() {
         (format!("{GET}A: {fill}\r\n\r\n"), "exactly 16 KiB"),
     ] {
         assert_eq!(ask(&api.address, bytes).1.status, 200, "{reason}");
+    }
+}
+
+#[test]
+fn the_authority_of_a_target_ends_at_a_slash_or_a_question_mark_and_an_empty_path_is_a_slash() {
+    let api = Server::start(&[]);
+    for (target, status, path, reason) in [
+        ("http://x/healthz?a=http://y/", 200, "/healthz", "the first slash ends the authority"),
+        ("http://x?/healthz", 404, "/", "a slash in the query begins no path"),
+        ("http://x:8000?a", 404, "/", "an authority with a port, and a query"),
+        ("http://x", 404, "/", "nothing but an authority"),
+    ] {
+        let line = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let (_, answer) = ask(&api.address, line);
+        assert_eq!(answer.status, status, "{reason}");
+        let logged = api.logged(&answer.request_id());
+        assert!(logged.contains(&format!("path={path} ")), "{reason}: {logged}");
+    }
+}
+
+#[test]
+fn host_is_a_name_or_an_address_with_or_without_a_port() {
+    let api = Server::start(&[]);
+    let status = |host: &str| {
+        ask(&api.address, format!("GET /healthz HTTP/1.1\r\nHost:{host}\r\n\r\n")).1.status
+    };
+    for (host, reason) in [
+        ("x", "a name without a space before it"),
+        (" example.com\t", "a name and white space"),
+        (" a_b-c~1.EXAMPLE", "letters, digits and four marks"),
+        (" example.com:8000", "a port"),
+        (" example.com:", "the digits of a port may be none"),
+        (" a%2Db", "a percent-encoded byte"),
+        (" !$&'()*+,;=", "delimiters within a component"),
+        (" 192.0.2.1:80", "an IPv4 address"),
+        (" [::1]", "an IPv6 address"),
+        (" [2001:db8::192.0.2.1]:80", "an IPv6 address with a port"),
+        ("", "empty: the target names no authority either"),
+    ] {
+        assert_eq!(status(host), 200, "{reason}");
+    }
+    for (host, reason) in [
+        (" :80", "a port of no host"),
+        (" x y", "a space"),
+        (" x/y", "a path"),
+        (" http://x", "a URL"),
+        (" ann@x", "user information"),
+        (" x:80a", "a port that is no number"),
+        (" x:-1", "a sign"),
+        (" x:1:2", "two ports"),
+        (" ::1", "an IPv6 address without brackets"),
+        (" [::1", "no closing bracket"),
+        (" [::1]x", "text after the bracket"),
+        (" [::g]", "no IPv6 address"),
+        (" [192.0.2.1]", "an IPv4 address in brackets"),
+        (" [fe80::1%25lo]", "a zone"),
+        (" a%2", "half a percent-encoded byte"),
+        (" a%xy", "no hexadecimal digits"),
+        (" x?", "a query"),
+        (" x#", "a fragment"),
+        (" \"x\"", "quotes"),
+        (" \u{e4}", "not ASCII"),
+    ] {
+        assert_eq!(status(host), 400, "{reason}");
+    }
+    let old = "GET /healthz HTTP/1.0\r\nHost: x y\r\n\r\n";
+    assert_eq!(ask(&api.address, old).1.status, 400, "HTTP/1.0 may have none, but no other");
+}
+
+#[test]
+fn refusals_of_a_head_request_have_no_body() {
+    let api = Server::start(&[("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "1")]);
+    let long = format!("HEAD /{} HTTP/1.1\r\n", "a".repeat(16 * 1024));
+    for (bytes, status) in [
+        ("HEAD /healthz HTTP/1.1\r\n\r\n", "400"),
+        ("HEAD /healthz HTTP/1.1\r\nHost: x\r\nExpect: coffee\r\n\r\n", "417"),
+        ("HEAD /healthz HTTP/2.0\r\nHost: x\r\n\r\n", "505"),
+        ("\r\nHEAD /healthz HTTP/1.1\r\nA: b\n\r\n", "400"),
+        (&long, "431"),
+        ("HEAD /healthz HTTP/1.1\r\nHost: x\r\n", "408"),
+    ] {
+        let mut connection = RawConnection::open(&api.address);
+        connection.send(bytes);
+        let head = connection.head().expect("a head");
+        assert_eq!(head.split(' ').nth(1), Some(status), "{head}");
+        assert!(
+            head.contains("Content-Length: ") && !head.contains("Content-Length: 0\r"),
+            "{head}"
+        );
+        connection.closed();
+    }
+}
+
+#[test]
+fn refusals_keep_the_id_of_a_request_whose_head_was_read() {
+    let api = Server::start(&[]);
+    let id = "c0ffee00-1234-4abc-8def-0123456789ab";
+    for (bytes, reason) in [
+        (format!("GET / HTTP/1.1\r\nX-Request-ID: {id}\r\n\r\n"), "no Host"),
+        (format!("{GET}Host: y\r\nx-request-id:{}\r\n\r\n", id.to_uppercase()), "two Hosts"),
+        (format!("GET / HTTP/3.0\r\nX-Request-ID: {id}\r\n\r\n"), "a version"),
+        (format!("{GET}X-Request-ID: {id} \r\nA: b\x01\r\n\r\n"), "a control character"),
+        (format!("{GET}X-Request-ID: {id}\r\n{}\r\n", "A: b\r\n".repeat(100)), "many headers"),
+    ] {
+        let (_, answer) = ask(&api.address, bytes);
+        assert!(answer.status >= 400, "{reason}: {}", answer.head);
+        assert_eq!(answer.request_id(), id, "{reason}");
+    }
+    api.logged(id);
+    for (bytes, reason) in [
+        (format!("{GET}Host: y\r\nX-Request-ID: 7\r\n\r\n"), "no UUID"),
+        (format!("{GET}Host: y\r\nA: b\r\n\r\nX-Request-ID: {id}\r\n"), "after the head"),
+    ] {
+        let made = ask(&api.address, bytes).1.request_id();
+        assert!(made != id && made.len() == 36 && &made[14..15] == "4", "{reason}: {made}");
     }
 }
 
@@ -143,6 +273,41 @@ fn a_slow_head_and_an_idle_connection_are_ended() {
     let took = begin.elapsed();
     // The default timeout is 60 seconds.
     assert!((2..30).contains(&took.as_secs()), "{took:?}");
+}
+
+#[test]
+fn three_empty_lines_before_a_request_line_are_refused() {
+    let api = Server::start(&[]);
+    let mut connection = RawConnection::open(&api.address);
+    for _ in 0..3 {
+        connection.send("\r\n\r\n").serves();
+    }
+    for end in ["", "\r\n", GET, "x"] {
+        let (mut connection, answer) = ask(&api.address, format!("\r\n\r\n\r\n{end}"));
+        assert_eq!(answer.status, 400, "{end:?}");
+        connection.closed();
+    }
+    let mut connection = RawConnection::open(&api.address);
+    for byte in b"\r\n\r\n\r\n" {
+        connection.send([*byte]);
+    }
+    assert_eq!(connection.answer().status, 400, "byte by byte");
+}
+
+#[test]
+fn empty_lines_before_a_request_line_move_no_deadline() {
+    let api = Server::start(&[
+        ("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "20"),
+        ("CLOAKROOM_IDLE_TIMEOUT_SECONDS", "2"),
+    ]);
+    let begin = Instant::now();
+    for empty in ["\r", "\r\n", "\r\n\r", "\r\n\r\n"] {
+        let mut connection = RawConnection::open(&api.address);
+        connection.send(empty);
+        connection.closed();
+    }
+    // Each connection is idle for 2 seconds. A deadline that had been moved would be at 20 for each.
+    assert!((8..20).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -230,6 +395,19 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     let chunk = format!("8000\r\n{}\r\n", "a".repeat(0x8000));
     let chunked = post("/auth/login", "Transfer-Encoding: chunked\r\n", &chunk.repeat(5));
     assert_eq!(ask(&api.address, chunked).1.status, 413, "as soon as the chunks exceed the limit");
+    let begin = Instant::now();
+    for (first, size) in [("", "20001"), ("1\r\n{\r\n", "20000"), ("", "ffffffffffffffff")] {
+        let announced = format!("{first}{size}\r\n");
+        let chunked = post("/auth/login", "Transfer-Encoding: chunked\r\n", &announced);
+        let (mut connection, answer) = ask(&api.address, chunked);
+        assert_eq!(answer.status, 413, "a chunk of {size} is announced and not sent");
+        connection.closed();
+    }
+    // A body that is waited for ends after 10 seconds.
+    assert!(begin.elapsed() < Duration::from_secs(9), "{:?}", begin.elapsed());
+    let whole = format!("20000\r\n{}\r\n0\r\n\r\n", " ".repeat(0x20000));
+    let chunked = post("/auth/login", "Transfer-Encoding: chunked\r\n", &whole);
+    assert_eq!(ask(&api.address, chunked).1.status, 422, "a chunk of exactly the limit is read");
     let huge = "Content-Length: 10000000000\r\n";
     assert_eq!(ask(&api.address, post("/users/change-password", huge, "")).1.status, 401);
 }

@@ -5,4 +5,3 @@ pub mod api_key;
 pub mod authenticate;
 pub mod cors;
 pub mod rate_limit;
-pub mod request_id;

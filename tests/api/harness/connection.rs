@@ -109,6 +109,13 @@ impl RawAnswer {
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
+    /// The value of `X-Request-ID`.
+    #[track_caller]
+    pub fn request_id(&self) -> String {
+        let value = self.head.lines().find_map(|line| line.strip_prefix("X-Request-ID: "));
+        value.unwrap_or_else(|| panic!("no X-Request-ID: {}", self.head)).to_owned()
+    }
+
     pub fn has(&self, header: &str) -> bool {
         self.head.lines().any(|line| line == header)
     }
