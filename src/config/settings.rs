@@ -31,6 +31,8 @@ pub struct Config {
     pub workers: usize,
     /// Most client connections that are open at the same time.
     pub max_connections: usize,
+    /// Most of them from one client network; loopback addresses and trusted proxies are exempt.
+    pub max_connections_per_address: usize,
     /// The longest time from the first byte of a request to the end of its head.
     pub head_timeout: Duration,
     /// The longest time a connection may be idle between two requests.
@@ -132,6 +134,11 @@ impl Config {
             http_server: r.choice("CLOAKROOM_HTTP_SERVER", HttpServer::Builtin),
             workers: r.count("CLOAKROOM_WORKERS", (4 * cores).max(16), 10_000) as usize,
             max_connections: r.count("CLOAKROOM_MAX_CONNECTIONS", 1024, 1_000_000) as usize,
+            max_connections_per_address: r.count(
+                "CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS",
+                256,
+                1_000_000,
+            ) as usize,
             head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connections::Connections;
+use super::connections::{ConnectionLimits, Connections};
 use super::limits;
 use super::shutdown::ShutdownSignal;
 use crate::config::{Config, ErrorFormat};
@@ -37,7 +37,12 @@ impl Server {
         stop: &ShutdownSignal,
         handler: Box<RequestHandler>,
     ) -> Server {
-        let connections = Connections::new(limits::max_connections(config), stop.flag());
+        let connection_limits = ConnectionLimits {
+            max: limits::max_connections(config),
+            max_per_network: config.max_connections_per_address,
+            trusted_proxies: config.trusted_proxies.clone(),
+        };
+        let connections = Connections::new(connection_limits, stop.flag());
         Server {
             handler,
             head_timeout: config.head_timeout,

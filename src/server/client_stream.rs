@@ -5,10 +5,13 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
+
 use super::connection::Connection;
 use super::limits::{
-    LINGER_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_WRITE_STALL,
-    SHUTDOWN_GRACE, WRITE_TIMEOUT,
+    MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_UNSENT, MAX_WRITE_STALL,
+    MIN_RESPONSE_RATE, RESPONSE_GRACE, SHUTDOWN_GRACE, WRITE_TIMEOUT,
 };
 use crate::error::Error;
 
@@ -38,6 +41,10 @@ pub struct ClientStream {
     end: usize,
     /// The read timeout that is set on the socket.
     read_timeout: Duration,
+    /// Bytes of the present response that the client has accepted.
+    written: u64,
+    /// Time spent waiting for the client to accept them.
+    write_waited: Duration,
 }
 
 impl ClientStream {
@@ -45,8 +52,17 @@ impl ClientStream {
     pub fn new(connection: Arc<Connection>) -> io::Result<ClientStream> {
         connection.socket.set_nodelay(true)?;
         connection.socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
-        let buffer = vec![0; MAX_HEAD].into();
-        Ok(ClientStream { connection, buffer, start: 0, end: 0, read_timeout: Duration::MAX })
+        #[cfg(target_os = "linux")]
+        SockRef::from(&connection.socket).set_tcp_notsent_lowat(MAX_UNSENT)?;
+        Ok(ClientStream {
+            connection,
+            buffer: vec![0; MAX_HEAD].into(),
+            start: 0,
+            end: 0,
+            read_timeout: Duration::MAX,
+            written: 0,
+            write_waited: Duration::ZERO,
+        })
     }
 
     /// The bytes that were received and not yet consumed.
@@ -180,24 +196,36 @@ impl ClientStream {
         Ok(())
     }
 
-    /// Writes all of `bytes`. Fails once the client has accepted none of them for [`MAX_WRITE_STALL`].
+    /// Begins to count the bytes and the time of another response.
+    pub fn start_response(&mut self) {
+        (self.written, self.write_waited) = (0, Duration::ZERO);
+    }
+
+    /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for [`MAX_WRITE_STALL`], or
+    /// accepts the response at less than [`MIN_RESPONSE_RATE`].
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut last_progress = Instant::now();
         self.connection.start_waiting(false);
         while !bytes.is_empty() {
+            let start = Instant::now();
             match (&self.connection.socket).write(bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     bytes = &bytes[count..];
+                    self.written += count as u64;
                     last_progress = Instant::now();
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if last_progress.elapsed() >= MAX_WRITE_STALL {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) => return Err(e),
+            }
+            self.write_waited += start.elapsed();
+            let earned =
+                Duration::from_millis(self.written.saturating_mul(1000) / MIN_RESPONSE_RATE);
+            if last_progress.elapsed() >= MAX_WRITE_STALL
+                || self.write_waited >= RESPONSE_GRACE + earned
+            {
+                return Err(io::ErrorKind::TimedOut.into());
             }
         }
         self.connection.stop_waiting()
@@ -209,13 +237,13 @@ impl ClientStream {
     pub fn lingering_close(mut self) {
         let deadline = Instant::now() + MAX_LINGER;
         let _ = self.connection.socket.shutdown(Shutdown::Write);
-        (self.start, self.end) = (0, 0);
-        let (mut chunk, mut dropped) = (vec![0; LINGER_BUFFER], 0);
+        let mut dropped = 0;
         while dropped < MAX_LINGER_BYTES {
-            match self.read(&mut chunk, deadline) {
-                Ok(count) => dropped += count,
-                Err(_) => break,
+            (self.start, self.end) = (0, 0);
+            if self.fill_for_body(deadline).is_err() {
+                break;
             }
+            dropped += self.end;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The socket of a client and what its thread is doing, which other threads may ask for and act on.
 
 use std::io;
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -10,6 +10,8 @@ use std::time::Instant;
 pub struct Connection {
     /// The client's socket, in blocking mode.
     pub socket: TcpStream,
+    /// The client network for which the connection counts, where a limit applies to it.
+    pub network: Option<IpAddr>,
     state: Mutex<ConnectionState>,
     shutting_down: Arc<AtomicBool>,
 }
@@ -31,8 +33,12 @@ enum ConnectionState {
 
 impl Connection {
     /// A connection whose thread is busy. `shutting_down` becomes true once the process was asked to stop.
-    pub fn new(socket: TcpStream, shutting_down: Arc<AtomicBool>) -> Connection {
-        Connection { socket, state: Mutex::new(ConnectionState::Busy), shutting_down }
+    pub fn new(
+        socket: TcpStream,
+        network: Option<IpAddr>,
+        shutting_down: Arc<AtomicBool>,
+    ) -> Connection {
+        Connection { socket, network, state: Mutex::new(ConnectionState::Busy), shutting_down }
     }
 
     /// No code panics while it holds this lock, so a poisoned state would still be consistent.

@@ -35,6 +35,16 @@ pub const BODY_CHUNK: usize = 64 * 1024;
 pub const MAX_IDLE_WRITE_BUFFER: usize = 4 * 1024;
 /// How long a client may accept no byte of a response before its connection is closed.
 pub const MAX_WRITE_STALL: Duration = Duration::from_secs(30);
+/// How long a client may keep the server waiting for it to accept a response, beyond the time that [`MIN_RESPONSE_RATE`]
+/// allows.
+pub const RESPONSE_GRACE: Duration = Duration::from_secs(30);
+/// Slowest average rate at which a client may accept a response after [`RESPONSE_GRACE`], in bytes a second. The
+/// connection of a slower one is closed.
+pub const MIN_RESPONSE_RATE: u64 = 1024;
+/// Most bytes of a response that the kernel holds for a connection beside those on their way. Without this limit it may
+/// accept megabytes at once: then nobody knows how fast the client reads, and a slow one seems to make no progress while
+/// those leave.
+pub const MAX_UNSENT: u32 = 16 * 1024;
 /// Longest single wait of a write, which is how often [`MAX_WRITE_STALL`] is checked.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -43,8 +53,6 @@ pub const MAX_LINGER: Duration = Duration::from_secs(1);
 /// Most bytes that are read and dropped during a lingering close. They cover a file well over the default upload
 /// limit: many clients look for the response only after they have sent the whole file.
 pub const MAX_LINGER_BYTES: usize = 16 * 1024 * 1024;
-/// Size of one read during a lingering close, in bytes.
-pub const LINGER_BUFFER: usize = 256 * 1024;
 
 // Connections.
 

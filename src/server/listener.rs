@@ -14,8 +14,9 @@ use super::builtin_server::Server;
 use super::limits::{LISTEN_BACKLOG, MAX_STOP, RETRY_PAUSE, THREAD_STACK};
 use super::request_loop::serve_connection;
 use super::shutdown::ShutdownSignal;
+use crate::http::client_address::network;
 
-/// Shortest time between two log records about failures to accept.
+/// Shortest time between two log records of one kind.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the listening socket that a supervisor such as systemd passes in `LISTEN_FDS`, or else one that is bound to
@@ -39,9 +40,17 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
 /// of the others are finished, or after [`MAX_STOP`].
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
-    let mut backoff = AcceptBackoff::default();
+    let (mut backoff, mut refusals) = (AcceptBackoff::default(), LogPacer::default());
     while !stop.is_asked() {
         match wait_for_client(&listener, stop).and_then(|()| listener.accept()) {
+            Ok((_, peer)) if !server.connections.has_room_for(peer.ip()) => {
+                if refusals.is_due() {
+                    let client = network(peer.ip());
+                    log::warn!(
+                        "{client} has CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS connections: closing more"
+                    );
+                }
+            }
             Ok((socket, peer)) => {
                 server.connections.make_room();
                 if let Err(error) = spawn_connection(server, socket, peer) {
@@ -80,7 +89,7 @@ fn is_harmless(error: &io::Error) -> bool {
 /// Starts the thread that serves a connection.
 fn spawn_connection(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -> io::Result<()> {
     socket.set_nonblocking(false)?; // some systems pass the listener's mode on
-    let guard = server.connections.register(socket);
+    let guard = server.connections.register(socket, peer.ip());
     let open = server.metrics.connection_open();
     let server = server.clone();
     thread::Builder::new().stack_size(THREAD_STACK).spawn(move || {
@@ -90,19 +99,35 @@ fn spawn_connection(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -
     Ok(())
 }
 
+/// Keeps what may happen for every connection from filling the log.
+#[derive(Default)]
+struct LogPacer {
+    last_logged: Option<Instant>,
+}
+
+impl LogPacer {
+    /// Whether [`LOG_INTERVAL`] has passed since this was last true.
+    fn is_due(&mut self) -> bool {
+        let is_due = self.last_logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL);
+        if is_due {
+            self.last_logged = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
 /// Reacts to a lack of files, threads or memory.
 #[derive(Default)]
 struct AcceptBackoff {
-    last_logged: Option<Instant>,
+    log_pacer: LogPacer,
 }
 
 impl AcceptBackoff {
     /// Logs the error, at most once per [`LOG_INTERVAL`], evicts a connection to free what it holds, and pauses so that
     /// the loop does not spin.
     fn back_off(&mut self, action: &str, error: &io::Error, server: &Server) {
-        if self.last_logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
+        if self.log_pacer.is_due() {
             log::error!("{action}: {error}");
-            self.last_logged = Some(Instant::now());
         }
         server.connections.evict_one();
         thread::sleep(RETRY_PAUSE);

@@ -67,6 +67,7 @@ impl ResponseWriter {
         response: rouille::Response,
         options: &ResponseOptions,
     ) -> io::Result<bool> {
+        stream.start_response();
         self.out.clear();
         self.start_head(&response)?;
         let never_has_body = matches!(response.status_code, 204 | 304);

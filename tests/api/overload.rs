@@ -1,7 +1,7 @@
 //! Many connections and hostile clients: they are limited, and other clients are answered as if nothing happened.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use socket2::{Domain, Socket, Type};
 
 use crate::harness::*;
 
@@ -149,6 +150,12 @@ fn a_head_of_200_megabytes_needs_no_memory() {
     expect_in_time((0..9).map(|_| honest_client(&api.address)).collect());
 }
 
+fn open_connections(api: &Server) -> u32 {
+    let metrics = api.metrics();
+    let value = metrics.lines().find_map(|line| line.strip_prefix("cloakroom_connections_open "));
+    value.and_then(|number| number.parse().ok()).expect("the gauge")
+}
+
 #[test]
 fn a_client_that_stops_reading_is_disconnected() {
     let api = Server::start(&[]);
@@ -157,20 +164,127 @@ fn a_client_that_stops_reading_is_disconnected() {
     let block = GET.repeat(1000);
     while connection.try_send(&block).is_ok() {}
     let begin = Instant::now();
-    let open_connections = || -> u32 {
-        let metrics = api.metrics();
-        let value =
-            metrics.lines().find_map(|line| line.strip_prefix("cloakroom_connections_open "));
-        value.and_then(|number| number.parse().ok()).expect("the gauge")
-    };
     // One is the connection that reads the metrics.
-    assert!(open_connections() >= 2);
-    while open_connections() >= 2 {
+    assert!(open_connections(&api) >= 2);
+    while open_connections(&api) >= 2 {
         assert!(begin.elapsed() < Duration::from_secs(90), "still open");
         thread::sleep(Duration::from_millis(500));
     }
     // The timeout is 30 seconds; it began when the server's buffers were full, up to 2 seconds before.
     assert!(begin.elapsed() > Duration::from_secs(20), "it was closed too early");
+}
+
+/// A download by a client with small buffers, so that the server learns at once how slowly it reads.
+fn begin_download(api: &Server, sender: &Tokens, file: &str) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a small buffer");
+    let address: SocketAddr = api.address.parse().expect("an address");
+    socket.connect(&address.into()).expect("a connection");
+    let mut stream = TcpStream::from(socket);
+    let head = format!(
+        "GET /api/v1/uploads/{file}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\n\r\n",
+        sender.access
+    );
+    stream.write_all(head.as_bytes()).expect("the head is sent");
+    stream
+}
+
+#[test]
+fn a_client_that_reads_under_1_kib_a_second_is_disconnected_and_a_faster_one_is_not() {
+    let content = "x".repeat(4 << 20);
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "large.txt", &content);
+    let begin = Instant::now();
+    let mut slow = begin_download(&api, &ann, &file);
+    let mut fast = begin_download(&api, &ann, &file);
+    wait_until(|| open_connections(&api) == 3);
+    let mut received = Vec::new();
+    while open_connections(&api) == 3 {
+        for _ in 0..40 {
+            thread::sleep(Duration::from_millis(25));
+            // About 400 and 4,000 bytes a second.
+            slow.read_exact(&mut [0; 10]).expect("more bytes");
+            (&fast).take(100).read_to_end(&mut received).expect("more bytes");
+        }
+        assert!(begin.elapsed() < Duration::from_secs(240), "both are still open");
+    }
+    assert!(begin.elapsed() >= Duration::from_secs(30), "it was closed too early");
+    fast.read_to_end(&mut received).expect("the rest");
+    assert!(received.ends_with(content.as_bytes()), "{} bytes", received.len());
+    let mut rest = Vec::new();
+    let _ = slow.read_to_end(&mut rest);
+    assert!(rest.len() < content.len() / 2, "the slow one was given {} bytes", rest.len());
+}
+
+#[test]
+fn clients_that_send_on_after_a_refusal_need_little_memory() {
+    let api = Server::start(&[]);
+    let before = api.peak_memory();
+    let mut clients: Vec<_> = (0..200).map(|_| RawConnection::open(&api.address)).collect();
+    let head = "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n";
+    let block = vec![b'a'; 256 * 1024];
+    for client in &mut clients {
+        client.send(head);
+    }
+    for client in &mut clients {
+        // The server may have closed the connection by now.
+        let _ = client.try_send(&block);
+    }
+    for client in &mut clients {
+        assert_eq!(client.answer().status, 413);
+    }
+    let grown = api.peak_memory() - before;
+    assert!(grown < MAX_GROWTH, "grew by {grown} bytes");
+}
+
+/// An address of this machine that is not its loopback address, as its routes give it. Nothing is sent.
+fn own_address() -> IpAddr {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    // 198.18.0.0/15 is for benchmarks (RFC 2544), so no network of this machine.
+    socket.connect("198.18.0.1:9").expect("this test needs a route beside the loopback address");
+    socket.local_addr().expect("an address").ip()
+}
+
+#[test]
+fn a_network_has_a_limit_of_its_own_and_beyond_it_the_new_connection_is_closed() {
+    let own = own_address();
+    assert!(!own.is_loopback());
+    let few = ("CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS", "3");
+    let anywhere = ("CLOAKROOM_LISTEN", "0.0.0.0:0");
+    let api = Server::start(&[few, anywhere]);
+    let port = api.address.rsplit_once(':').expect("a port").1;
+    let (outside, loopback) = (format!("{own}:{port}"), format!("127.0.0.1:{port}"));
+    let mut open: Vec<_> = (0..3).map(|_| RawConnection::open(&outside)).collect();
+    for connection in &mut open {
+        connection.serves();
+    }
+    for _ in 0..5 {
+        RawConnection::open(&outside).closed();
+    }
+    api.logged("CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS");
+    for connection in &mut open {
+        connection.serves();
+    }
+    let mut local: Vec<_> = (0..5).map(|_| RawConnection::open(&loopback)).collect();
+    for connection in &mut local {
+        connection.serves();
+    }
+    open.pop();
+    eventually(|| {
+        let mut connection = RawConnection::open(&outside);
+        connection.try_send(GET).ok()?;
+        connection.try_answer().ok()
+    });
+
+    let proxy = own.to_string();
+    let api = Server::start(&[few, anywhere, ("CLOAKROOM_TRUSTED_PROXIES", &proxy)]);
+    let port = api.address.rsplit_once(':').expect("a port").1;
+    let mut open: Vec<_> = (0..5).map(|_| RawConnection::open(&format!("{own}:{port}"))).collect();
+    for connection in &mut open {
+        connection.serves();
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "-1"),
         ("CLOAKROOM_HTTP_SERVER", "apache"),
         ("CLOAKROOM_WORKERS", "many"),
+        ("CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS", "0"),
         ("CLOAKROOM_JWT_ALGORITHM", "none"),
         ("ACCESS_TOKEN_EXPIRE_MINUTES", "1.5"),
         ("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", "0"),
