@@ -1,4 +1,4 @@
-//! One request from its head to its response: the steps, in order.
+//! One request from its head to its response: all steps, in order.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,15 +21,16 @@ use crate::http::response::{self, Response};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::metrics::EndpointName;
 
-/// What the steps found out about a request that the headers and the log tell, however it ended.
+/// What is known about a request so far. Each step adds to it, so that response headers, log and metrics have it also
+/// if a later step fails.
 #[derive(Default)]
-struct Trace {
+struct RequestTrace {
     endpoint: Option<EndpointName>,
     user: Option<Uuid>,
     limit: Option<BucketDecision>,
 }
 
-/// Answers one request. It does not panic, whatever a handler does.
+/// Answers one request. Does not panic, even if a handler does.
 pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let began = Instant::now();
     let _running = app.metrics.request_running();
@@ -37,14 +38,14 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let id = request_id::request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
     let mut context = RequestContext { app, request, id, client };
-    let mut trace = Trace::default();
+    let mut trace = RequestTrace::default();
     let outcome = catch_panic(|| respond(&mut context, &mut trace));
     let mut response =
         outcome.and_then(response::check_headers).unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &trace, &mut response);
     let (status, duration) = (response.status_code, began.elapsed());
     app.metrics.count_request(trace.endpoint, status, duration);
-    access_log::write(&access_log::Line {
+    access_log::write(&access_log::AccessLogEntry {
         id,
         method: context.request.method(),
         path: context.request.path(),
@@ -56,12 +57,12 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     response
 }
 
-/// The checks, in the order in which one refusal wins over another, and the handler. Limits come before keys and
-/// roles, so that nobody gets an endless supply of any refusal.
-fn respond(context: &mut RequestContext, trace: &mut Trace) -> Result<Response, Error> {
+/// Runs all checks and then the handler. If several checks would fail, the first one here decides the response. Rate
+/// limits come before API keys and roles, so that no refusal can be provoked without limit.
+fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Response, Error> {
     let config = &context.app.config;
     let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
-    if !(route.is_on)(config) {
+    if !(route.is_enabled)(config) {
         return Err(Error::FeatureOff);
     }
     let Some(endpoint) = route.endpoint(context.request.method()) else {
@@ -75,7 +76,7 @@ fn respond(context: &mut RequestContext, trace: &mut Trace) -> Result<Response, 
         _ => true,
     };
     let user = match needs_user.then(|| authenticate::authenticate(context)).transpose() {
-        // A missing or rejected token counts against the address, so that tokens cannot be guessed at will.
+        // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
         Err(error) if error.status() == 401 => {
             trace.limit = rate_limit::take(context, Limit::General, None);
             rate_limit::enforce(context, Limit::General, trace.limit)?;
@@ -92,7 +93,7 @@ fn respond(context: &mut RequestContext, trace: &mut Trace) -> Result<Response, 
     handle(context, &route, endpoint, user.as_ref())
 }
 
-/// Runs the handler, once the role and the id in the path are what it asks for.
+/// Checks the role and the id in the path, as far as the handler needs them, and runs it.
 fn handle(
     context: &mut RequestContext,
     route: &Route,
@@ -118,14 +119,14 @@ fn handle(
     }
 }
 
-/// Turns a panic into an error. What a panic leaves half done is dropped with the request: shared state is behind
-/// locks that are never held while a handler runs.
+/// Turns a panic into an error. Going on is safe, because what the request left half done is dropped with it, and what
+/// requests share is changed only under locks, by code that does not panic.
 fn catch_panic(run: impl FnOnce() -> Result<Response, Error>) -> Result<Response, Error> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".into())))
 }
 
-/// The response to a failed request. What is unexpected is logged with the request's id and not shown.
+/// The response to a failed request. The cause of an unexpected error is logged with the request id and not shown.
 fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
@@ -134,6 +135,8 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     response::error(error, context.app.config.error_format, now)
 }
 
+/// The client's address. Warns once if somebody forwards requests without being a trusted proxy, because then all
+/// clients of that proxy share one address and its rate limits.
 fn find_client(app: &App, request: &Request) -> IpAddr {
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();
@@ -147,13 +150,14 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
     client_address(peer, forwarded, trusted)
 }
 
-/// The headers that every response carries.
-fn add_headers(context: &RequestContext, trace: &Trace, response: &mut Response) {
+/// Adds the headers that do not depend on the handler.
+fn add_headers(context: &RequestContext, trace: &RequestTrace, response: &mut Response) {
     let headers = &mut response.headers;
     headers.push(("X-Request-ID".into(), context.id.to_string().into()));
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    let says_caching = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
-    if context.request.path().starts_with("/api/v1") && !says_caching {
+    let has_cache_control =
+        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    if context.request.path().starts_with("/api/v1") && !has_cache_control {
         headers.push(("Cache-Control".into(), "no-store".into()));
     }
     if let Some(decision) = &trace.limit {

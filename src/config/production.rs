@@ -1,4 +1,4 @@
-//! What production refuses: settings that are convenient for development and unsafe on a public network.
+//! Refuses to start in production with settings that are convenient for development but unsafe on a public network.
 
 use super::mail::Smtp;
 use super::settings::Config;
@@ -10,9 +10,9 @@ pub fn refusals(config: &Config) -> Vec<String> {
         return Vec::new();
     }
     let sends_mail = matches!(config.smtp, Smtp::Server(_));
-    let nobody_said_who_may_export =
+    let export_access_is_undecided =
         !config.api_key_enabled && !config.export_require_admin && !config.allow_anonymous_export;
-    // Whether it is refused; what it is set to; what to do.
+    // For each rule: whether it is broken, what the setting is now, and what to do about it.
     let rules = [
         (
             config.jwt_secret.is_none(),
@@ -42,12 +42,12 @@ pub fn refusals(config: &Config) -> Vec<String> {
              with {token} in it",
         ),
         (
-            nobody_said_who_may_export,
+            export_access_is_undecided,
             "CLOAKROOM_EXPORT_REQUIRE_ADMIN is false",
             "say who may export: set it to true, or CLOAKROOM_API_KEY_ENABLED to true, or, \
              to open exports to anyone, CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to true",
         ),
     ];
-    let refused = rules.into_iter().filter(|(is_refused, ..)| *is_refused);
-    refused.map(|(_, state, remedy)| format!("{state}; in production {remedy}")).collect()
+    let broken = rules.into_iter().filter(|(is_broken, ..)| *is_broken);
+    broken.map(|(_, state, remedy)| format!("{state}; in production {remedy}")).collect()
 }

@@ -4,8 +4,7 @@ use crate::api::context::{CurrentUser, RequestContext};
 use crate::auth::jwt::TokenType;
 use crate::error::Error;
 
-/// The user of the access token in `Authorization`. While authentication is switched off, every request is the
-/// development admin's.
+/// The user of the access token in `Authorization`, or the development admin if authentication is switched off.
 pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {

@@ -1,4 +1,4 @@
-//! Rate limits: which token bucket a request takes from, and the headers that tell how full it is.
+//! Rate limits: which token bucket a request takes a token from, and the headers that say how full it is.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::http::client_address::network;
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
 
-/// The limit that an endpoint counts against.
+/// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Sign-in and the like: each such endpoint, named here, has a bucket of its own.
+    /// Sign-in and the like. Each of these endpoints has buckets of its own, under the name given here.
     Auth(&'static str),
     /// Uploads of files.
     Upload,
@@ -25,7 +25,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The name of its buckets, also in the metrics.
+    /// The name of the limit in bucket keys and metrics.
     fn name(self) -> &'static str {
         match self {
             Limit::Auth(endpoint) => endpoint,
@@ -36,8 +36,8 @@ impl Limit {
     }
 }
 
-/// Takes a token from the user's bucket or, where no user is known, from that of the client's network. `None` where
-/// rate limits are off.
+/// Takes a token from the bucket of the user or, if no user is known, of the client's network. Returns `None` if rate
+/// limits are switched off.
 pub fn take(context: &RequestContext, limit: Limit, user: Option<Uuid>) -> Option<BucketDecision> {
     let (app, config) = (context.app, &context.app.config);
     let per_minute = match limit {
@@ -53,7 +53,7 @@ pub fn take(context: &RequestContext, limit: Limit, user: Option<Uuid>) -> Optio
     config.rate_limit_enabled.then(|| app.buckets.take(key, per_minute, app.started.elapsed()))
 }
 
-/// Fails where the bucket was empty.
+/// Fails with [`Error::RateLimited`] if the bucket was empty, and counts that.
 pub fn enforce(
     context: &RequestContext,
     limit: Limit,
@@ -81,7 +81,7 @@ pub fn add_headers(response: &mut Response, decision: &BucketDecision) {
     ]);
 }
 
-/// Rounded up, so that a client that comes back then does not come too early.
+/// Rounds up, so that a client that waits as long does not come back too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
