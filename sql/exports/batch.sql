@@ -1,4 +1,7 @@
--- The next rows of an export after the one of $2 and $3. $1: pattern for the e-mail address.
+-- The next rows of an export, in the order of creation and then of ids. $1: LIKE pattern for the e-mail address, null
+-- for all; $2, $3: creation time and id of the last row of the batch before; $4: how many rows at most.
+-- The position is a row and not an OFFSET: the index users_created leads straight to it, and accounts that come and
+-- go between two batches neither hide nor repeat another one.
 SELECT id, username, email, name, role, is_active, created_at, updated_at, last_login, total_uploads,
        total_storage_used
 FROM users

@@ -1,8 +1,12 @@
--- Removes the record of a file of user $2. The owner's row is locked first, as uploads do it. Gives the
--- file's owner and whether the record is gone; no row: no such file.
+-- Removes the record of file $1 if user $2 owns it. Returns its owner, and whether it was removed; no row means that
+-- there is no such file.
+-- The owner's row is locked before anything is deleted, because uploads and the trigger on files lock rows in the
+-- same order: the owner's, then that of storage. So no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 FOR NO KEY UPDATE
 ), removed AS (
     DELETE FROM files USING owner WHERE files.id = $1 AND files.user_id = owner.id RETURNING files.id
 )
-SELECT before.user_id, removed.id IS NOT NULL FROM files before LEFT JOIN removed ON true WHERE before.id = $1
+SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed
+FROM files before LEFT JOIN removed ON true
+WHERE before.id = $1

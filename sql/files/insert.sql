@@ -1,7 +1,9 @@
--- Records a file where it fits into the quotas of its owner ($8) and of the service ($9). The locks,
--- always the owner's row first, put parallel uploads in a line, and each compares with what the one
--- before it left; the triggers on files add to both totals. No row: there is no such user. A row
--- without an id: it does not fit.
+-- Records a file if it fits into both quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
+-- $6: hash; $7: description; $8: quota of the owner; $9: quota of the whole service. No row means that there is no
+-- such user; a row without an id means that the file does not fit.
+-- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
+-- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
+-- otherwise two uploads could deadlock.
 WITH owner AS (
     SELECT id, total_storage_used FROM users WHERE id = $2 AND is_active AND NOT is_deleted FOR NO KEY UPDATE
 ), service AS (

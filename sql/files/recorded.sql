@@ -1,2 +1,2 @@
--- Which of these files have a record.
+-- Those of the ids $1 that have a record.
 SELECT id FROM files WHERE id = ANY($1)

@@ -1,5 +1,5 @@
--- Changes what is given of a file of user $2. No row: no such file. A row without an id: it is
--- somebody else's.
+-- Changes file $1 if user $2 owns it. $3: filename; $4: description; $5: whether it is public; null leaves a column
+-- as it is. No row means that there is no such file; a row without an id means that it is not the user's.
 WITH file AS (
     UPDATE files
     SET filename = coalesce($3, filename),
@@ -10,6 +10,6 @@ WITH file AS (
     RETURNING *
 )
 SELECT file.id, file.user_id, file.filename, file.original_filename, file.content_type, file.file_size,
-       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, before.user_id
+       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, before.user_id AS owner_id
 FROM files before LEFT JOIN file ON file.id = before.id
 WHERE before.id = $1

@@ -1,2 +1,3 @@
--- A request is stored, known address or not, and looked at later: time tells nothing.
+-- Stores a request for a password reset for address $1. It is the same work for every address, so the time of the
+-- answer does not tell whether an account has it.
 INSERT INTO password_reset_requests (email) VALUES ($1)

@@ -1,7 +1,9 @@
--- One use of refresh token $3 of session $2. The good one makes way for $4. One that was rotated
--- within the grace ($6 seconds) gets the token that is good now: so parallel refreshes, and a retry
--- after a lost answer, go on with one chain. Any other was stolen or replayed: the session ends.
--- The row's lock puts parallel uses in a line, and each sees what the one before it left.
+-- Uses refresh token $3 of session $2 of user $1. $4: the token that replaces it; $5: when the session's last token
+-- expires then; $6: the grace in seconds. Returns the user and the refresh token that is good now.
+-- The session's current token is replaced by $4. One that was itself replaced less than the grace ago gets the token
+-- that is current now, so parallel refreshes, and the retry after a lost answer, go on with one chain. Any other was
+-- stolen or replayed, and the session ends.
+-- The lock of the session's row makes parallel uses wait for each other, and each sees what the one before it left.
 WITH rotated AS (
     UPDATE sessions s
     SET refresh_id = CASE WHEN refresh_id = $3 THEN $4 ELSE refresh_id END,

@@ -1,2 +1,3 @@
--- What the metrics say of the database's contents.
-SELECT (SELECT used FROM storage), (SELECT count(*) FROM password_reset_requests)
+-- What the metrics report about the contents of the database.
+SELECT (SELECT used FROM storage) AS bytes,
+       (SELECT count(*) FROM password_reset_requests) AS waiting_resets

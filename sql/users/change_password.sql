@@ -1,5 +1,6 @@
--- A user's own change, against the version of the credentials that was checked. The session it comes
--- from stays ($4, null for a token without one), all others end.
+-- Sets the password of user $1. $2: version of the credentials that were checked; $3: the new hash; $4: the session
+-- that stays, null for a token without one. All other sessions end. No row means that the credentials were changed
+-- meanwhile.
 WITH changed AS (
     UPDATE users
     SET password_hash = $3,

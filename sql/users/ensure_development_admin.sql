@@ -1,4 +1,5 @@
--- The development admin: a real row, so that it can own things, without a password.
+-- Creates the development admin with id $1, or makes it usable again. It is a real row, so that files can belong to
+-- it, but has no password hash: it cannot sign in, and no list, count or export shows it.
 INSERT INTO users (id, username, email, role)
 VALUES ($1, 'dev_admin', 'dev_admin@example.com', 'admin')
 ON CONFLICT (id) DO UPDATE SET is_active = true, is_deleted = false, role = 'admin'

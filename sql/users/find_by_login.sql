@@ -1,4 +1,5 @@
--- An account by username or e-mail address, for a login. A username holds no "@", so at most one matches.
+-- The account with username or e-mail address $1, for a login. A username cannot contain "@", so at most one account
+-- matches.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, password_hash, credentials_version
 FROM users

@@ -1,3 +1,4 @@
+-- The development admin, whose id is $1, if it is usable.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used
 FROM users

@@ -1,4 +1,5 @@
--- Registers an account and signs it in.
+-- Creates an account without a username and signs it in. $1: id; $2: e-mail address; $3: display name; $4: password
+-- hash; $5: session; $6: its refresh token; $7: when its last token expires.
 WITH registered AS (
     INSERT INTO users (id, username, email, name, password_hash)
     VALUES ($1, NULL, $2, $3, $4)

@@ -1,8 +1,9 @@
--- A page of the accounts that match, in one of six orders, and how many match in all. $1, $2: patterns
--- for e-mail address and name; $3: pattern for username or e-mail address; $4: role; $5: whether active;
--- $6, $7: created not before and not after; $8: the order; $9, $10: most rows, and rows before them.
--- Planned anew for its parameters each time: what is null falls away, one order is left, and each order
--- and filter has its index.
+-- A page of the accounts that match, in one of six orders, and how many match in all. $1: LIKE pattern for the e-mail
+-- address; $2: for the display name; $3: for the username or the e-mail address; $4: role; $5: whether active; $6:
+-- created not before; $7: created not after; a null is no condition. $8: the order; $9: accounts of a page; $10:
+-- accounts before it. A page past the end is one row with the total alone.
+-- PostgreSQL plans the query anew for its parameters each time: conditions that are null fall away, one branch of the
+-- UNION is left, and each order and each filter has an index. One plan for all parameters would read the whole table.
 WITH matching AS NOT MATERIALIZED (
     SELECT id, created_at, lower(name) AS name, lower(email) AS email
     FROM users

@@ -1,5 +1,7 @@
--- An admin's changes; what is null stays. Another role, activity or password ends the sessions: the
--- tokens say what was. A trigger keeps the last active admin.
+-- Changes account $1 as an administrator asks. $2: username; $3: e-mail address; $4: display name; $5: role; $6:
+-- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is.
+-- Another role, activity or password ends the sessions, because tokens carry what was true before. The trigger
+-- users_last_admin refuses to take away the last active admin.
 WITH changed AS (
     UPDATE users
     SET username = coalesce($2, username),

@@ -1,4 +1,6 @@
--- A user's own changes. Another e-mail address makes reset tokens sent to the old one worthless.
+-- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
+-- as it is. Another e-mail address increments the version of the credentials: reset tokens that were sent to the old
+-- one become worthless.
 UPDATE users
 SET username = coalesce($2, username),
     email = coalesce($3, email),

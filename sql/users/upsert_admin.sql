@@ -1,5 +1,6 @@
--- create-admin: a new admin, or the account with that e-mail address made one. It keeps its username,
--- gets the password, and its sessions end.
+-- The command create-admin: creates an administrator with id $1, username $2, e-mail address $3 and password hash $4.
+-- If an account has that address already, it becomes an active administrator: it keeps its username, gets the
+-- password, and its sessions end.
 WITH admin AS (
     INSERT INTO users (id, username, email, password_hash, role)
     VALUES ($1, $2, $3, $4, 'admin')

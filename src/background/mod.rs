@@ -1,5 +1,5 @@
-//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has
-//! expired or belongs to no record.
+//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired or
+//! belongs to no record.
 
 pub mod password_resets;
 pub mod sweep;
@@ -17,33 +17,31 @@ use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// How often expired sessions, used tokens and contents without a record are removed.
+/// How often expired sessions, expired records of used tokens, and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
-/// How often the thread looks for work without being woken: other processes store requests too.
+/// How often the thread looks for password reset requests without being woken. Other processes, which cannot wake it,
+/// store requests in the same database.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
 /// What background work uses of the process.
 pub struct Background {
-    /// The settings.
     pub config: Arc<Config>,
-    /// The database.
     pub db: Arc<Database>,
-    /// File contents.
     pub storage: Arc<Storage>,
     /// Signs password reset tokens.
     pub signing_key: Arc<SigningKey>,
 }
 
 impl Background {
-    /// Starts the thread. A message to the returned sender wakes it at once; where one is waiting already,
-    /// another adds nothing, so senders never block.
+    /// Starts the thread. A message to the returned sender wakes it at once. The channel holds one message, and another
+    /// adds nothing to it, so senders use `try_send` and never block.
     pub fn spawn(self) -> io::Result<SyncSender<()>> {
         let (wake, woken) = sync_channel(1);
         thread::Builder::new().name("background".into()).spawn(move || self.run(&woken))?;
         Ok(wake)
     }
 
-    /// Runs until every sender is gone. Outlives panics and a database that is down.
+    /// Works until every sender is gone. A panic or a database that is down ends one round of work, not the thread.
     fn run(&self, woken: &Receiver<()>) {
         let mut swept: Option<Instant> = None;
         loop {
@@ -51,7 +49,7 @@ impl Background {
                 password_resets::deliver(self)?;
                 if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
                     db::sessions::sweep(&self.db)?;
-                    sweep::sweep(&self.storage, &self.db, &mut |_| {})?;
+                    sweep::remove_orphans(&self.storage, &self.db)?;
                     swept = Some(Instant::now());
                 }
                 Ok::<_, Error>(())

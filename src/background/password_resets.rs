@@ -1,6 +1,6 @@
-//! Password reset messages. A request only stores a row; this background thread looks the account
-//! up, makes the token and hands it over. So nothing in the database can be used as a token, and the
-//! time of an answer does not tell whether an address is known.
+//! Password reset messages. A request only stores a row with the address; the background thread looks the account up,
+//! creates the token and delivers it. So nothing in the database can be used as a token, and the time of the response
+//! does not tell whether an account has the address (OWASP, "Forgot Password Cheat Sheet").
 
 use uuid::Uuid;
 
@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::model::timestamp::unix_time;
 use crate::model::user::Role;
 
-/// Looks at the waiting requests.
+/// Handles all waiting requests. A request is taken before its message is delivered, so a crash loses messages
+/// instead of sending them twice; the user asks again.
 pub fn deliver(background: &Background) -> Result<(), Error> {
     loop {
         let addresses = db::resets::take(&background.db)?;
@@ -27,6 +28,8 @@ pub fn deliver(background: &Background) -> Result<(), Error> {
     }
 }
 
+/// Creates the reset token of an account, which is good while the account's credentials are at `version`, and
+/// delivers it: in development to the log.
 fn deliver_one(background: &Background, user: Uuid, version: i32) -> Result<(), Error> {
     let now = unix_time().as_secs();
     let claims = Claims {

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::config::Config;
+use crate::model::hex::hex;
 
 /// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
 /// in the data directory, which is made at the first start. The error is a message for the operator.
@@ -52,5 +53,5 @@ fn create(path: &Path) -> io::Result<()> {
 fn random_hex(count: usize) -> io::Result<String> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }

@@ -1,97 +1,121 @@
-//! Exports of table `users`, in batches: each takes a connection and gives it back.
+//! Exports of table `users`, read in batches. No transaction spans the batches, so a connection is held for one batch
+//! only and a slow client holds none.
 
 use std::time::Duration;
 
+use postgres::Row;
 use postgres::types::Type;
 use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use super::{Database, pattern, sql};
+use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
-use crate::http::csv::Rows;
 use crate::model::timestamp::Timestamp;
 
 /// Rows of a batch.
-const BATCH: i64 = 2000;
-/// What a row takes, roughly, bytes.
-const ROW_BYTES: usize = 256;
+const BATCH_ROWS: i64 = 2000;
 
 /// Which accounts are exported.
-pub struct Selection {
-    pattern: Option<String>,
+pub struct ExportFilter {
+    email_pattern: Option<String>,
 }
 
-impl Selection {
-    /// Accounts whose e-mail address contains `email`, where `*` stands for any run of characters.
-    pub fn by_email(email: Option<&str>) -> Selection {
-        Selection { pattern: email.map(|part| pattern(part, Some('*'))) }
+impl ExportFilter {
+    /// Accounts whose e-mail address contains `email`, where `*` stands for any run of characters; `None` is all.
+    pub fn by_email(email: Option<&str>) -> ExportFilter {
+        ExportFilter { email_pattern: email.map(|part| like_pattern(part, Some('*'))) }
     }
 }
 
-/// The row after which a batch begins.
+/// A place in the order of an export, which is that of creation, then of ids. It is that of a row and not a number of
+/// rows, so accounts that come and go meanwhile neither hide nor repeat another.
 #[derive(Clone, Copy)]
-pub struct Position(OffsetDateTime, Uuid);
+pub struct ExportPosition(OffsetDateTime, Uuid);
 
-impl Position {
+impl ExportPosition {
     /// Before every row.
-    pub const START: Position = Position(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
+    pub const START: ExportPosition = ExportPosition(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
 }
 
-/// The number of rows, counted no further than `most`; may take `wait`.
-pub fn count(db: &Database, which: &Selection, most: i64, wait: Duration) -> Result<i64, Error> {
+/// Counts the rows of an export, but no further than `max`. The statement may take `timeout`.
+pub fn count(
+    db: &Database,
+    filter: &ExportFilter,
+    max: i64,
+    timeout: Duration,
+) -> Result<i64, Error> {
     let rows = db.read_planned(
         sql!("exports/count"),
-        &[(&which.pattern, Type::TEXT), (&most, Type::INT8)],
-        Some(wait),
+        &[(&filter.email_pattern, Type::TEXT), (&max, Type::INT8)],
+        Some(timeout),
     )?;
-    let row = rows.first();
-    row.map(|row| row.get(0)).ok_or_else(|| Error::Internal("count gave no row".into()))
+    Ok(one_row(rows)?.get("accounts"))
 }
 
-/// The first row of every export.
-pub const HEADER: &[u8] = b"id,username,email,name,role,is_active,created_at,updated_at,last_login,total_uploads,total_storage_used\r\n";
+/// An account as it is exported. Texts are borrowed from the batch, because an export reads a million of them.
+pub struct ExportedUser<'a> {
+    pub id: Uuid,
+    pub username: Option<&'a str>,
+    pub email: &'a str,
+    /// Display name.
+    pub name: Option<&'a str>,
+    pub role: &'a str,
+    pub is_active: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub last_login: Option<Timestamp>,
+    /// Number of files.
+    pub total_uploads: i64,
+    /// Bytes of all files.
+    pub total_storage_used: i64,
+}
 
-/// The next rows after `position`, which moves to the last of them; none: the export is complete.
+/// Some consecutive rows of an export.
+pub struct ExportBatch {
+    rows: Vec<Row>,
+}
+
+impl ExportBatch {
+    /// Returns the accounts in the order of the export.
+    pub fn users(&self) -> impl ExactSizeIterator<Item = ExportedUser<'_>> {
+        self.rows.iter().map(|row| ExportedUser {
+            id: row.get("id"),
+            username: row.get("username"),
+            email: row.get("email"),
+            name: row.get("name"),
+            role: row.get("role"),
+            is_active: row.get("is_active"),
+            created_at: Timestamp(row.get("created_at")),
+            updated_at: Timestamp(row.get("updated_at")),
+            last_login: row.get::<_, Option<_>>("last_login").map(Timestamp),
+            total_uploads: row.get("total_uploads"),
+            total_storage_used: row.get("total_storage_used"),
+        })
+    }
+
+    /// Returns the position of the last row; `None` where the batch is empty, which means that the export is complete.
+    pub fn end(&self) -> Option<ExportPosition> {
+        self.rows.last().map(|row| ExportPosition(row.get("created_at"), row.get("id")))
+    }
+}
+
+/// Reads the rows that follow `after`. The statement may take `timeout`; `None` is the pool's.
 pub fn batch(
     db: &Database,
-    which: &Selection,
-    position: &mut Position,
-    wait: Option<Duration>,
-) -> Result<Vec<u8>, Error> {
-    let found = db.read_planned(
+    filter: &ExportFilter,
+    after: ExportPosition,
+    timeout: Option<Duration>,
+) -> Result<ExportBatch, Error> {
+    let rows = db.read_planned(
         sql!("exports/batch"),
         &[
-            (&which.pattern, Type::TEXT),
-            (&position.0, Type::TIMESTAMPTZ),
-            (&position.1, Type::UUID),
-            (&BATCH, Type::INT8),
+            (&filter.email_pattern, Type::TEXT),
+            (&after.0, Type::TIMESTAMPTZ),
+            (&after.1, Type::UUID),
+            (&BATCH_ROWS, Type::INT8),
         ],
-        wait,
+        timeout,
     )?;
-    let (mut rows, mut last) = (Rows::new(found.len() * ROW_BYTES), *position);
-    for row in &found {
-        let (id, created_at): (Uuid, _) = (row.get(0), row.get(6));
-        let time = |column| row.get::<_, Option<_>>(column).map(Timestamp);
-        rows.cell(id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))?;
-        rows.text(row.get(1))?;
-        rows.text(row.get(2))?;
-        rows.text(row.get(3))?;
-        rows.text(row.get(4))?;
-        rows.cell(if row.get(5) { "true" } else { "false" })?;
-        rows.cell(Timestamp(created_at).bytes())?;
-        for column in [7, 8] {
-            match time(column) {
-                Some(at) => rows.cell(at.bytes())?,
-                None => rows.cell("")?,
-            }
-        }
-        rows.number(row.get(9))?;
-        rows.number(row.get(10))?;
-        rows.end()?;
-        last = Position(created_at, id);
-    }
-    let bytes = rows.finish()?;
-    *position = last;
-    Ok(bytes)
+    Ok(ExportBatch { rows })
 }

@@ -1,4 +1,4 @@
-//! Table `files`. The database keeps the totals that quotas are compared with.
+//! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
 use std::collections::HashSet;
 
@@ -11,60 +11,59 @@ use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
 use crate::model::timestamp::Timestamp;
 
-/// The first eleven columns of every query that gives files; `None` where they are null.
+/// Reads the columns of a [`File`], which every query that returns files selects. `None` where they are null, because
+/// the query joined no file to its row.
 fn from_row(row: &Row) -> Option<File> {
     Some(File {
-        id: row.get::<_, Option<_>>(0)?,
-        user_id: row.get(1),
-        filename: row.get(2),
-        original_filename: row.get(3),
-        content_type: row.get(4),
-        file_size: row.get(5),
-        file_hash: row.get(6),
-        description: row.get(7),
-        upload_date: Timestamp(row.get(8)),
-        updated_at: Timestamp(row.get(9)),
-        is_public: row.get(10),
+        id: row.get::<_, Option<_>>("id")?,
+        user_id: row.get("user_id"),
+        filename: row.get("filename"),
+        original_filename: row.get("original_filename"),
+        content_type: row.get("content_type"),
+        file_size: row.get("file_size"),
+        file_hash: row.get("file_hash"),
+        description: row.get("description"),
+        upload_date: Timestamp(row.get("upload_date")),
+        updated_at: Timestamp(row.get("updated_at")),
+        is_public: row.get("is_public"),
     })
 }
 
-/// A file about to be recorded. Its content is stored.
-pub struct Upload<'a> {
-    /// The file.
+/// A file whose content is stored and that is about to be recorded.
+pub struct NewFile<'a> {
     pub id: Uuid,
-    /// Owner.
+    /// The owner.
     pub user: Uuid,
-    /// The name sent.
+    /// The name the client sent.
     pub filename: &'a str,
-    /// Type, lower case.
+    /// The media type, in lower case.
     pub content_type: &'a str,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
-    /// SHA-256, hexadecimal.
+    /// SHA-256 of the content, hexadecimal.
     pub hash: &'a str,
-    /// Free text.
     pub description: Option<&'a str>,
 }
 
-/// Records a file where it fits into the quotas, bytes of its owner's files and of all. Fails with
-/// [`Error::StorageFull`], or [`Error::UserNotUsable`] where the owner is gone.
+/// Records a file where it fits into both quotas, which are bytes: of its owner's files, and of all files. Fails with
+/// [`Error::StorageFull`], or with [`Error::UserNotUsable`] where the owner is gone.
 pub fn insert(
     db: &Database,
-    upload: &Upload,
+    file: &NewFile,
     user_quota: u64,
     service_quota: u64,
 ) -> Result<File, Error> {
     let rows = db.write(
         sql!("files/insert"),
         &[
-            &upload.id,
-            &upload.user,
-            &upload.filename,
-            &upload.content_type,
-            // All of these fit: sizes and quotas are at most an exbibyte.
-            &(upload.size as i64),
-            &upload.hash,
-            &upload.description,
+            &file.id,
+            &file.user,
+            &file.filename,
+            &file.content_type,
+            // The casts lose nothing: sizes and quotas are at most an exbibyte.
+            &(file.size as i64),
+            &file.hash,
+            &file.description,
             &(user_quota as i64),
             &(service_quota as i64),
         ],
@@ -73,14 +72,13 @@ pub fn insert(
     from_row(row).ok_or(Error::StorageFull)
 }
 
-/// The file. Fails with [`Error::FileNotFound`].
+/// Finds a file by id, whoever owns it. Fails with [`Error::FileNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     let rows = db.read(sql!("files/find"), &[&id])?;
     rows.first().and_then(from_row).ok_or(Error::FileNotFound)
 }
 
-/// Changes what is given of a file of `user`. Fails with [`Error::FileNotFound`] or
-/// [`Error::NotPermitted`].
+/// Changes a file of `user`; `None` stays as it is. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
 pub fn update(
     db: &Database,
     id: Uuid,
@@ -92,61 +90,58 @@ pub fn update(
     let rows =
         db.write(sql!("files/update"), &[&id, &user, &filename, &description, &is_public])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    from_row(row).ok_or_else(|| not_changed(row.get(11), user))
+    from_row(row).ok_or_else(|| why_unchanged(row.get("owner_id"), user))
 }
 
-/// Removes the record of a file of `user`. Fails with [`Error::FileNotFound`] or
-/// [`Error::NotPermitted`].
+/// Removes the record of a file of `user`. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
 pub fn delete(db: &Database, id: Uuid, user: Uuid) -> Result<(), Error> {
     let rows = db.write(sql!("files/delete"), &[&id, &user])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    if row.get(1) { Ok(()) } else { Err(not_changed(row.get(0), user)) }
+    if row.get("is_removed") { Ok(()) } else { Err(why_unchanged(row.get("owner_id"), user)) }
 }
 
-/// Why a file that was there a moment ago was not changed: the owner's was removed meanwhile.
-fn not_changed(owner: Uuid, user: Uuid) -> Error {
+/// Why the statement saw a file and did not change it: it is somebody else's, or another request removed the user's own
+/// after the statement had begun.
+fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
     if owner == user { Error::FileNotFound } else { Error::NotPermitted }
 }
 
-/// A column that lists can be sorted by.
+/// What a list of files is sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
-    /// Time of upload.
+pub enum FileSort {
     UploadDate,
-    /// Display name.
     Filename,
-    /// Bytes.
+    /// The size in bytes.
     Size,
 }
 
 /// Which files a list shows, and in which order. Ties are in the order of ids.
-pub struct Listing {
-    /// Part of the filename or the description, without regard to case.
+pub struct FileQuery {
+    /// Part of the filename or of the description, without regard to case.
     pub search: Option<String>,
-    /// Type.
     pub content_type: Option<String>,
-    /// Column.
-    pub sort_by: SortBy,
-    /// Largest or newest first.
+    pub sort: FileSort,
     pub descending: bool,
 }
 
-/// A page of the files of `user`.
+/// Returns a page of the files of `user`.
 pub fn list(
     db: &Database,
     user: Uuid,
-    listing: &Listing,
+    query: &FileQuery,
     asked: PageRequest,
 ) -> Result<Page<File>, Error> {
-    let Listing { search, content_type, sort_by, descending } = listing;
+    let FileQuery { search, content_type, sort, descending } = query;
     let is_default =
-        search.is_none() && content_type.is_none() && *sort_by == SortBy::UploadDate && *descending;
-    let column = match sort_by {
-        SortBy::UploadDate => "upload_date",
-        SortBy::Filename => "filename",
-        SortBy::Size => "file_size",
+        search.is_none() && content_type.is_none() && *sort == FileSort::UploadDate && *descending;
+    let column = match sort {
+        FileSort::UploadDate => "upload_date",
+        FileSort::Filename => "filename",
+        FileSort::Size => "file_size",
     };
     let (size, offset) = (&asked.size, &asked.offset());
+    // The default list has a query of its own, which reads one page from an index. The general one reads all of the
+    // user's files.
     let rows = if is_default {
         db.read(sql!("files/list_newest"), &[&user, size, offset])?
     } else {
@@ -155,18 +150,18 @@ pub fn list(
             &[&user, search, content_type, &column, descending, size, offset],
         )?
     };
-    let total = rows.first().map_or(0, |row| row.get(11));
+    let total = rows.first().map_or(0, |row| row.get("total"));
     Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, asked))
 }
 
-/// Those of `ids` that have a record.
+/// Returns those of `ids` that have a record.
 pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
-/// The files with the thousand ids after `after`, in order.
+/// Returns the thousand ids that follow `after`, or what is left of them, in order.
 pub fn ids_after(db: &Database, after: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.read(sql!("files/ids_after"), &[&after])?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(rows.iter().map(|row| row.get("id")).collect())
 }

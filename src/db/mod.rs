@@ -1,20 +1,29 @@
-//! PostgreSQL: the pool, and one module a table. One query is one file below `sql/` and one round
-//! trip; what must be unique or used once is decided by the database within that query.
+//! PostgreSQL: the connection pool, and one module for each table. One query is one file below `sql/` and one round
+//! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
+//! says more.
 
+mod connector;
+mod deadline;
 pub mod exports;
 pub mod files;
 mod migrations;
 mod pool;
+mod postgres_error;
 pub mod resets;
 pub mod sessions;
 pub mod stats;
 mod tls;
 pub mod users;
 
-pub use migrations::{open_and_migrate, parse as check_settings};
+use postgres::Row;
+
+use crate::config::Config;
+use crate::error::Error;
+
+pub use migrations::open_and_migrate;
 pub use pool::Database;
 
-/// The text of `sql/<name>.sql`, at compile time.
+/// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
@@ -22,9 +31,24 @@ macro_rules! sql {
 }
 use sql;
 
-/// A `LIKE` pattern for texts that contain `part`. `wildcard` stands for any run of characters; `%`
-/// and `_` are ordinary ones.
-fn pattern(part: &str, wildcard: Option<char>) -> String {
+/// Checks the settings of the database without connecting. On failure: what to tell the operator.
+pub fn check_settings(settings: &Config) -> Result<(), String> {
+    connector::Connector::new(settings).map(drop)
+}
+
+/// Asks the database for any answer at all.
+pub fn ping(db: &Database) -> Result<(), Error> {
+    db.read(sql!("database/ping"), &[]).map(drop)
+}
+
+/// Takes the row of a query that always returns one.
+fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
+    rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
+}
+
+/// Builds a `LIKE` pattern for texts that contain `part`. The character `wildcard` stands for any run of characters;
+/// `%` and `_`, which are wildcards in SQL, are escaped.
+fn like_pattern(part: &str, wildcard: Option<char>) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for c in part.chars() {
@@ -36,9 +60,4 @@ fn pattern(part: &str, wildcard: Option<char>) -> String {
     }
     pattern.push('%');
     pattern
-}
-
-/// Asks the database for an answer, any answer.
-pub fn ping(db: &Database) -> Result<(), crate::error::Error> {
-    db.read(sql!("database/ping"), &[]).map(drop)
 }

@@ -1,191 +1,192 @@
-//! The pool: a query costs one round trip, waits are bounded, and connections that died are
-//! replaced without failing a request.
+//! The connection pool: a query costs one round trip, every wait is bounded, and dead connections are replaced without
+//! failing a request.
+//!
+//! A restart of the database leaves a pool full of dead connections, and a client cannot tell that a connection is dead
+//! before it uses it. Asking each time would cost a second round trip for every query. So a connection is checked only
+//! when it has idled, or when another one was found dead since its last check; and a query that only reads is repeated
+//! once where its connection dies under it.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, Row, Statement};
+use postgres::{Client, Row, Statement};
 use r2d2::{ManageConnection, PooledConnection};
-use r2d2_postgres::PostgresConnectionManager;
 
-use super::tls::{Deadline, Linker};
-use crate::error::{Error, Unique};
+use super::connector::Connector;
+use super::deadline::Deadline;
+use super::postgres_error::{describe, is_connection_lost, translate};
+use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
-/// A connection that idled longer is checked before it is used. A server cannot restart faster.
-const TRUSTED_IDLE: Duration = Duration::from_millis(100);
+/// A connection that has idled longer is checked before it is used. No server restarts faster than this.
+const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
+/// Unused connections are closed after this time.
+const MAX_IDLE: Duration = Duration::from_secs(600);
 /// How much longer than the statement timeout an answer may take before the server counts as gone.
-const GRACE: Duration = Duration::from_secs(1);
+const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 /// Parameters of a query.
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Parameters of a query that is planned for them, with their types.
+/// Parameters of a query that is planned for their values, with their types.
 pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// The database, as store modules see it.
+/// The pool, through which every query runs. It is shared by all threads.
 pub struct Database {
-    pool: r2d2::Pool<Connections>,
-    /// As many as connections: the pool itself wakes those who wait in no order.
+    pool: r2d2::Pool<ConnectionFactory>,
+    /// One permit for each connection. r2d2 wakes waiting threads in no particular order; the semaphore serves them in
+    /// the order in which they came.
     permits: Semaphore,
-    wait: Duration,
-    /// Connections opened before this moment are not trusted without a check.
+    /// Limit of the wait for a connection, and of each statement.
+    timeout: Duration,
+    /// Connections last checked before this moment are checked before their next use.
     suspect_before: Mutex<Instant>,
 }
 
 impl Database {
-    /// A pool that opens connections as they are needed.
-    pub fn new(
-        config: Config,
-        linker: Linker,
-        size: u32,
-        wait: Duration,
-    ) -> Result<Database, String> {
+    /// Creates a pool of at most `size` connections, which are opened when they are first needed.
+    pub fn new(connector: Connector, size: u32, timeout: Duration) -> Database {
         let pool = r2d2::Pool::builder()
             .max_size(size)
             .min_idle(Some(1))
             .max_lifetime(None)
-            .idle_timeout(Some(Duration::from_secs(600)))
-            .connection_timeout(wait)
+            .idle_timeout(Some(MAX_IDLE))
+            .connection_timeout(timeout)
+            // r2d2's own check would be a round trip before every query.
             .test_on_check_out(false)
             .error_handler(Box::new(LogErrors))
-            .build_unchecked(Connections { config, linker, wait });
-        Ok(Database {
-            pool,
-            permits: Semaphore::new(size as usize),
-            wait,
-            suspect_before: Mutex::new(Instant::now()),
-        })
+            .build_unchecked(ConnectionFactory { connector, timeout });
+        let permits = Semaphore::new(size as usize);
+        Database { pool, permits, timeout, suspect_before: Mutex::new(Instant::now()) }
     }
 
-    /// Runs a query that changes nothing. Where its connection turns out dead it is asked once more.
+    /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
     pub fn read(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
-        self.ask(|connection| connection.query(sql, params, self.wait))
+        self.read_with(|connection| connection.query(sql, params, self.timeout))
     }
 
-    /// Like [`Database::read`], but planned anew for these parameters, in the same round trip, and it
-    /// may take `wait`; the ordinary wait where there is none. For queries with optional filters, of
-    /// which a plan for all values uses no index.
+    /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
+    /// queries with optional filters: a plan that has to fit all values uses no index. The statement may take
+    /// `timeout`; `None` is the pool's.
     pub fn read_planned(
         &self,
         sql: &'static str,
         params: TypedParams,
-        wait: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
-        let wait = wait.unwrap_or(self.wait);
-        self.ask(|connection| connection.query_planned(sql, params, wait))
+        let timeout = timeout.unwrap_or(self.timeout);
+        self.read_with(|connection| connection.query_planned(sql, params, timeout))
     }
 
-    fn ask(
+    fn read_with(
         &self,
-        question: impl Fn(&mut Connection) -> Result<Vec<Row>, postgres::Error>,
+        query: impl Fn(&mut DatabaseConnection) -> Result<Vec<Row>, postgres::Error>,
     ) -> Result<Vec<Row>, Error> {
-        let deadline = Instant::now() + self.wait;
+        let deadline = Instant::now() + self.timeout;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
-        match question(connection) {
-            Err(_) if connection.broken => {
-                self.retire(connection);
+        match query(connection) {
+            Err(_) if connection.is_dead => {
+                self.suspect_older(connection);
                 drop(checked_out);
-                question(&mut self.check_out(deadline)?.connection).map_err(meaning)
+                query(&mut self.check_out(deadline)?.connection).map_err(translate)
             }
-            outcome => outcome.map_err(meaning),
+            outcome => outcome.map_err(translate),
         }
     }
 
-    /// Runs a query that changes something, once. Where its connection dies under it, nobody knows
-    /// what became of the change: [`Error::OutcomeUnknown`].
+    /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] where the connection dies
+    /// under it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
-        let mut checked_out = self.check_out(Instant::now() + self.wait)?;
+        let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
         let connection = &mut checked_out.connection;
-        let outcome = connection.query(sql, params, self.wait);
-        let error = match outcome {
-            Ok(rows) => return Ok(rows),
-            Err(error) => error,
-        };
-        if connection.broken {
-            self.retire(connection);
+        let outcome = connection.query(sql, params, self.timeout);
+        outcome.map_err(|error| {
+            if !connection.is_dead {
+                return translate(error);
+            }
+            self.suspect_older(connection);
             log::warn!("database: {}", describe(&error));
-            return Err(Error::OutcomeUnknown);
-        }
-        Err(meaning(error))
+            Error::OutcomeUnknown
+        })
     }
 
-    /// A connection that answered a moment ago. The first dead one makes all older ones suspect, so
-    /// that after a restart of the database each is looked at once, not trusted for being fresh.
+    /// Takes a connection that is alive, as far as one can know. Fails with [`Error::Unavailable`] where there is
+    /// none by `deadline`.
     fn check_out(&self, deadline: Instant) -> Result<CheckedOut<'_>, Error> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let permit = self.permits.acquire(left).ok_or(Error::Unavailable)?;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let permit = self.permits.acquire(left()).ok_or(Error::Unavailable)?;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = left();
             let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
-            let suspect = connection.checked_at
-                <= *self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
-            if !suspect && connection.used_at.elapsed() < TRUSTED_IDLE {
+            if self.is_trusted(&connection) || connection.answers(left) {
                 return Ok(CheckedOut { connection, permit });
             }
-            if connection.answers(left) {
-                return Ok(CheckedOut { connection, permit });
-            }
-            self.retire(&connection);
+            self.suspect_older(&connection);
         }
     }
 
-    /// Connections that requests hold.
-    pub fn in_use(&self) -> usize {
-        self.permits.in_use()
+    fn is_trusted(&self, connection: &DatabaseConnection) -> bool {
+        let suspect_before = *self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.checked_at > suspect_before && connection.used_at.elapsed() < MAX_UNCHECKED_IDLE
     }
 
-    /// Connections.
-    pub fn open(&self) -> usize {
-        self.pool.state().connections as usize
-    }
-
-    /// Requests that wait for a connection.
-    pub fn waiting(&self) -> usize {
-        self.permits.waiting()
-    }
-
-    fn retire(&self, dead: &Connection) {
+    /// After `dead` was found dead, has each connection that is not newer checked once, because a restart of the
+    /// database kills all of them. A connection that was already suspect tells nothing new.
+    fn suspect_older(&self, dead: &DatabaseConnection) {
         let mut suspect_before = self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
         if dead.checked_at > *suspect_before {
             *suspect_before = Instant::now();
         }
     }
+
+    /// Number of connections that are in use.
+    pub fn in_use(&self) -> usize {
+        self.permits.in_use()
+    }
+
+    /// Number of connections, used or idle.
+    pub fn open(&self) -> usize {
+        self.pool.state().connections as usize
+    }
+
+    /// Number of threads that wait for a connection.
+    pub fn waiting(&self) -> usize {
+        self.permits.waiting()
+    }
 }
 
-/// A connection, given back before the permit is passed on.
+/// A connection in use. The order of the fields matters: the connection goes back to the pool before the permit is
+/// passed on, so that who gets the permit finds a connection.
 struct CheckedOut<'a> {
-    connection: PooledConnection<Connections>,
-    #[expect(dead_code, reason = "held, not looked at")]
+    connection: PooledConnection<ConnectionFactory>,
+    #[expect(dead_code, reason = "held until it is dropped, never read")]
     permit: Permit<'a>,
 }
 
-/// One connection and the statements prepared on it.
-pub struct Connection {
+/// A connection and the statements prepared on it.
+struct DatabaseConnection {
     client: Client,
-    /// By the address of the query's text, which is static.
+    /// Keyed by the address of the query's text, which is static: cheaper than hashing the text.
     statements: HashMap<usize, Statement>,
-    /// `statement_timeout` as it is set now.
-    timeout: Duration,
+    /// The current value of `statement_timeout` on the server.
+    statement_timeout: Duration,
     deadline: Deadline,
     checked_at: Instant,
     used_at: Instant,
-    broken: bool,
+    is_dead: bool,
 }
 
-impl Connection {
+impl DatabaseConnection {
     fn query(
         &mut self,
         sql: &'static str,
         params: Params,
-        wait: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
-        self.timed(wait, |this| {
+        self.run(timeout, |this| {
             let statement = this.prepared(sql)?;
             this.client.query(&statement, params)
         })
@@ -195,32 +196,33 @@ impl Connection {
         &mut self,
         sql: &'static str,
         params: TypedParams,
-        wait: Duration,
+        timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
-        self.timed(wait, |this| this.client.query_typed(sql, params))
+        self.run(timeout, |this| this.client.query_typed(sql, params))
     }
 
-    /// Runs `work` with `wait` as the statement timeout, and notes how the connection fared.
-    fn timed<T>(
+    /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived.
+    fn run<T>(
         &mut self,
-        wait: Duration,
-        work: impl FnOnce(&mut Connection) -> Result<T, postgres::Error>,
+        timeout: Duration,
+        query: impl FnOnce(&mut DatabaseConnection) -> Result<T, postgres::Error>,
     ) -> Result<T, postgres::Error> {
-        self.deadline.set(wait + GRACE);
-        let outcome = self.limit_statements(wait).and_then(|()| work(self));
+        self.deadline.set(timeout + ANSWER_GRACE);
+        let outcome = self.set_statement_timeout(timeout).and_then(|()| query(self));
         self.used_at = Instant::now();
         if let Err(error) = &outcome {
-            self.broken = self.client.is_closed() || is_gone(error);
+            self.is_dead = self.client.is_closed() || is_connection_lost(error);
         }
         outcome
     }
 
-    /// Costs a round trip only where another kind of request used the connection before.
-    fn limit_statements(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
-        if self.timeout != timeout {
+    /// Costs a round trip only where the last query on this connection had another timeout.
+    fn set_statement_timeout(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
+        if self.statement_timeout != timeout {
+            // 0 would mean no timeout.
             let millis = timeout.as_millis().max(1);
             self.client.batch_execute(&format!("SET statement_timeout = {millis}"))?;
-            self.timeout = timeout;
+            self.statement_timeout = timeout;
         }
         Ok(())
     }
@@ -236,111 +238,57 @@ impl Connection {
         Ok(statement)
     }
 
+    /// Asks the server for an empty answer, and says whether it came within `wait`.
     fn answers(&mut self, wait: Duration) -> bool {
         self.deadline.set(wait);
-        self.broken = self.client.is_valid(wait).is_err();
+        self.is_dead = self.client.is_valid(wait).is_err();
         self.checked_at = Instant::now();
-        !self.broken
+        !self.is_dead
     }
 }
 
-/// Opens connections for the pool.
-struct Connections {
-    config: Config,
-    linker: Linker,
-    wait: Duration,
+/// Opens connections for r2d2 and tells it which ones to discard.
+struct ConnectionFactory {
+    connector: Connector,
+    timeout: Duration,
 }
 
-impl ManageConnection for Connections {
-    type Connection = Connection;
+impl ManageConnection for ConnectionFactory {
+    type Connection = DatabaseConnection;
     type Error = postgres::Error;
 
-    fn connect(&self) -> Result<Connection, postgres::Error> {
-        let deadline = Deadline::new(self.wait);
-        let hook = self.linker.with_deadline(deadline.clone());
-        let client = PostgresConnectionManager::new(self.config.clone(), hook).connect()?;
+    fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
+        let (client, deadline) = self.connector.connect(self.timeout)?;
         let now = Instant::now();
-        let mut connection = Connection {
+        let mut connection = DatabaseConnection {
             client,
             statements: HashMap::new(),
-            timeout: Duration::MAX,
+            statement_timeout: Duration::MAX,
             deadline,
             checked_at: now,
             used_at: now,
-            broken: false,
+            is_dead: false,
         };
-        // Set here and not as a start-up parameter, which some proxies in between refuse.
-        connection.limit_statements(self.wait)?;
+        // A statement and not a start-up parameter, because connection poolers such as PgBouncer refuse unknown ones.
+        connection.set_statement_timeout(self.timeout)?;
         Ok(connection)
     }
 
-    fn is_valid(&self, connection: &mut Connection) -> Result<(), postgres::Error> {
-        connection.client.is_valid(self.wait)
+    fn is_valid(&self, connection: &mut DatabaseConnection) -> Result<(), postgres::Error> {
+        connection.client.is_valid(self.timeout)
     }
 
-    fn has_broken(&self, connection: &mut Connection) -> bool {
-        connection.broken || connection.client.is_closed()
+    fn has_broken(&self, connection: &mut DatabaseConnection) -> bool {
+        connection.is_dead || connection.client.is_closed()
     }
 }
 
-/// The pool retries on its own; what it meets is worth a line.
+/// Logs the errors of opening connections, which r2d2 does in threads of its own and repeats by itself.
 #[derive(Debug)]
 struct LogErrors;
 
 impl r2d2::HandleError<postgres::Error> for LogErrors {
     fn handle_error(&self, error: postgres::Error) {
         log::warn!("database connection failed: {}", describe(&error));
-    }
-}
-
-/// Whether the connection is of no more use: it failed, the server ended it, or it now leads to a
-/// standby.
-fn is_gone(error: &postgres::Error) -> bool {
-    match error.code() {
-        Some(code) => [
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-            SqlState::CANNOT_CONNECT_NOW,
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-        ]
-        .contains(code),
-        None => {
-            error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
-        }
-    }
-}
-
-/// Whether trying again later may help. Classes 08 and 53: connection failures, lack of resources.
-pub fn is_unavailable(error: &postgres::Error) -> bool {
-    let class = error.code().map_or("", |code| &code.code()[..2]);
-    is_gone(error) || class == "08" || class == "53"
-}
-
-/// What an error of the database means to a request.
-fn meaning(error: postgres::Error) -> Error {
-    match error.as_db_error() {
-        Some(db) if db.code() == &SqlState::UNIQUE_VIOLATION => match db.constraint() {
-            Some("users_username_key") => Error::Taken(Unique::Username),
-            Some("users_email_key") => Error::Taken(Unique::Email),
-            constraint => Error::Internal(format!("unique violation of {constraint:?}")),
-        },
-        Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
-        Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
-        _ if is_unavailable(&error) => {
-            log::warn!("database: {}", describe(&error));
-            Error::Unavailable
-        }
-        _ => Error::Internal(describe(&error)),
-    }
-}
-
-/// The error without its details, which may hold values of a row.
-pub fn describe(error: &postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(db) => format!("{}: {} ({})", db.severity(), db.message(), db.code().code()),
-        None => match error.source() {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        },
     }
 }

@@ -1,4 +1,5 @@
-//! Password resets: requests that wait, and tokens that were used.
+//! Password resets: tables `password_reset_requests`, which wait for the background thread, and
+//! `used_password_reset_tokens`.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -6,33 +7,32 @@ use uuid::Uuid;
 use super::{Database, sql};
 use crate::error::Error;
 
-/// Stores a request; the background thread looks at it.
+/// Stores a request for a reset, whether or not an account has that address.
 pub fn request(db: &Database, email: &str) -> Result<(), Error> {
     db.write(sql!("resets/request"), &[&email]).map(drop)
 }
 
-/// Takes waiting requests: their addresses, a hundred at most.
+/// Removes up to a hundred waiting requests, the oldest first, and returns their e-mail addresses.
 pub fn take(db: &Database) -> Result<Vec<String>, Error> {
-    Ok(db.write(sql!("resets/take"), &[])?.iter().map(|row| row.get(0)).collect())
+    Ok(db.write(sql!("resets/take"), &[])?.iter().map(|row| row.get("email")).collect())
 }
 
-/// A use of a reset token.
-pub struct Use<'a> {
-    /// The account.
+/// The use of a reset token for a new password.
+pub struct ResetTokenUse<'a> {
     pub user: Uuid,
-    /// The credentials version the token is good for.
+    /// The credentials version the token was made for.
     pub version: i32,
-    /// The new password's hash.
+    /// The hash of the new password, a PHC string.
     pub password_hash: &'a str,
     /// SHA-256 of the token, hexadecimal.
     pub token_hash: &'a str,
-    /// When the token expires.
+    /// When the record of the use may be removed: not before the token has expired.
     pub expires_at: OffsetDateTime,
 }
 
-/// Sets the password and ends all sessions, once a token. False: used before, or the password or the
-/// e-mail address has changed since the token was made.
-pub fn reset_password(db: &Database, used: &Use) -> Result<bool, Error> {
+/// Sets the password and ends all sessions. Returns false where the token was used before, or where the password or the
+/// e-mail address has changed since it was made.
+pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
     let rows = db.write(
         sql!("users/reset_password"),
         &[

@@ -1,25 +1,28 @@
-//! Table `sessions`: one row a sign-in. A session that has ended is the blacklist of its tokens.
+//! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
+//! ended session stays until the last of its tokens has expired.
+
+use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::users::from_row;
-use super::{Database, sql};
+use super::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::user::User;
 
-/// A session about to be opened.
-pub struct Opening {
-    /// The session.
+/// A session to be stored, or the next state of one whose refresh token is used.
+pub struct NewSession {
     pub id: Uuid,
-    /// Its first refresh token.
+    /// The refresh token that will be good.
     pub refresh_id: Uuid,
-    /// When its last token has expired.
+    /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
 }
 
-/// The user of a token, in one round trip. `session` and `issued_at` are the token's. Fails with
-/// [`Error::UserNotUsable`], and after that with [`Error::InvalidToken`] where the session has ended.
+/// Returns the user of an access token, and checks that its session is live, in one round trip. `session` and
+/// `issued_at` (Unix time, seconds) are the token's. Fails with [`Error::UserNotUsable`], else with
+/// [`Error::InvalidToken`] where the session has ended.
 pub fn authenticate(
     db: &Database,
     user: Uuid,
@@ -29,17 +32,17 @@ pub fn authenticate(
     let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
     let rows = db.read(sql!("sessions/authenticate"), &[&user, &session, &issued_at])?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
-    if row.get(12) { Ok(from_row(row)) } else { Err(Error::InvalidToken) }
+    if row.get("session_is_live") { Ok(from_row(row)) } else { Err(Error::InvalidToken) }
 }
 
-/// Signs in where the account is active and its credentials are still at `version`; `renewed_hash`
-/// replaces the stored one. `None`: the account has changed meanwhile.
+/// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
+/// password hash. Returns `None` where the account has changed since its password was checked.
 pub fn open(
     db: &Database,
     user: Uuid,
     version: i32,
     renewed_hash: Option<&str>,
-    session: &Opening,
+    session: &NewSession,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
@@ -48,13 +51,13 @@ pub fn open(
     Ok(rows.first().map(from_row))
 }
 
-/// Registers an account without a username and opens a session. Fails with [`Error::Taken`].
+/// Creates an account without a username and signs it in. Fails with [`Error::Taken`].
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
     name: Option<&str>,
     password_hash: &str,
-    session: &Opening,
+    session: &NewSession,
 ) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert_with_session"),
@@ -68,54 +71,58 @@ pub fn open_for_new_user(
             &session.expires_at,
         ],
     )?;
-    rows.first().map(from_row).ok_or_else(|| Error::Internal("a query gave no row".into()))
+    Ok(from_row(&one_row(rows)?))
 }
 
-/// One use of a refresh token: rotation, grace and reuse in one statement. Gives the user and the
-/// refresh token that is good now: `next.refresh_id`, or the one another use within the grace made.
-/// A use after the grace ends the session. Fails with [`Error::UserNotUsable`], then with
-/// [`Error::InvalidToken`].
+/// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the refresh token
+/// that is good now: `next.refresh_id`, or, where the token was replaced less than `grace` ago, the one that replaced
+/// it. A later use ends the session, because somebody has copied the token. Fails with [`Error::UserNotUsable`], else
+/// with [`Error::InvalidToken`].
 pub fn rotate(
     db: &Database,
     user: Uuid,
     refresh_id: Uuid,
-    next: &Opening,
-    grace: std::time::Duration,
+    next: &NewSession,
+    grace: Duration,
 ) -> Result<(User, Uuid), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
         &[&user, &next.id, &refresh_id, &next.refresh_id, &next.expires_at, &grace.as_secs_f64()],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
-    if row.get(13) {
+    if row.get("was_reused") {
         log::warn!("a refresh token of user {user} was used again: session {} ended", next.id);
     }
-    let refresh_id: Option<Uuid> = row.get(12);
+    let refresh_id: Option<Uuid> = row.get("refresh_id");
     Ok((from_row(row), refresh_id.ok_or(Error::InvalidToken)?))
 }
 
-/// Which sessions a logout ends.
+/// Which sessions of a user a logout ends, seen from the session of the request's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// All of the user's.
+pub enum LogoutScope {
     All,
-    /// The presented one.
+    /// Only the request's.
     Local,
-    /// All but the presented one.
+    /// All but the request's.
     Others,
 }
 
-/// Ends sessions of `user`; `presented` is the session of the request's token.
-pub fn end(db: &Database, user: Uuid, presented: Option<Uuid>, scope: Scope) -> Result<(), Error> {
+/// Ends sessions of `user`. `current` is the session of the request's token.
+pub fn end(
+    db: &Database,
+    user: Uuid,
+    current: Option<Uuid>,
+    scope: LogoutScope,
+) -> Result<(), Error> {
     match scope {
-        Scope::All => db.write(sql!("sessions/end_all"), &[&user])?,
-        Scope::Local => db.write(sql!("sessions/end_one"), &[&user, &presented])?,
-        Scope::Others => db.write(sql!("sessions/end_others"), &[&user, &presented])?,
+        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user])?,
+        LogoutScope::Local => db.write(sql!("sessions/end_one"), &[&user, &current])?,
+        LogoutScope::Others => db.write(sql!("sessions/end_others"), &[&user, &current])?,
     };
     Ok(())
 }
 
-/// Removes sessions and used reset tokens that have expired.
+/// Removes sessions and used password reset tokens that have expired.
 pub fn sweep(db: &Database) -> Result<(), Error> {
     db.write(sql!("sessions/sweep"), &[]).map(drop)
 }

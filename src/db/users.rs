@@ -1,161 +1,116 @@
-//! Table `users`.
+//! Table `users`. Unless a function says otherwise, deleted accounts and the development admin are not found: the
+//! latter is a row without a password hash, which stands for no person.
 
 use postgres::Row;
 use postgres::types::Type;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Database, pattern, sql};
+use super::pool::Params;
+use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
+
+/// Reads the columns of a [`User`], which every query that returns accounts selects.
+pub(super) fn from_row(row: &Row) -> User {
+    User {
+        id: row.get("id"),
+        username: row.get("username"),
+        email: row.get("email"),
+        name: row.get("name"),
+        // The table's check constraint admits no other word.
+        role: Role::named(row.get("role")).unwrap_or_default(),
+        permissions: row.get("permissions"),
+        is_active: row.get("is_active"),
+        created_at: Timestamp(row.get("created_at")),
+        updated_at: Timestamp(row.get("updated_at")),
+        last_login: row.get::<_, Option<_>>("last_login").map(Timestamp),
+        stats: Stats {
+            total_uploads: row.get("total_uploads"),
+            total_storage_used: row.get("total_storage_used"),
+        },
+    }
+}
 
 /// An account with what a login checks.
 pub struct Credentials {
     /// The account.
     pub user: User,
-    /// PHC string.
+    /// The password hash, a PHC string.
     pub password_hash: String,
-    /// Changes with the password and the e-mail address.
+    /// Incremented when the password or the e-mail address changes.
     pub version: i32,
 }
 
-/// The first twelve columns of every query that gives users.
-pub(super) fn from_row(row: &Row) -> User {
-    User {
-        id: row.get(0),
-        username: row.get(1),
-        email: row.get(2),
-        name: row.get(3),
-        // The table's check constraint admits no other word.
-        role: Role::named(row.get(4)).unwrap_or_default(),
-        permissions: row.get(5),
-        is_active: row.get(6),
-        created_at: Timestamp(row.get(7)),
-        updated_at: Timestamp(row.get(8)),
-        last_login: row.get::<_, Option<_>>(9).map(Timestamp),
-        stats: Stats { total_uploads: row.get(10), total_storage_used: row.get(11) },
-    }
+/// Finds an account by id. Fails with [`Error::UserNotFound`].
+pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
+    db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// The account with that username or e-mail address.
+/// Finds an account by its username or e-mail address, active or not.
 pub fn find_by_login(db: &Database, login: &str) -> Result<Option<Credentials>, Error> {
     let rows = db.read(sql!("users/find_by_login"), &[&login])?;
     Ok(rows.first().map(|row| Credentials {
         user: from_row(row),
-        password_hash: row.get(12),
-        version: row.get(13),
+        password_hash: row.get("password_hash"),
+        version: row.get("credentials_version"),
     }))
 }
 
-/// Id and credentials version of the active account with that e-mail address.
+/// Finds an active account by its e-mail address: its id and credentials version.
 pub fn find_by_email(db: &Database, email: &str) -> Result<Option<(Uuid, i32)>, Error> {
     let rows = db.read(sql!("users/find_by_email"), &[&email])?;
-    Ok(rows.first().map(|row| (row.get(0), row.get(1))))
+    Ok(rows.first().map(|row| (row.get("id"), row.get("credentials_version"))))
 }
 
-/// Password hash, absent for the development admin, and credentials version.
+/// Finds the password hash and the credentials version of an account. The development admin is found too, and has no
+/// hash.
 pub fn find_credentials(db: &Database, id: Uuid) -> Result<Option<(Option<String>, i32)>, Error> {
     let rows = db.read(sql!("users/find_credentials"), &[&id])?;
-    Ok(rows.first().map(|row| (row.get(0), row.get(1))))
+    Ok(rows.first().map(|row| (row.get("password_hash"), row.get("credentials_version"))))
 }
 
-/// Registers an account. Fails with [`Error::Taken`].
-pub fn insert(
-    db: &Database,
-    username: &str,
-    email: &str,
-    name: Option<&str>,
-    password_hash: &str,
-) -> Result<User, Error> {
-    let params: super::pool::Params = &[&Uuid::new_v4(), &username, &email, &name, &password_hash];
-    one(db.write(sql!("users/insert"), params)?)
-}
-
-/// Changes what is given. Fails with [`Error::Taken`].
-pub fn update_profile(
-    db: &Database,
-    id: Uuid,
-    username: Option<&str>,
-    email: Option<&str>,
-    name: Option<&str>,
-) -> Result<User, Error> {
-    let rows = db.write(sql!("users/update_profile"), &[&id, &username, &email, &name])?;
-    rows.first().map(from_row).ok_or(Error::UserNotUsable)
-}
-
-/// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`.
-/// False: they were changed meanwhile.
-pub fn change_password(
-    db: &Database,
-    id: Uuid,
-    version: i32,
-    password_hash: &str,
-    keep: Option<Uuid>,
-) -> Result<bool, Error> {
-    let rows = db.write(sql!("users/change_password"), &[&id, &version, &password_hash, &keep])?;
-    Ok(!rows.is_empty())
-}
-
-/// Makes an admin, or makes the account with that e-mail address one. Gives its username and whether
-/// it is new. Fails with [`Error::Taken`] where a new one's username is taken.
-pub fn upsert_admin(
-    db: &Database,
-    email: &str,
-    username: Option<&str>,
-    password_hash: &str,
-) -> Result<(Option<String>, bool), Error> {
-    let rows = db
-        .write(sql!("users/upsert_admin"), &[&Uuid::new_v4(), &username, &email, &password_hash])?;
-    rows.first()
-        .map(|row| (row.get(0), row.get(1)))
-        .ok_or_else(|| Error::Internal("the admin was not stored".into()))
-}
-
-/// Id of the development admin. Version 8: a UUID made by rules of its own (RFC 9562, 5.8).
+/// Id of the development admin. Of version 8, which leaves the value to the application (RFC 9562, section 5.8).
 const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_0000_0001);
 
-/// The development admin, made again where it is missing.
+/// Returns the development admin, the account of every request while authentication is off. It is created where it is
+/// missing, as after all accounts were deleted for a test.
 pub fn development_admin(db: &Database) -> Result<User, Error> {
-    let rows = db.read(sql!("users/find_development_admin"), &[&DEVELOPMENT_ADMIN])?;
-    match rows.first() {
+    let params: Params = &[&DEVELOPMENT_ADMIN];
+    match db.read(sql!("users/find_development_admin"), params)?.first() {
         Some(row) => Ok(from_row(row)),
-        None => one(db.write(sql!("users/ensure_development_admin"), &[&DEVELOPMENT_ADMIN])?),
+        None => {
+            let row = one_row(db.write(sql!("users/ensure_development_admin"), params)?)?;
+            Ok(from_row(&row))
+        }
     }
 }
 
-/// The user of a query that always gives one row.
-fn one(rows: Vec<Row>) -> Result<User, Error> {
-    rows.first().map(from_row).ok_or_else(|| Error::Internal("a query gave no row".into()))
-}
-
-/// What an admin says about an account; in a change, what is absent stays.
+/// Values for the columns of an account. In [`insert`] what is absent gets its default, in [`update_by_admin`] it
+/// stays.
 #[derive(Default)]
-pub struct Description {
-    /// Username.
+pub struct AccountFields {
     pub username: Option<String>,
-    /// E-mail address.
+    /// E-mail address; has no default.
     pub email: Option<String>,
     /// Display name.
     pub name: Option<String>,
-    /// Role.
     pub role: Option<Role>,
-    /// Permissions.
     pub permissions: Option<Vec<String>>,
-    /// Whether it may sign in.
+    /// Whether the account may sign in.
     pub is_active: Option<bool>,
-    /// PHC string.
+    /// A PHC string; has no default.
     pub password_hash: Option<String>,
-    /// Creation; only for a new account.
+    /// Only for a new account.
     pub created_at: Option<Timestamp>,
-    /// Last login; only for a new account.
+    /// Only for a new account.
     pub last_login: Option<Timestamp>,
 }
 
-/// Makes an account. Fails with [`Error::Taken`].
-pub fn insert_by_admin(db: &Database, account: &Description) -> Result<User, Error> {
+/// Creates an account. Fails with [`Error::Taken`].
+pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
     let rows = db.write(
-        sql!("users/insert_by_admin"),
+        sql!("users/insert"),
         &[
             &Uuid::new_v4(),
             &account.username,
@@ -169,102 +124,130 @@ pub fn insert_by_admin(db: &Database, account: &Description) -> Result<User, Err
             &account.last_login.map(|at| at.0),
         ],
     )?;
-    rows.first().map(from_row).ok_or_else(|| Error::Internal("the account was not stored".into()))
+    Ok(from_row(&one_row(rows)?))
 }
 
-/// The account. Fails with [`Error::UserNotFound`].
-pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
-    let rows = db.read(sql!("users/find"), &[&id])?;
-    rows.first().map(from_row).ok_or(Error::UserNotFound)
-}
-
-/// Changes what is described. Another role, activity or password ends the account's sessions. Fails
+/// Changes an account as an administrator asks. Another role, activity or password ends the account's sessions. Fails
 /// with [`Error::UserNotFound`], [`Error::Taken`] or [`Error::LastAdmin`].
-pub fn update_by_admin(db: &Database, id: Uuid, change: &Description) -> Result<User, Error> {
+pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/update_by_admin"),
         &[
             &id,
-            &change.username,
-            &change.email,
-            &change.name,
-            &change.role.map(Role::name),
-            &change.permissions,
-            &change.is_active,
-            &change.password_hash,
+            &changes.username,
+            &changes.email,
+            &changes.name,
+            &changes.role.map(Role::name),
+            &changes.permissions,
+            &changes.is_active,
+            &changes.password_hash,
         ],
     )?;
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Deletes the account, its sessions and the records of its files. Gives the ids of the files. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
+/// Changes what users may change of their own account; `None` stays as it is. The development admin may too. Fails with
+/// [`Error::Taken`], or with [`Error::UserNotUsable`] where the account was deleted meanwhile.
+pub fn update_profile(
+    db: &Database,
+    id: Uuid,
+    username: Option<&str>,
+    email: Option<&str>,
+    name: Option<&str>,
+) -> Result<User, Error> {
+    let rows = db.write(sql!("users/update_profile"), &[&id, &username, &email, &name])?;
+    rows.first().map(from_row).ok_or(Error::UserNotUsable)
+}
+
+/// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`. Returns false where
+/// the credentials were changed meanwhile.
+pub fn change_password(
+    db: &Database,
+    id: Uuid,
+    version: i32,
+    password_hash: &str,
+    keep: Option<Uuid>,
+) -> Result<bool, Error> {
+    let rows = db.write(sql!("users/change_password"), &[&id, &version, &password_hash, &keep])?;
+    Ok(!rows.is_empty())
+}
+
+/// Creates an administrator, or turns the account with that e-mail address into one. Returns its username and whether
+/// it is new. Fails with [`Error::Taken`] where the username of a new one is taken.
+pub fn upsert_admin(
+    db: &Database,
+    email: &str,
+    username: Option<&str>,
+    password_hash: &str,
+) -> Result<(Option<String>, bool), Error> {
+    let params: Params = &[&Uuid::new_v4(), &username, &email, &password_hash];
+    let row = one_row(db.write(sql!("users/upsert_admin"), params)?)?;
+    Ok((row.get("username"), row.get("is_new")))
+}
+
+/// Deletes an account, its sessions and the records of its files. Returns the ids of the files. Fails with
+/// [`Error::UserNotFound`] or [`Error::LastAdmin`].
 pub fn delete(db: &Database, id: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.write(sql!("users/delete"), &[&id])?;
-    rows.first().map(|row| row.get(0)).ok_or(Error::UserNotFound)
+    rows.first().map(|row| row.get("file_ids")).ok_or(Error::UserNotFound)
 }
 
-/// The number of accounts.
-pub fn count(db: &Database) -> Result<i64, Error> {
-    let rows = db.read(sql!("users/count"), &[])?;
-    rows.first().map(|row| row.get(0)).ok_or_else(|| Error::Internal("count gave no row".into()))
-}
-
-/// Removes every account, for tests. Gives their number, and the ids of their files.
+/// Removes every account, for tests of clients. Returns their number, and the ids of their files.
 pub fn delete_all(db: &Database) -> Result<(i64, Vec<Uuid>), Error> {
-    let rows = db.write(sql!("users/delete_all"), &[])?;
-    rows.first()
-        .map(|row| (row.get(0), row.get(1)))
-        .ok_or_else(|| Error::Internal("nothing was deleted".into()))
+    let row = one_row(db.write(sql!("users/delete_all"), &[])?)?;
+    Ok((row.get("accounts"), row.get("file_ids")))
 }
 
-/// An order of the list; ties are in the order of ids.
+/// Counts the accounts.
+pub fn count(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.read(sql!("users/count"), &[])?)?.get("accounts"))
+}
+
+/// What a list of accounts is sorted by. Texts are compared without regard to case, ties are in the order of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
-    /// Creation.
+pub enum UserSort {
     CreatedAt,
-    /// Display name, without regard to case.
+    /// The display name.
     Name,
-    /// E-mail address, without regard to case.
     Email,
 }
 
-/// Which accounts are listed. Texts are parts to look for, without regard to case.
+/// Which accounts a list shows: those that match all that is given. A text matches where it is part of the column,
+/// without regard to case.
 #[derive(Default)]
-pub struct Filter {
-    /// In the e-mail address.
+pub struct UserFilter {
     pub email: Option<String>,
     /// In the display name.
     pub name: Option<String>,
     /// In the username or the e-mail address.
     pub search: Option<String>,
-    /// Of that role.
     pub role: Option<Role>,
-    /// Active or not.
     pub is_active: Option<bool>,
-    /// Made then or later.
+    /// Created at this time or later.
     pub created_after: Option<Timestamp>,
-    /// Made then or before.
+    /// Created at this time or earlier.
     pub created_before: Option<Timestamp>,
 }
 
-/// At most `limit` accounts that match after the first `offset` of them, and how many match in all.
+/// Returns at most `limit` of the accounts that match, beginning after the first `offset` of them, and how many match
+/// in all.
 pub fn list(
     db: &Database,
-    filter: &Filter,
-    sort_by: SortBy,
+    filter: &UserFilter,
+    sort: UserSort,
     descending: bool,
     limit: i64,
     offset: i64,
 ) -> Result<(Vec<User>, i64), Error> {
-    let contains = |part: &Option<String>| part.as_ref().map(|part| pattern(part, None));
-    let time = |at: Option<Timestamp>| -> Option<OffsetDateTime> { at.map(|at| at.0) };
-    let order = match (sort_by, descending) {
-        (SortBy::CreatedAt, false) => "created_at asc",
-        (SortBy::CreatedAt, true) => "created_at desc",
-        (SortBy::Name, false) => "name asc",
-        (SortBy::Name, true) => "name desc",
-        (SortBy::Email, false) => "email asc",
-        (SortBy::Email, true) => "email desc",
+    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, None));
+    let time = |at: Option<Timestamp>| at.map(|at| at.0);
+    let order = match (sort, descending) {
+        (UserSort::CreatedAt, false) => "created_at asc",
+        (UserSort::CreatedAt, true) => "created_at desc",
+        (UserSort::Name, false) => "name asc",
+        (UserSort::Name, true) => "name desc",
+        (UserSort::Email, false) => "email asc",
+        (UserSort::Email, true) => "email desc",
     };
     let rows = db.read_planned(
         sql!("users/list"),
@@ -282,8 +265,8 @@ pub fn list(
         ],
         None,
     )?;
-    let total = rows.first().map_or(0, |row| row.get(12));
-    // A page past the end is one row with the total alone.
-    let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>(0).is_some());
+    let total = rows.first().map_or(0, |row| row.get("total"));
+    // A page past the end is one row that holds only the total.
+    let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
     Ok((found.map(from_row).collect(), total))
 }

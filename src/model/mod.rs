@@ -1,6 +1,7 @@
 //! The domain's types, and the rules that their values obey.
 
 pub mod file;
+pub mod hex;
 pub mod page;
 pub mod rules;
 pub mod timestamp;

@@ -1,26 +1,27 @@
-//! Contents of files, in a directory. A content is written to `tmp/` and hashed on the way, synced,
-//! and renamed to its place in `files/`; its name is the id that this program made. A record of it is
-//! made after that and removed before it, so whatever is recorded is there, whole.
+//! Contents of files, in the data directory: `files/` holds one file for each content, `tmp/` those that are being
+//! written. A name there is always the id that this program made, never one that a client sent.
+//!
+//! A content is written and hashed in `tmp/`, synced, renamed to `files/`, and only then recorded in the database; a
+//! deletion removes the record first. So every recorded content exists and is complete, also after a crash. What a
+//! crash can leave over is a content without a record, which `background::sweep` removes.
 
-use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+mod draft;
+
+use std::fs::{self, DirBuilder, DirEntry, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::error::Error;
+pub use draft::Draft;
+use draft::{remove_file, sync_directory, translate};
 
-/// What is younger may be about to be recorded, and is not swept away.
-const SWEPT_AGE: Duration = Duration::from_secs(3600);
-/// How many contents are looked up at once.
-const BATCH: usize = 1000;
-
-/// Gives those of some ids that have a record.
-pub type Recorded<'a> = &'a dyn Fn(&[Uuid]) -> Result<HashSet<Uuid>, Error>;
+/// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
+const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
+/// Ids in a batch of [`Storage::old_contents`].
+const BATCH_IDS: usize = 1000;
 
 /// The directory of contents.
 pub struct Storage {
@@ -29,10 +30,10 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Makes the directories where they are missing, for this user's eyes only.
+    /// Opens the data directory. Creates its directories where they are missing, readable only for this user.
     pub fn open(data_dir: &Path) -> Result<Storage, Error> {
-        let files = Storage { contents: data_dir.join("files"), drafts: data_dir.join("tmp") };
-        for directory in [&files.contents, &files.drafts] {
+        let storage = Storage { contents: data_dir.join("files"), drafts: data_dir.join("tmp") };
+        for directory in [&storage.contents, &storage.drafts] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -40,56 +41,60 @@ impl Storage {
                 .and_then(|()| sync_directory(data_dir))
                 .map_err(|e| Error::Internal(format!("{}: {e}", directory.display())))?;
         }
-        Ok(files)
+        Ok(storage)
     }
 
-    /// An empty content of a new id.
+    /// Creates an empty content with a new id.
     pub fn draft(&self) -> Result<Draft, Error> {
-        let id = Uuid::new_v4();
-        let path = self.drafts.join(id.to_string());
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        Ok(Draft {
-            id,
-            file: file.map_err(fault)?,
-            place: self.path(id),
-            path,
-            hash: Sha256::new(),
-            size: 0,
-            is_released: false,
-        })
+        Draft::create(&self.drafts, &self.contents)
     }
 
-    /// The content, open for reading, where it is there in its whole length.
+    /// Opens a content for reading. Fails where it is missing, or is not `size` bytes long.
     pub fn read(&self, id: Uuid, size: u64) -> Result<File, Error> {
-        let missing = |what: String| Error::Internal(format!("content of file {id}: {what}"));
-        let file = File::open(self.path(id)).map_err(|e| missing(e.to_string()))?;
-        let length = file.metadata().map_err(|e| missing(e.to_string()))?.len();
-        if length == size { Ok(file) } else { Err(missing(format!("{length} bytes, not {size}"))) }
+        let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
+        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
+        let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
+        if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
     }
 
-    /// Removes a content whose record is gone. What fails is left to the sweep.
-    pub fn remove(&self, id: Uuid) {
-        if let Err(error) = fs::remove_file(self.path(id)) {
-            log::warn!("content of file {id} was not removed: {error}");
+    /// Removes a content whose record is gone, and returns its path. Where that fails, which is logged, the content is
+    /// left to the next sweep.
+    pub fn remove(&self, id: Uuid) -> Option<PathBuf> {
+        Some(self.path(id)).filter(|path| remove_file(path))
+    }
+
+    /// Removes several contents whose records are gone, like [`Storage::remove`].
+    pub fn remove_all(&self, ids: &[Uuid]) {
+        for id in ids {
+            self.remove(*id);
         }
     }
 
-    /// Removes the contents of a user whose records are gone.
-    pub fn remove_all(&self, ids: &[Uuid]) {
-        ids.iter().for_each(|id| self.remove(*id));
-    }
-
-    /// Whether a content of that id is there.
+    /// Whether there is a content with that id.
     pub fn has(&self, id: Uuid) -> bool {
         self.path(id).is_file()
     }
 
-    /// Removes drafts and contents without a record, none younger than an hour; `removed` is told
-    /// each path.
-    pub fn sweep(&self, recorded: Recorded, removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
-        sweep_directory(&self.drafts, &|_| Ok(HashSet::new()), removed)?;
-        sweep_directory(&self.contents, recorded, removed)
+    /// Returns the ids of the contents that are old enough to be swept, in batches, for looking up their records. The
+    /// directory is read on the way, so memory does not grow with it.
+    pub fn old_contents(&self) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>>, Error> {
+        let mut ids = old_ids(&self.contents)?;
+        Ok(std::iter::from_fn(move || {
+            let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();
+            Some(batch).filter(|batch| batch.as_ref().map_or(true, |ids| !ids.is_empty()))
+        }))
+    }
+
+    /// Removes the drafts that a crash left over. Returns their paths.
+    pub fn remove_old_drafts(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut removed = Vec::new();
+        for id in old_ids(&self.drafts)? {
+            let path = self.drafts.join(id?.to_string());
+            if remove_file(&path) {
+                removed.push(path);
+            }
+        }
+        Ok(removed)
     }
 
     fn path(&self, id: Uuid) -> PathBuf {
@@ -97,114 +102,19 @@ impl Storage {
     }
 }
 
-/// A content on its way into the directory. Dropped before it is released, it is removed.
-pub struct Draft {
-    id: Uuid,
-    file: File,
-    /// Where it is now, and where it belongs.
-    path: PathBuf,
-    place: PathBuf,
-    hash: Sha256,
-    size: u64,
-    is_released: bool,
+/// The ids of the old entries of a directory. Entries that this program did not make are left out.
+fn old_ids(directory: &Path) -> Result<impl Iterator<Item = Result<Uuid, Error>>, Error> {
+    let entries = fs::read_dir(directory).map_err(translate)?;
+    Ok(entries.filter_map(|entry| entry.map(|entry| old_id(&entry)).map_err(translate).transpose()))
 }
 
-impl Draft {
-    /// The id it was given.
-    pub fn id(&self) -> Uuid {
-        self.id
-    }
-
-    /// Bytes written so far.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Adds to the end. A full disk is [`Error::StorageFull`].
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(fault)?;
-        self.hash.update(bytes);
-        self.size += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Puts it into its place, so that it outlives a loss of power, and gives its SHA-256 in
-    /// hexadecimal.
-    pub fn settle(&mut self) -> Result<String, Error> {
-        self.file.sync_all().map_err(fault)?;
-        fs::rename(&self.path, &self.place).map_err(fault)?;
-        self.path.clone_from(&self.place);
-        sync_directory(self.place.parent().unwrap_or(Path::new("."))).map_err(fault)?;
-        let hash = self.hash.finalize_reset();
-        Ok(hash.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// Leaves it where it is: it is recorded, or the sweep will see whether it is.
-    pub fn release(mut self) {
-        self.is_released = true;
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.is_released
-            && let Err(error) = fs::remove_file(&self.path)
-        {
-            log::warn!("{} was not removed: {error}", self.path.display());
-        }
-    }
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-/// What an error of the data directory means to an upload.
-fn fault(error: io::Error) -> Error {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    match error.kind() {
-        StorageFull | QuotaExceeded | FileTooLarge => {
-            log::error!("data directory: {error}");
-            Error::StorageFull
-        }
-        _ => Error::Internal(format!("data directory: {error}")),
-    }
-}
-
-/// Looks contents up after they were listed: one that is old and not recorded then will never be.
-fn sweep_directory(
-    directory: &Path,
-    recorded: Recorded,
-    removed: &mut dyn FnMut(&Path),
-) -> Result<(), Error> {
-    let mut batch = Vec::with_capacity(BATCH);
-    let mut entries = fs::read_dir(directory).map_err(fault)?;
-    loop {
-        let entry = entries.next().transpose().map_err(fault)?;
-        let is_last = entry.is_none();
-        batch.extend(entry.as_ref().and_then(old_content));
-        if batch.len() == BATCH || is_last {
-            let kept = recorded(&batch)?;
-            for id in batch.drain(..).filter(|id| !kept.contains(id)) {
-                let path = directory.join(id.to_string());
-                match fs::remove_file(&path) {
-                    Ok(()) => removed(&path),
-                    Err(error) => log::warn!("{} was not removed: {error}", path.display()),
-                }
-            }
-        }
-        if is_last {
-            return Ok(());
-        }
-    }
-}
-
-/// The id of an entry that this program made over an hour ago.
-fn old_content(entry: &fs::DirEntry) -> Option<Uuid> {
+/// The id of an entry that this program made and that is old enough to be swept.
+fn old_id(entry: &DirEntry) -> Option<Uuid> {
     let name = entry.file_name();
     let id: Uuid = name.to_str()?.parse().ok()?;
     let modified = entry.metadata().ok()?.modified().ok()?;
-    // A time in the future is no age.
-    let is_old = modified.elapsed().is_ok_and(|age| age > SWEPT_AGE);
+    // `elapsed` fails for a time in the future, as after the clock was set back: then the age is unknown.
+    let is_old = modified.elapsed().is_ok_and(|age| age > MIN_SWEPT_AGE);
+    // A UUID can be spelt in several ways, of which this program uses one.
     (is_old && name == *id.to_string()).then_some(id)
 }

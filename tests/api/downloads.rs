@@ -1,26 +1,19 @@
-//! Downloading: headers, ranges, and what a client already has.
+//! Downloading: headers, ranges, conditional requests (RFC 9110), and names in `Content-Disposition`.
 
-use crate::forms::{file, id};
-use crate::harness::{Answer, Server};
+use serde_json::json;
+
+use crate::harness::*;
 
 #[test]
 fn a_download_says_what_it_is() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let uploaded = server
-        .upload(&ann.access, file("a.txt", "Text/Plain; charset=x", b"0123456789"))
-        .expect(201)
-        .json();
-    let id = id(&uploaded);
-    let tag =
-        format!("\"{}\"", uploaded["file_hash"].as_str().unwrap().strip_prefix("sha256:").unwrap());
-    for method in ["GET", "HEAD"] {
-        let answer = server
-            .api(method, &format!("/uploads/{id}/download"))
-            .bearer(&ann.access)
-            .send()
-            .expect(200);
-        assert_eq!(answer.bytes, if method == "GET" { b"0123456789".as_slice() } else { b"" });
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let form = file_form("a.txt", "Text/Plain; charset=x", b"0123456789");
+    let id = api.upload_form(&ann, form).expect(201).id();
+    let tag = format!("\"{}\"", sha256(b"0123456789").strip_prefix("sha256:").unwrap());
+    for (method, content) in [("GET", b"0123456789".as_slice()), ("HEAD", b"")] {
+        let answer = api.download_request(method, &ann, &id).send().expect(200);
+        assert_eq!(answer.bytes, content);
         for (name, value) in [
             ("Content-Type", "text/plain"),
             ("Content-Length", "10"),
@@ -36,33 +29,29 @@ fn a_download_says_what_it_is() {
         assert!(modified.len() == 29 && modified.ends_with(" GMT"), "{modified}");
     }
     // A new display name is not the name of the download.
-    let request = server.api("PUT", &format!("/uploads/{id}")).bearer(&ann.access);
-    request.json(serde_json::json!({"filename": "b.txt"})).send().expect(200);
-    let answer = server.download(&ann.access, &id).send().expect(200);
+    api.update_file(&ann, &id, json!({"filename": "b.txt"})).expect(200);
+    let answer = api.download(&ann, &id).expect(200);
     assert_eq!(answer.header("Content-Disposition"), "attachment; filename=a.txt");
 }
 
 #[test]
 fn an_empty_file_downloads_as_nothing() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let id = server.upload_text(&ann.access, "a.txt", "");
-    let answer = server.download(&ann.access, &id).send().expect(200);
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let id = api.new_file(&ann, "a.txt", "");
+    let answer = api.download(&ann, &id).expect(200);
     assert_eq!((answer.header("Content-Length"), answer.bytes.len()), ("0", 0));
-    server
-        .download(&ann.access, &id)
-        .header("Range", "bytes=0-")
-        .send()
-        .refused(416, "Range not satisfiable");
-    server.download(&ann.access, &id).header("Range", "bytes=-5").send().expect(200);
+    let part = |range: &str| api.download_request("GET", &ann, &id).header("Range", range).send();
+    part("bytes=0-").refused(416, "Range not satisfiable");
+    part("bytes=-5").expect(200);
 }
 
 #[test]
 fn single_ranges_are_sent_alone() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let id = server.upload_text(&ann.access, "a.txt", "0123456789");
-    let get = |range: &str| server.download(&ann.access, &id).header("Range", range).send();
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let id = api.new_file(&ann, "a.txt", "0123456789");
+    let get = |range: &str| api.download_request("GET", &ann, &id).header("Range", range).send();
     for (range, content, place) in [
         ("bytes=0-0", "0", "bytes 0-0/10"),
         ("bytes=3-5", "345", "bytes 3-5/10"),
@@ -78,23 +67,23 @@ fn single_ranges_are_sent_alone() {
     }
     for range in ["bytes=10-", "bytes=99999999999999999999999-", "bytes=-0"] {
         let answer = get(range).refused(416, "Range not satisfiable");
+        let answer = answer.has(json!({"error_code": "RANGE_NOT_SATISFIABLE"}));
         assert_eq!(answer.header("Content-Range"), "bytes */10", "{range}");
-        assert_eq!(answer.json()["error_code"], "RANGE_NOT_SATISFIABLE");
     }
     for range in ["bytes=0-1,3-4", "bytes=5-3", "bytes=x", "lines=1-2", ""] {
         assert_eq!(get(range).expect(200).bytes, b"0123456789", "{range}");
     }
-    let head = server.api("HEAD", &format!("/uploads/{id}/download")).bearer(&ann.access);
-    head.header("Range", "bytes=0-0").send().expect(200);
+    // A range has a meaning for GET only (RFC 9110, 14.2).
+    api.download_request("HEAD", &ann, &id).header("Range", "bytes=0-0").send().expect(200);
 }
 
 #[test]
-fn what_a_client_has_is_not_sent_again() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let id = server.upload_text(&ann.access, "a.txt", "0123456789");
-    let get = |headers: &[(&str, &str)]| -> Answer {
-        let request = server.download(&ann.access, &id);
+fn what_a_client_already_has_is_not_sent_again() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let id = api.new_file(&ann, "a.txt", "0123456789");
+    let get = |headers: &[(&str, &str)]| {
+        let request = api.download_request("GET", &ann, &id);
         headers.iter().fold(request, |r, (name, value)| r.header(name, value)).send()
     };
     let first = get(&[]).expect(200);
@@ -103,34 +92,33 @@ fn what_a_client_has_is_not_sent_again() {
     let (weak, list) = (format!("W/{tag}"), format!("{other}, {tag}"));
     let range = ("Range", "bytes=1-2");
     for (headers, status, reason) in [
-        (&[("If-None-Match", tag)][..], 304, "the tag"),
-        (&[("If-None-Match", &*weak)], 304, "weakly the tag"),
-        (&[("If-None-Match", &*list)], 304, "one of them"),
-        (&[("If-None-Match", "*")], 304, "any"),
-        (&[("If-None-Match", other)], 200, "another"),
+        (&[("If-None-Match", tag)][..], 304, "the same tag"),
+        (&[("If-None-Match", &*weak)], 304, "a weak comparison suffices"),
+        (&[("If-None-Match", &*list)], 304, "one tag of a list"),
+        (&[("If-None-Match", "*")], 304, "any tag"),
+        (&[("If-None-Match", other)], 200, "another tag"),
         (
             &[("If-None-Match", other), ("If-Modified-Since", modified)],
             200,
-            "the tag goes before the time",
+            "the tag has precedence over the time",
         ),
-        (&[("If-Modified-Since", modified)], 304, "not since"),
-        (&[("If-Modified-Since", long_ago)], 200, "since"),
-        (&[("If-Modified-Since", "yesterday")], 200, "no date"),
-        (&[("If-None-Match", tag), range], 304, "before the range"),
-        (&[range, ("If-Range", tag)], 206, "a part of the same"),
-        (&[range, ("If-Range", modified)], 206, "a part of the same, by time"),
-        (&[range, ("If-Range", other)], 200, "a part of another"),
-        (&[range, ("If-Range", &*weak)], 200, "weak tags do not do"),
+        (&[("If-Modified-Since", modified)], 304, "not modified since"),
+        (&[("If-Modified-Since", long_ago)], 200, "modified since"),
+        (&[("If-Modified-Since", "yesterday")], 200, "not a date"),
+        (&[("If-None-Match", tag), range], 304, "evaluated before the range"),
+        (&[range, ("If-Range", tag)], 206, "the same tag"),
+        (&[range, ("If-Range", modified)], 206, "the same time"),
+        (&[range, ("If-Range", other)], 200, "another tag"),
+        (&[range, ("If-Range", &*weak)], 200, "If-Range needs a strong comparison"),
         (&[range, ("If-Range", long_ago)], 200, "another time"),
     ] {
-        let answer = get(headers);
-        assert_eq!(answer.status, status, "{reason}");
-        let bytes: &[u8] = match status {
-            200 => b"0123456789",
-            206 => b"12",
-            _ => b"",
+        let answer = get(headers).case(reason).expect(status);
+        let content = match status {
+            200 => "0123456789",
+            206 => "12",
+            _ => "",
         };
-        assert_eq!(answer.bytes, bytes, "{reason}");
+        assert_eq!(answer.text(), content, "{reason}");
         assert_eq!(
             (answer.header("ETag"), answer.header("Last-Modified")),
             (tag, modified),
@@ -142,43 +130,31 @@ fn what_a_client_has_is_not_sent_again() {
 
 #[test]
 fn no_filename_escapes_from_content_disposition() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let long = "\u{e9}".repeat(255);
-    let encoded = "%C3%A9".repeat(255);
-    for (name, expected) in [
-        ("%41.txt", "attachment; filename=%41.txt".to_owned()),
-        ("a b.txt", "attachment; filename=\"a b.txt\"".into()),
-        ("a;b.txt", "attachment; filename=\"a;b.txt\"".into()),
-        ("a\\\"b.txt", "attachment; filename=\"a\\\"b.txt\"".into()),
-        (
-            "na\u{ef}ve.txt",
-            "attachment; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve.txt".into(),
-        ),
-        (
-            "\u{1f600}.txt",
-            "attachment; filename=\"_.txt\"; filename*=UTF-8''%F0%9F%98%80.txt".into(),
-        ),
-        (
-            "\u{202e}gpj.exe",
-            "attachment; filename=\"_gpj.exe\"; filename*=UTF-8''%E2%80%AEgpj.exe".into(),
-        ),
-        (
-            &long,
-            format!("attachment; filename=\"{}\"; filename*=UTF-8''{encoded}", "_".repeat(255)),
-        ),
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let (long, underscores, encoded) =
+        ("\u{e9}".repeat(255), "_".repeat(255), "%C3%A9".repeat(255));
+    for (name, parameters) in [
+        ("%41.txt", "filename=%41.txt"),
+        ("a b.txt", "filename=\"a b.txt\""),
+        ("a;b.txt", "filename=\"a;b.txt\""),
+        ("a\\\"b.txt", "filename=\"a\\\"b.txt\""),
+        ("na\u{ef}ve.txt", "filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve.txt"),
+        ("\u{1f600}.txt", "filename=\"_.txt\"; filename*=UTF-8''%F0%9F%98%80.txt"),
+        ("\u{202e}gpj.exe", "filename=\"_gpj.exe\"; filename*=UTF-8''%E2%80%AEgpj.exe"),
+        (&long, &format!("filename=\"{underscores}\"; filename*=UTF-8''{encoded}")),
     ] {
-        let id = server.upload_text(&ann.access, name, "x");
-        let answer = server.download(&ann.access, &id).send().expect(200);
-        assert_eq!(answer.header("Content-Disposition"), expected);
+        let id = api.new_file(&ann, name, "x");
+        let answer = api.download(&ann, &id).expect(200);
+        assert_eq!(answer.header("Content-Disposition"), format!("attachment; {parameters}"));
     }
-    // Line ends can only come by an encoded name: they are dropped.
-    let form = crate::forms::Form::default().part(
+    // An encoded name is the only one that can contain line ends. They are removed.
+    let form = Form::default().part(
         "Content-Disposition: form-data; name=\"file\"; filename*=UTF-8''a%0D%0AX-Evil%3A%201.txt",
         b"x",
     );
-    let id = id(&server.upload(&ann.access, form).expect(201).json());
-    let answer = server.download(&ann.access, &id).send().expect(200);
+    let id = api.upload_form(&ann, form).expect(201).id();
+    let answer = api.download(&ann, &id).expect(200);
     assert_eq!(answer.header("Content-Disposition"), "attachment; filename=\"aX-Evil: 1.txt\"");
-    assert!(answer.headers.get("X-Evil").is_none());
+    assert!(!answer.has_header("X-Evil"));
 }

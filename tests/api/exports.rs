@@ -2,34 +2,29 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::harness::{Answer, PASSWORD, Server, eventually};
+use crate::harness::*;
 
-const PATHS: [&str; 5] = [
-    "/users/export",
-    "/users/export-full",
-    "/users/exports/csv",
-    "/users/export-alive",
-    "/users/export-simple",
-];
-const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_at,last_login,total_uploads,total_storage_used";
+const EXPORTS: [&str; 3] = ["/users/export", "/users/export-full", "/users/exports/csv"];
+const PROBES: [&str; 2] = ["/users/export-alive", "/users/export-simple"];
+const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_at,last_login,\
+                      total_uploads,total_storage_used";
 
-/// The rows of an export without its header, as a CSV reader sees them.
-fn rows(answer: &Answer) -> Vec<Vec<String>> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(answer.bytes.as_slice());
+/// The rows of an export after its header, as a CSV reader sees them.
+fn rows(csv: &[u8]) -> Vec<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new().from_reader(csv);
     assert_eq!(reader.headers().expect("a header").iter().collect::<Vec<_>>().join(","), HEADER);
-    reader
-        .records()
-        .map(|record| record.expect("CSV").iter().map(str::to_owned).collect())
-        .collect()
+    let cells = |record: csv::StringRecord| record.iter().map(str::to_owned).collect();
+    reader.records().map(|record| cells(record.expect("CSV"))).collect()
 }
 
-/// Accounts `u<n>@example.com` with names of `name_length` characters.
-fn fill(server: &Server, accounts: u32, name_length: u32) {
-    server.database.run(&format!(
+/// Inserts the accounts `u1@example.com` and so on, three a second, with names of `name_length` characters.
+fn insert_users(api: &Server, accounts: u32, name_length: u32) {
+    api.database.run(&format!(
         "INSERT INTO users (id, username, email, name, password_hash, created_at)
          SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', repeat('x', {name_length}), '-',
                 now() - make_interval(secs => i / 3)
@@ -39,8 +34,9 @@ fn fill(server: &Server, accounts: u32, name_length: u32) {
 
 #[test]
 fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
-    let server = Server::start(&[]);
-    let root = server.sign_up_admin("root");
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    // Cells that a spreadsheet would take for a formula begin with an apostrophe.
     let names = [
         ("a", "plain", "plain"),
         ("b", "Comma, \"quote\"", "Comma, \"quote\""),
@@ -53,79 +49,79 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
         ("i", "", ""),
     ];
     for (email, name, _) in names {
-        let email = format!("{email}@example.com");
-        let body = json!({"email": email, "name": name, "password": PASSWORD, "is_active": email != "i@example.com"});
-        server.api("POST", "/users").bearer(&root.access).json(body).send().expect(201);
+        let (email, is_active) = (format!("{email}@example.com"), email != "i");
+        let body =
+            json!({"email": email, "name": name, "password": PASSWORD, "is_active": is_active});
+        api.create_user(&root, body).expect(201);
     }
+    let today = || api.database.value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
     for path in ["/users/export", "/users/export-full", "/users/exports/csv/"] {
-        let answer = server.get(path, &root.access).expect(200);
+        let (before, answer, after) = (today(), api.get(path, &root).expect(200), today());
         assert_eq!(answer.header("Content-Type"), "text/csv; charset=utf-8");
-        let disposition = answer.header("Content-Disposition");
-        let today =
-            server.database.value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
-        assert_eq!(disposition, format!("attachment; filename=users-{today}.csv"));
-        let found = rows(&answer);
+        let dispositions =
+            [before, after].map(|day| format!("attachment; filename=users-{day}.csv"));
+        assert!(
+            dispositions.contains(&answer.header("Content-Disposition").to_owned()),
+            "{answer:?}"
+        );
+        let found = rows(&answer.bytes);
         assert_eq!(found.len(), 10, "{path}");
         assert_eq!(found[0][0], root.id());
         for (row, (email, _, name)) in found[1..].iter().zip(names) {
-            assert_eq!((&row[2], &row[3]), (&format!("{email}@example.com"), &name.to_owned()));
-            assert_eq!(
-                (&*row[1], &*row[4], &*row[8], &*row[9], &*row[10]),
-                ("", "user", "", "0", "0")
-            );
-            assert_eq!(row[5], (email != "i").to_string());
+            let (email, is_active) = (format!("{email}@example.com"), (email != "i").to_string());
+            assert_eq!(row[1..6], ["", &email, name, "user", &is_active]);
+            assert_eq!(row[8..], ["", "0", "0"]);
         }
-        let shown = server.get(&format!("/users/{}", found[1][0]), &root.access).expect(200).json();
-        assert_eq!(json!(found[1][6]), shown["created_at"]);
-        assert_eq!(json!(found[1][7]), shown["updated_at"]);
-        let body = String::from_utf8(answer.bytes).expect("UTF-8");
+        let times = json!({"created_at": found[1][6], "updated_at": found[1][7]});
+        api.show_user(&root, &found[1][0]).expect(200).has(times);
+        let body = answer.text();
         assert!(body.starts_with(&format!("{HEADER}\r\n")) && body.ends_with("\r\n"));
     }
 }
 
 #[test]
 fn the_e_mail_filter_is_part_of_the_address_with_stars() {
-    let server = Server::start(&[]);
+    let api = Server::start(&[]);
     for name in ["ann", "anna", "bob"] {
-        server.sign_up(name);
+        api.sign_up(name);
     }
-    server.database.run("UPDATE users SET email = '100%_' || email WHERE username = 'bob'");
+    api.database.run("UPDATE users SET email = '100%_' || email WHERE username = 'bob'");
     for (filter, expected) in [
-        ("ann", vec!["ann", "anna"]),
-        ("ANNA", vec!["anna"]),
-        ("a*a@", vec!["anna"]),
-        ("*", vec!["ann", "anna", "bob"]),
-        ("", vec!["ann", "anna", "bob"]),
-        ("%25", vec!["bob"]),
-        ("_", vec!["bob"]),
-        ("%25_b", vec!["bob"]),
-        ("a_n", vec![]),
-        ("%5C", vec![]),
-        ("nobody", vec![]),
+        ("ann", "ann anna"),
+        ("ANNA", "anna"),
+        ("a*a@", "anna"),
+        ("*", "ann anna bob"),
+        ("", "ann anna bob"),
+        ("%25", "bob"),
+        ("_", "bob"),
+        ("%25_b", "bob"),
+        ("a_n", ""),
+        ("%5C", ""),
+        ("nobody", ""),
     ] {
         for path in ["/users/export", "/users/exports/csv"] {
             let answer =
-                server.api("GET", &format!("{path}?email={filter}&format=csv")).send().expect(200);
-            let found: Vec<_> = rows(&answer).into_iter().map(|row| row[1].clone()).collect();
-            assert_eq!(found, expected, "{path} {filter}");
+                api.get(&format!("{path}?email={filter}&format=csv"), Anonymous).expect(200);
+            let found: Vec<_> = rows(&answer.bytes).into_iter().map(|row| row[1].clone()).collect();
+            assert_eq!(found.join(" "), expected, "{path} {filter}");
         }
     }
-    let refused = |query: &str| server.api("GET", &format!("/users/export?{query}")).send();
-    refused("format=xlsx").invalid(&[("query.format", "enum")]);
-    refused("format=&email=%00")
-        .invalid(&[("query.format", "enum"), ("query.email", "value_error")]);
+    let (format, email) = (("query.format", "enum"), ("query.email", "value_error"));
+    api.export(Anonymous, "format=xlsx").invalid(&[format]);
+    api.export(Anonymous, "format=&email=%00").invalid(&[format, email]);
 }
 
 #[test]
 fn the_probes_answer_their_constants() {
-    let server = Server::start(&[]);
-    let probe = |path: &str| server.api("GET", path).send().expect(200).json();
+    let api = Server::start(&[]);
+    let probe = |path: &str| api.get(path, Anonymous).expect(200).json();
     assert_eq!(probe("/users/export-alive"), json!({"status": "users export alive"}));
     assert_eq!(probe("/users/export-simple"), json!({"users": "export simple status"}));
 }
 
-/// Settings, headers of the request, and the outcome: 200, or status and message.
-type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], Result<u16, (u16, &'a str)>);
+/// Settings, headers of the request, and the status and message of the refusal, if it is one. A header value `user` or
+/// `admin` stands for the token of an account with this role.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], Option<(u16, &'a str)>);
 
 #[test]
 fn all_exports_share_one_access_check() {
@@ -137,164 +133,156 @@ fn all_exports_share_one_access_check() {
     let user = ("Authorization", "user");
     let admin = ("Authorization", "admin");
     let good = ("X-API-Key", "new-key");
-    let required = Err((401, "Authentication required"));
-    let no_key = Err((401, "API key required for export endpoints"));
+    let required = Some((401, "Authentication required"));
+    let no_key = Some((401, "API key required for export endpoints"));
     let cases: &[Case] = &[
-        (&[], &[], Ok(200)),
-        (&[], &[user], Ok(200)),
+        (&[], &[], None),
+        (&[], &[user], None),
         (&[], &[("X-Forwarded-For", "192.0.2.1")], required),
         (&[], &[("Forwarded", "for=192.0.2.1")], required),
-        (&[], &[user, ("X-Forwarded-For", "192.0.2.1")], Ok(200)),
-        (&[], &[("Authorization", "Bearer forged")], Err((401, "Invalid token"))),
-        (&[], &[("Authorization", "Basic YTpi")], Err((401, "Invalid authentication scheme"))),
-        (&[], &[("Authorization", "Bearer")], Err((401, "Invalid authorization header format"))),
+        (&[], &[user, ("X-Forwarded-For", "192.0.2.1")], None),
+        (&[], &[("Authorization", "Bearer forged")], Some((401, "Invalid token"))),
+        (&[], &[("Authorization", "Basic YTpi")], Some((401, "Invalid authentication scheme"))),
+        (&[], &[("Authorization", "Bearer")], Some((401, "Invalid authorization header format"))),
         (
             &[],
             &[("Authorization", "Bearer a b")],
-            Err((401, "Invalid authorization header format")),
+            Some((401, "Invalid authorization header format")),
         ),
-        (&[ANYONE], &[("X-Forwarded-For", "192.0.2.1")], Ok(200)),
-        (&[ANYONE], &[("Authorization", "Bearer forged")], Err((401, "Invalid token"))),
+        (&[ANYONE], &[("X-Forwarded-For", "192.0.2.1")], None),
+        (&[ANYONE], &[("Authorization", "Bearer forged")], Some((401, "Invalid token"))),
         (&[KEY, KEYS], &[], required),
         (&[KEY, KEYS], &[good], required),
         (&[KEY, KEYS, ANYONE], &[good], required),
         (&[KEY, KEYS], &[user], no_key),
         (&[KEY, KEYS, SCOPE], &[user], no_key),
         (&[KEY, KEYS], &[user, ("X-API-Key", "")], no_key),
-        (&[KEY, KEYS], &[user, ("X-API-Key", "wrong")], Err((401, "Invalid API key"))),
-        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key, new-key")], Err((401, "Invalid API key"))),
-        (&[KEY, KEYS], &[user, good], Ok(200)),
-        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key")], Ok(200)),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "wrong")], Some((401, "Invalid API key"))),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key, new-key")], Some((401, "Invalid API key"))),
+        (&[KEY, KEYS], &[user, good], None),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key")], None),
         (&[KEY], &[], required),
-        (&[KEY], &[user], Err((500, "API key validation misconfigured"))),
-        (&[KEY], &[user, good], Err((500, "API key validation misconfigured"))),
-        (&[KEYS], &[], Ok(200)),
+        (&[KEY], &[user], Some((500, "API key validation misconfigured"))),
+        (&[KEY], &[user, good], Some((500, "API key validation misconfigured"))),
+        (&[KEYS], &[], None),
         (&[ADMIN], &[], required),
         (&[ADMIN, ANYONE], &[], required),
-        (&[ADMIN], &[user], Err((403, "Admin privileges required."))),
-        (&[ADMIN], &[admin], Ok(200)),
+        (&[ADMIN], &[user], Some((403, "Admin privileges required."))),
+        (&[ADMIN], &[admin], None),
         (&[ADMIN, KEY, KEYS], &[user], no_key),
-        (&[ADMIN, KEY, KEYS], &[user, good], Err((403, "Admin privileges required."))),
-        (&[ADMIN, KEY, KEYS], &[admin, good], Ok(200)),
+        (&[ADMIN, KEY, KEYS], &[user, good], Some((403, "Admin privileges required."))),
+        (&[ADMIN, KEY, KEYS], &[admin, good], None),
     ];
-    for (settings, headers, outcome) in cases {
-        let server = Server::start(settings);
-        // Made by hand: registration asks for the key, too, where its scope is everything.
-        server.database.run(
+    for (settings, headers, refusal) in cases {
+        let api = Server::start(settings);
+        // A row instead of a registration, which would need the key, too, where the key's scope is everything.
+        api.database.run(
             "INSERT INTO users (id, email, password_hash) VALUES (gen_random_uuid(), 'ann@example.com', '-')",
         );
-        let id = server.database.value::<String>("SELECT id::text FROM users");
-        for path in PATHS {
-            let mut request = server.api("GET", path);
-            for (name, value) in *headers {
-                request = match *value {
-                    role @ ("user" | "admin") => request.bearer(&crate::tokens::sign(
-                        json!({"sub": id, "role": role, "exp": 4_000_000_000_u64, "iat": 1_800_000_000}),
-                    )),
+        let id = api.database.value::<String>("SELECT id::text FROM users");
+        let token =
+            |role| sign(json!({"sub": id, "role": role, "exp": FAR_FUTURE, "iat": 1_800_000_000}));
+        for path in EXPORTS.iter().chain(&PROBES) {
+            let request = headers.iter().fold(
+                api.request("GET", path),
+                |request, (name, value)| match *value {
+                    "user" | "admin" => request.by(token(value)),
                     value => request.header(name, value),
-                };
-            }
-            let answer = request.send();
-            match outcome {
-                Ok(status) => drop(answer.expect(*status)),
-                Err((status, message)) => drop(answer.refused(*status, message)),
-            }
+                },
+            );
+            let answer = request.send().case(format_args!("{settings:?} {headers:?}"));
+            match refusal {
+                None => answer.expect(200),
+                Some((status, message)) => answer.refused(*status, message),
+            };
         }
     }
 }
 
 #[test]
-fn in_production_exports_are_closed_to_strangers() {
-    let server = Server::start(&[
+fn in_production_exports_need_authentication() {
+    let api = Server::start(&[
         ("CLOAKROOM_ENV", "production"),
         ("CLOAKROOM_SMTP_URL", "none"),
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
     ]);
-    for path in PATHS {
-        server.api("GET", path).send().refused(401, "Authentication required");
+    for path in EXPORTS.iter().chain(&PROBES) {
+        api.get(path, Anonymous).refused(401, "Authentication required");
     }
 }
 
 #[test]
 fn an_export_of_more_rows_than_allowed_is_refused() {
-    let server = Server::start(&[("CLOAKROOM_EXPORT_MAX_ROWS", "3")]);
-    fill(&server, 4, 1);
-    for path in ["/users/export", "/users/export-full", "/users/exports/csv"] {
-        server.api("GET", path).send().refused(413, "Export too large");
+    let api = Server::start(&[("CLOAKROOM_EXPORT_MAX_ROWS", "3")]);
+    insert_users(&api, 4, 1);
+    for path in EXPORTS {
+        api.get(path, Anonymous).refused(413, "Export too large");
     }
-    let answer = server.api("GET", "/users/export?email=u1").send().expect(200);
-    assert_eq!(rows(&answer).len(), 1);
-    server.database.run("UPDATE users SET is_deleted = true WHERE username = 'u4'");
-    let answer = server.api("GET", "/users/export-full").send().expect(200);
-    assert_eq!(rows(&answer).len(), 3);
+    let answer = api.export(Anonymous, "email=u1").expect(200);
+    assert_eq!(rows(&answer.bytes).len(), 1);
+    api.database.run("UPDATE users SET is_deleted = true WHERE username = 'u4'");
+    let answer = api.export_full(Anonymous).expect(200);
+    assert_eq!(rows(&answer.bytes).len(), 3);
 }
 
 #[test]
 fn an_export_that_cannot_begin_in_time_is_a_timeout() {
-    let server = Server::start(&[
-        ("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"),
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30"),
-    ]);
-    let mut blocker = server.database.client();
-    let mut transaction = blocker.transaction().expect("a transaction");
-    transaction.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").expect("a lock");
-    let began = Instant::now();
-    server.api("GET", "/users/export").send().refused(504, "Request timed out");
-    assert!(began.elapsed() < Duration::from_secs(10));
-    drop(transaction);
-    server.api("GET", "/users/export").send().expect(200);
+    let settings =
+        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30")];
+    let api = Server::start(&settings);
+    let lock = api.database.begin("LOCK TABLE users IN ACCESS EXCLUSIVE MODE");
+    let begin = Instant::now();
+    api.export(Anonymous, "").refused(504, "Request timed out");
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    lock.roll_back();
+    api.export(Anonymous, "").expect(200);
 }
 
 #[test]
 fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
-    let server = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
-    let mut blocker = server.database.client();
-    let mut transaction = blocker.transaction().expect("a transaction");
-    transaction.batch_execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE").expect("a lock");
-    std::thread::scope(|scope| {
-        let export = scope.spawn(|| server.api("GET", "/users/export").send());
-        // Ordinary requests give up at the same lock, on connections of their own.
-        let body = json!({"username": "ann", "password": PASSWORD});
-        server.post("/auth/login", body.clone()).refused(504, "Request timed out");
-        server.post("/auth/login", body).refused(504, "Request timed out");
-        drop(transaction);
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let lock = api.database.begin("LOCK TABLE users IN ACCESS EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let export = scope.spawn(|| api.export(Anonymous, ""));
+        // Ordinary requests wait for the same lock, and give up.
+        api.login("ann", PASSWORD).refused(504, "Request timed out");
+        api.login("ann", PASSWORD).refused(504, "Request timed out");
+        lock.roll_back();
         export.join().expect("no panic").expect(200);
     });
 }
 
 #[test]
-fn every_user_appears_once_though_many_share_a_moment_and_others_come_and_go() {
-    let server = Server::start(&[]);
-    fill(&server, 9000, 10);
-    server.database.run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
-    let before = server.database.value::<i64>("SELECT count(*) FROM users");
-    let answer = std::thread::scope(|scope| {
-        let export = scope.spawn(|| server.api("GET", "/users/export-full").send());
+fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added() {
+    let api = Server::start(&[]);
+    insert_users(&api, 9000, 10);
+    api.database.run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
+    let answer = thread::scope(|scope| {
+        let export = scope.spawn(|| api.export_full(Anonymous));
         for i in 0..50 {
-            server.database.run(&format!(
-                "INSERT INTO users (id, email, password_hash) VALUES (gen_random_uuid(), 'new{i}@example.com', '-')"
+            api.database.run(&format!(
+                "INSERT INTO users (id, email, password_hash)
+                 VALUES (gen_random_uuid(), 'new{i}@example.com', '-')"
             ));
         }
         export.join().expect("no panic").expect(200)
     });
-    let rows = rows(&answer);
+    let rows = rows(&answer.bytes);
+    // Only those that were there before have a username.
     let mut old: Vec<_> = rows.iter().filter(|row| !row[1].is_empty()).map(|row| &row[0]).collect();
-    assert_eq!(old.len() as i64, before);
+    assert_eq!(old.len(), 9000);
     old.sort();
     old.dedup();
-    assert_eq!(old.len() as i64, before);
+    assert_eq!(old.len(), 9000);
     assert!(rows.is_sorted_by_key(|row| (row[6].clone(), row[0].clone())));
 }
 
-/// Asks for an export and takes nothing but the first bytes of the answer.
-fn begin(server: &Server) -> (TcpStream, Vec<u8>) {
-    let mut stream = TcpStream::connect(&server.address).expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    stream
-        .write_all(
-            b"GET /api/v1/users/export-full HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-        )
-        .expect("sent");
+/// Begins an export and reads nothing but the first bytes of the response.
+fn begin_export(api: &Server) -> (TcpStream, Vec<u8>) {
+    let mut stream = TcpStream::connect(&api.address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let request = b"GET /api/v1/users/export-full HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).expect("sent");
     let mut first = vec![0; 4096];
     let n = stream.read(&mut first).expect("the first bytes");
     first.truncate(n);
@@ -302,61 +290,54 @@ fn begin(server: &Server) -> (TcpStream, Vec<u8>) {
     (stream, first)
 }
 
-/// The body of an answer in chunks, which must have its end (RFC 9112, 7.1).
-fn unchunked(answer: &[u8]) -> Vec<u8> {
-    let line = |from: usize| {
-        let end = answer[from..].windows(2).position(|pair| pair == b"\r\n");
-        from + end.expect("the end of a line")
+/// The body of a response in chunked coding (RFC 9112, 7.1). Panics if it has no last chunk.
+fn unchunked(response: &[u8]) -> Vec<u8> {
+    let line_end = |from: usize| {
+        let length = response[from..].windows(2).position(|pair| pair == b"\r\n");
+        from + length.expect("the end of a line")
     };
-    let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let (mut at, mut body) = (head.expect("a head") + 4, Vec::new());
     loop {
-        let size = std::str::from_utf8(&answer[at..line(at)]).expect("a size");
+        let size = std::str::from_utf8(&response[at..line_end(at)]).expect("a size");
         let size = usize::from_str_radix(size, 16).expect("a size");
-        at = line(at) + 2;
+        at = line_end(at) + 2;
         if size == 0 {
             return body;
         }
-        body.extend(&answer[at..at + size]);
+        body.extend(&response[at..at + size]);
         at += size + 2;
     }
 }
 
 #[test]
-fn a_client_that_does_not_read_holds_no_connection() {
-    let server = Server::start(&[
-        ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "2"),
-    ]);
-    // More than the buffers between the two take.
-    fill(&server, 10_000, 5000);
-    let (mut stream, mut body) = begin(&server);
-    let ann = server.sign_up("ann");
-    server.get("/users/me", &ann.access).expect(200);
-    // A killed backend is replaced, and the export goes on.
-    server.database.run(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name = 'cloakroom'",
-    );
-    stream.read_to_end(&mut body).expect("the rest");
-    let answer = Answer { status: 200, headers: Default::default(), bytes: unchunked(&body) };
-    // Ann came while it ran.
-    assert!((10_000..=10_001).contains(&rows(&answer).len()));
+fn a_client_that_does_not_read_holds_no_database_connection() {
+    let settings =
+        [("CLOAKROOM_DATABASE_POOL_SIZE", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "2")];
+    let api = Server::start(&settings);
+    // More than the buffers between the server and its client hold.
+    insert_users(&api, 10_000, 5000);
+    let (mut stream, mut response) = begin_export(&api);
+    let ann = api.sign_up("ann");
+    api.profile(&ann).expect(200);
+    // The export continues on a new connection after its last one has ended.
+    api.database.end_connections("application_name = 'cloakroom'");
+    stream.read_to_end(&mut response).expect("the rest");
+    // Ann registered while it ran, so she may be in it.
+    assert!((10_000..=10_001).contains(&rows(&unchunked(&response)).len()));
 }
 
 #[test]
-fn an_export_that_fails_on_its_way_never_looks_complete() {
-    let server = Server::start(&[]);
-    fill(&server, 10_000, 5000);
-    let (mut stream, mut body) = begin(&server);
-    server.database.run("ALTER TABLE users RENAME TO users_gone");
-    // The connection may be reset: that, too, is no end of an answer.
-    let _ = stream.read_to_end(&mut body);
-    assert!(!body.ends_with(b"0\r\n\r\n"), "it looks complete");
-    server.logged("an export broke off");
-    server.database.run("ALTER TABLE users_gone RENAME TO users");
-    let answer = eventually(|| server.api("GET", "/users/export?email=u17").try_send().ok());
-    let found = rows(&answer.expect(200));
-    assert_eq!(found.len(), 111);
-    let _: Vec<Value> = found.into_iter().map(|row| json!(row)).collect();
+fn an_export_that_fails_after_it_began_never_looks_complete() {
+    let api = Server::start(&[]);
+    insert_users(&api, 10_000, 5000);
+    let (mut stream, mut response) = begin_export(&api);
+    api.database.run("ALTER TABLE users RENAME TO users_gone");
+    // The server may reset the connection, which is no regular end of a response either.
+    let _ = stream.read_to_end(&mut response);
+    assert!(!response.ends_with(b"0\r\n\r\n"), "it looks complete");
+    api.logged("an export broke off");
+    api.database.run("ALTER TABLE users_gone RENAME TO users");
+    let answer = eventually(|| api.request("GET", "/users/export?email=u17").try_send().ok());
+    assert_eq!(rows(&answer.expect(200).bytes).len(), 111);
 }

@@ -1,31 +1,34 @@
-//! What holds for every endpoint: ids, methods, paths, headers, error bodies, CORS, probes, logs.
+//! What holds for every endpoint: request ids, methods, paths, headers, error bodies, CORS, probes, logs.
 
 use serde_json::{Value, json};
 
-use crate::harness::{PASSWORD, Server};
+use crate::harness::*;
 
 #[test]
 fn a_request_id_is_kept_where_it_is_a_uuid() {
-    let server = Server::start(&[]);
+    let api = Server::start(&[]);
     let id = |sent: &str| {
-        let answer =
-            server.request("GET", "/healthz").header("X-Request-ID", sent).send().expect(200);
-        answer.header("X-Request-ID").to_owned()
+        let request = api.request_at_root("GET", "/healthz").header("X-Request-ID", sent);
+        request.send().expect(200).header("X-Request-ID").to_owned()
     };
     let kept = "c0ffee00-1234-4abc-8def-0123456789ab";
-    assert_eq!(id(kept), kept);
-    assert_eq!(id("C0FFEE00-1234-4ABC-8DEF-0123456789AB"), kept, "lower case");
-    assert_eq!(id("c0ffee0012344abc8def0123456789ab"), kept, "hyphenated");
+    for (sent, reason) in [
+        (kept, "the usual form"),
+        ("C0FFEE00-1234-4ABC-8DEF-0123456789AB", "upper case becomes lower case"),
+        ("c0ffee0012344abc8def0123456789ab", "hyphens are added"),
+    ] {
+        assert_eq!(id(sent), kept, "{reason}");
+    }
     for bad in ["", "7", "c0ffee00-1234-4abc-8def-0123456789ag", "' OR 1=1"] {
         let made = id(bad);
         assert!(made != bad && made.len() == 36 && &made[14..15] == "4", "{made}");
     }
-    server.logged(kept);
+    api.logged(kept);
 }
 
 #[test]
 fn every_answer_carries_the_common_headers() {
-    let server = Server::start(&[]);
+    let api = Server::start(&[]);
     for (method, path, status, no_store) in [
         ("GET", "/healthz", 200, false),
         ("GET", "/api/v1/auth/me", 401, true),
@@ -34,164 +37,167 @@ fn every_answer_carries_the_common_headers() {
         ("DELETE", "/api/v1/auth/me", 405, true),
         ("GET", "/nope", 404, false),
     ] {
-        let answer = server.request(method, path).send().expect(status);
+        let answer = api.request_at_root(method, path).send().expect(status);
         assert_eq!(answer.header("X-Request-ID").len(), 36);
         assert_eq!(answer.header("X-Content-Type-Options"), "nosniff");
-        assert_eq!(
-            answer.headers.get("Cache-Control").is_some_and(|v| v == "no-store"),
-            no_store,
-            "{path}"
-        );
+        let cache = answer.headers.get("Cache-Control");
+        assert_eq!(cache.is_some_and(|value| value == "no-store"), no_store, "{path}");
         assert_eq!(answer.header("Content-Type"), "application/json");
     }
 }
 
 #[test]
-fn paths_methods_and_trailing_slashes() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    for (method, path, status, allow) in [
-        ("GET", "/api/v1/auth/me/", 200, None),
-        ("HEAD", "/api/v1/auth/me", 200, None),
-        ("GET", "/api/v1/auth/me//", 404, None),
-        ("GET", "/api/v2/auth/me", 404, None),
-        ("GET", "/", 404, None),
-        ("POST", "/api/v1/auth/me", 405, Some("GET, HEAD")),
-        ("GET", "/api/v1/auth/login/", 405, Some("POST")),
-        ("DELETE", "/api/v1/users/me", 405, Some("GET, HEAD, PUT")),
-        ("GET", "/api/v1/users/change-password", 405, Some("POST")),
-        ("BREW", "/healthz", 405, Some("GET, HEAD")),
-        ("OPTIONS", "/api/v1/auth/me", 405, Some("GET, HEAD")),
+fn a_path_is_known_with_and_without_a_trailing_slash_and_head_like_get() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    for (method, path, status) in [
+        ("GET", "/api/v1/auth/me/", 200),
+        ("HEAD", "/api/v1/auth/me", 200),
+        ("GET", "/api/v1/auth/me//", 404),
+        ("GET", "/api/v2/auth/me", 404),
+        ("GET", "/", 404),
     ] {
-        let answer = server.request(method, path).bearer(&ann.access).send();
-        assert_eq!(answer.status, status, "{method} {path}");
-        match status {
-            404 => drop(answer.refused(404, "Not Found")),
-            405 => {
-                let answer = answer.refused(405, "Method Not Allowed");
-                assert_eq!(Some(answer.header("Allow")), allow, "{method} {path}");
-            }
-            _ if method == "HEAD" => assert!(answer.bytes.is_empty()),
-            _ => {}
+        let answer = api.request_at_root(method, path).by(&ann).send().expect(status);
+        assert_eq!(answer.bytes.is_empty(), method == "HEAD", "{method} {path}");
+        if status == 404 {
+            answer.refused(404, "Not Found");
         }
     }
 }
 
 #[test]
-fn errors_come_in_the_configured_shape() {
-    let plain = Server::start(&[]);
-    let body = plain
-        .post("/auth/register", json!({"username": "x", "email": "x", "password": "x"}))
-        .expect(422)
-        .json();
+fn another_method_is_refused_with_those_allowed() {
+    let api = Server::start(&[]);
+    for (method, path, allow, reason) in [
+        ("POST", "/api/v1/auth/me", "GET, HEAD", "a wrong method"),
+        ("GET", "/api/v1/auth/login/", "POST", "a trailing slash"),
+        ("BREW", "/healthz", "GET, HEAD", "an unknown method"),
+        ("OPTIONS", "/api/v1/auth/me", "GET, HEAD", "OPTIONS without CORS"),
+        ("PATCH", "/api/v1/users", "GET, HEAD, POST", "a wrong method"),
+        ("PATCH", "/api/v1/uploads", "GET, HEAD, POST", "a wrong method"),
+        ("DELETE", "/api/v1/users/me", "GET, HEAD, PUT", "a literal segment is no id"),
+        ("GET", "/api/v1/users/change-password", "POST", "a literal segment is no id"),
+        ("PUT", "/api/v1/users/export", "GET, HEAD", "a literal segment is no id"),
+        ("DELETE", "/api/v1/users/export-alive", "GET, HEAD", "a literal segment is no id"),
+        ("GET", &format!("/api/v1/admin/users/{UNKNOWN_ID}"), "PUT", "a path with an id"),
+    ] {
+        let answer = api.request_at_root(method, path).send().case(reason);
+        let answer = answer.refused(405, "Method Not Allowed");
+        assert_eq!(answer.header("Allow"), allow, "{method} {path}: {reason}");
+    }
+}
+
+#[test]
+fn errors_have_the_configured_format() {
+    let detail = Server::start(&[]);
+    let body = json!({"username": "x", "email": "x", "password": "x"});
+    let short_name = "Must be at least 3 characters long";
+    let bad_address = "Invalid e-mail address";
+    let short_password = "Password must be at least 8 characters long";
     assert_eq!(
-        body,
+        detail.register_with(body).expect(422).json(),
         json!({
             "detail": [
-                {"loc": ["body", "username"], "msg": "Must be at least 3 characters long", "type": "string_too_short"},
-                {"loc": ["body", "email"], "msg": "Invalid e-mail address", "type": "value_error"},
-                {"loc": ["body", "password"], "msg": "Password must be at least 8 characters long", "type": "string_too_short"},
+                {"loc": ["body", "username"], "msg": short_name, "type": "string_too_short"},
+                {"loc": ["body", "email"], "msg": bad_address, "type": "value_error"},
+                {"loc": ["body", "password"], "msg": short_password, "type": "string_too_short"},
             ],
             "error_code": "VALIDATION_ERROR",
-            "field_errors": {
-                "username": ["Must be at least 3 characters long"],
-                "email": ["Invalid e-mail address"],
-                "password": ["Password must be at least 8 characters long"],
-            },
+            "field_errors": {"username": [short_name], "email": [bad_address], "password": [short_password]},
         })
     );
-    let server = Server::start(&[("CLOAKROOM_ERROR_FORMAT", "envelope")]);
-    let mut body = server.post("/auth/login", json!({"username": "ann"})).expect(422).json();
+    let envelope = Server::start(&[("CLOAKROOM_ERROR_FORMAT", "envelope")]);
+    let mut body = envelope.login_with(json!({"username": "ann"})).expect(422).json();
     let timestamp = body["error"]["timestamp"].take();
-    assert!(timestamp.as_str().is_some_and(|t| t.ends_with('Z') && t.len() == 27), "{timestamp}");
+    assert!(
+        timestamp.as_str().is_some_and(|text| text.ends_with('Z') && text.len() == 27),
+        "{timestamp}"
+    );
     let details =
         json!([{"loc": ["body", "password"], "msg": "Field required", "type": "missing"}]);
     assert_eq!(
-        body,
-        json!({"error": {"code": "VALIDATION_ERROR", "message": "Validation failed", "details": details, "timestamp": null}})
+        body["error"],
+        json!({"code": "VALIDATION_ERROR", "message": "Validation failed", "details": details, "timestamp": null})
     );
-    let body = server.request("GET", "/nope").send().expect(404).json();
+    let body = envelope.request_at_root("GET", "/nope").send().expect(404).json();
+    let error = with_member(&body["error"], "timestamp", Value::Null);
     assert_eq!(
-        (&body["error"]["code"], &body["error"]["message"], &body["error"]["details"]),
-        (&json!("NOT_FOUND"), &json!("Not Found"), &Value::Null)
+        error,
+        json!({"code": "NOT_FOUND", "message": "Not Found", "details": null, "timestamp": null})
     );
+}
+
+const ALLOW_ORIGIN: &str = "Access-Control-Allow-Origin";
+
+fn preflight(api: &Server, path: &str, origin: &str) -> Answer {
+    let request = api.request_at_root("OPTIONS", path).header("Origin", origin);
+    request.header("Access-Control-Request-Method", "PUT").send()
+}
+
+/// A request of a page of this origin, without a token.
+fn cross_origin(api: &Server, origin: &str) -> Answer {
+    api.request("GET", "/auth/me").header("Origin", origin).send().expect(401)
 }
 
 #[test]
 fn cors_is_off_unless_configured() {
-    let server = Server::start(&[]);
-    let answer =
-        server.api("GET", "/auth/me").header("Origin", "https://app.example").send().expect(401);
-    assert!(answer.headers.get("Access-Control-Allow-Origin").is_none());
-    preflight(&server, "/api/v1/auth/me", "https://app.example").expect(405);
-}
-
-fn preflight(server: &Server, path: &str, origin: &str) -> crate::harness::Answer {
-    server
-        .request("OPTIONS", path)
-        .header("Origin", origin)
-        .header("Access-Control-Request-Method", "PUT")
-        .send()
+    let api = Server::start(&[]);
+    assert!(!cross_origin(&api, "https://app.example").has_header(ALLOW_ORIGIN));
+    preflight(&api, "/api/v1/auth/me", "https://app.example").expect(405);
 }
 
 #[test]
-fn configured_origins_may_call_and_others_may_not() {
-    let server =
+fn cors_allows_the_configured_origins_and_no_others() {
+    let api =
         Server::start(&[("CLOAKROOM_CORS_ORIGINS", "https://app.example, http://localhost:3000")]);
-    let answer = preflight(&server, "/api/v1/users/me", "https://app.example").expect(204);
-    assert_eq!(answer.header("Access-Control-Allow-Origin"), "https://app.example");
+    let answer = preflight(&api, "/api/v1/users/me", "https://app.example").expect(204);
+    assert_eq!(answer.header(ALLOW_ORIGIN), "https://app.example");
     assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
     assert!(answer.header("Access-Control-Allow-Headers").contains("Authorization"));
     assert_eq!(answer.header("Vary"), "Origin");
-    let answer =
-        server.api("GET", "/auth/me").header("Origin", "http://localhost:3000").send().expect(401);
-    assert_eq!(answer.header("Access-Control-Allow-Origin"), "http://localhost:3000");
+    let answer = cross_origin(&api, "http://localhost:3000");
+    assert_eq!(answer.header(ALLOW_ORIGIN), "http://localhost:3000");
     assert!(answer.header("Access-Control-Expose-Headers").contains("X-Request-ID"));
     for origin in ["https://evil.example", "null", "https://app.example.evil.example"] {
-        let answer = preflight(&server, "/api/v1/users/me", origin).expect(204);
-        assert!(answer.headers.get("Access-Control-Allow-Origin").is_none(), "{origin}");
+        let answer = preflight(&api, "/api/v1/users/me", origin).expect(204);
+        assert!(!answer.has_header(ALLOW_ORIGIN), "{origin}");
     }
-    preflight(&server, "/api/v1/nope", "https://app.example").expect(404);
-    let any = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "*")]);
-    let answer = preflight(&any, "/api/v1/users/me", "https://app.example").expect(204);
-    assert_eq!(answer.header("Access-Control-Allow-Origin"), "*");
-    assert!(answer.headers.get("Access-Control-Allow-Credentials").is_none());
+    preflight(&api, "/api/v1/nope", "https://app.example").expect(404);
+}
+
+#[test]
+fn cors_for_any_origin_allows_no_credentials() {
+    let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "*")]);
+    let answer = preflight(&api, "/api/v1/users/me", "https://app.example").expect(204);
+    assert_eq!(answer.header(ALLOW_ORIGIN), "*");
+    assert!(!answer.has_header("Access-Control-Allow-Credentials"));
 }
 
 #[test]
 fn probes_need_no_token() {
-    let server = Server::start(&[]);
+    let api = Server::start(&[]);
     for path in ["/healthz", "/readyz", "/readyz/"] {
-        assert_eq!(server.request("GET", path).send().expect(200).json(), json!({"status": "ok"}));
+        assert_eq!(
+            api.request_at_root("GET", path).send().expect(200).json(),
+            json!({"status": "ok"})
+        );
     }
 }
 
 #[test]
 fn each_request_is_one_line_without_secrets() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    server
-        .post("/auth/login", json!({"username": "ann@example.com", "password": "wrong horse"}))
-        .expect(401);
-    server
-        .api("GET", "/auth/me?token=s3cret&email=ann@example.com")
-        .bearer(&ann.access)
-        .send()
-        .expect(200);
-    server.request("GET", "/api/v1/users/ann@example.com/x").send().expect(404);
-    server.request("GET", "/api/v1/users/ann%40example.com/x").send().expect(404);
-    server.request("GET", "/api/v1/a%0AINFO%20forged").send().expect(404);
-    server.logged("path=/api/v1/a%0A"); // the last one
-    let log = server.log();
-    let line = server.logged("path=/api/v1/auth/me");
-    for part in [
-        "request_id=",
-        "method=GET",
-        "status=200",
-        " ms=",
-        &format!("user={}", ann.id()),
-        "client=127.0.0.1",
-    ] {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.login("ann@example.com", "wrong horse").expect(401);
+    api.get("/auth/me?token=s3cret&email=ann@example.com", &ann).expect(200);
+    for path in ["/users/ann@example.com/x", "/users/ann%40example.com/x", "/a%0AINFO%20forged"] {
+        api.get(path, Anonymous).expect(404);
+    }
+    api.logged("path=/api/v1/a%0A"); // the last request
+    let log = api.log();
+    let line = api.logged("path=/api/v1/auth/me");
+    let user = format!("user={}", ann.id());
+    for part in ["request_id=", "method=GET", "status=200", " ms=", &user, "client=127.0.0.1"] {
         assert!(line.contains(part), "{part} in {line}");
     }
     for secret in ["s3cret", "example.com", PASSWORD, "wrong horse", &ann.access, &ann.refresh] {
@@ -203,32 +209,32 @@ fn each_request_is_one_line_without_secrets() {
 
 #[test]
 fn json_logs_are_one_object_a_line() {
-    let server = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
-    server.request("GET", "/healthz").send().expect(200);
-    let line: Value = serde_json::from_str(&server.logged("/healthz")).expect("JSON");
-    assert_eq!(
-        (&line["level"], &line["method"], &line["status"]),
-        (&json!("INFO"), &json!("GET"), &json!(200))
-    );
-    assert!(
-        line["ms"].is_number() && line["timestamp"].is_string() && line["request_id"].is_string(),
-        "{line}"
-    );
-    for line in server.log().lines() {
+    let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+    api.healthz().expect(200);
+    let line: Value = serde_json::from_str(&api.logged("/healthz")).expect("JSON");
+    for (name, value) in
+        [("level", json!("INFO")), ("method", json!("GET")), ("status", json!(200))]
+    {
+        assert_eq!(line[name], value, "{line}");
+    }
+    assert!(line["ms"].is_number() && line["timestamp"].is_string(), "{line}");
+    assert!(line["request_id"].is_string(), "{line}");
+    for line in api.log().lines() {
         serde_json::from_str::<Value>(line).expect(line);
     }
 }
 
+/// Libraries log statement parameters at their lower levels.
 #[test]
-fn the_log_level_is_a_setting() {
+fn no_log_level_shows_e_mail_addresses() {
     for (name, value) in [
         ("CLOAKROOM_LOG", "info"),
         ("RUST_LOG", "cloakroom=info,tokio_postgres=trace"),
         ("RUST_LOG", "info"),
     ] {
-        let server = Server::start(&[(name, value)]);
-        server.sign_up("ann");
-        server.logged("path=/api/v1/auth/register");
-        assert!(!server.log().contains("ann@example.com"), "{}", server.log());
+        let api = Server::start(&[(name, value)]);
+        api.sign_up("ann");
+        api.logged("path=/api/v1/auth/register");
+        assert!(!api.log().contains("ann@example.com"), "{}", api.log());
     }
 }

@@ -1,29 +1,15 @@
-//! Refresh, reuse, logout.
+//! Refresh, reuse of refresh tokens, logout.
 
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, PASSWORD, Server, Tokens, parallel};
-use crate::tokens::{now, sign};
-
-fn refresh(server: &Server, token: &str) -> Answer {
-    server.post("/auth/refresh", json!({"refresh_token": token}))
-}
-
-/// The claims of a token, unverified.
-fn claims(token: &str) -> Value {
-    let options = jwt_simple::prelude::VerificationOptions::default();
-    let key = jwt_simple::prelude::HS256Key::from_bytes(crate::harness::SECRET.as_bytes());
-    let claims =
-        jwt_simple::prelude::MACLike::verify_token::<Value>(&key, token, Some(options)).unwrap();
-    serde_json::to_value(claims).unwrap()
-}
+use crate::harness::*;
 
 #[test]
-fn tokens_carry_the_claims_of_the_contract() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
+fn tokens_carry_the_claims_of_their_kind() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
     for (token, kind, lifetime) in
         [(&ann.access, "access", 3600), (&ann.refresh, "refresh", 7 * 86_400)]
     {
@@ -31,209 +17,194 @@ fn tokens_carry_the_claims_of_the_contract() {
         assert_eq!((&claims["sub"], &claims["username"]), (&ann.user["id"], &json!("ann")));
         assert_eq!((&claims["role"], &claims["type"]), (&json!("user"), &json!(kind)));
         assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), lifetime);
-        assert!(
-            claims["sid"].is_string() && claims["jti"].is_string() && claims.get("nbf").is_none(),
-            "{claims}"
-        );
+        assert!(claims["sid"].is_string() && claims["jti"].is_string(), "{claims}");
+        assert!(claims.get("nbf").is_none(), "{claims}");
     }
 }
 
 #[test]
 fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let header = |token: &str| server.api("POST", "/auth/refresh").bearer(token);
-    let next = header(&ann.refresh).send().expect(200).tokens();
-    assert_eq!(next.user["username"], "ann");
-    let next =
-        header("nonsense").json(json!({"refresh_token": next.refresh})).send().expect(200).tokens();
-    let next =
-        header(&next.refresh).json(json!({"refresh_token": null})).send().expect(200).tokens();
-    let next = header(&next.refresh).json(json!({})).send().expect(200).tokens();
-    server.get("/auth/me", &next.access).expect(200);
-    header(&next.refresh)
-        .json(json!({"refresh_token": "nonsense"}))
-        .send()
-        .refused(401, "Invalid token");
-    header(&next.refresh)
-        .json(json!({"refresh_token": 7}))
-        .send()
-        .invalid(&[("body.refresh_token", "string_type")]);
-    server.api("POST", "/auth/refresh").send().refused(401, "Authentication required");
-    server
-        .api("POST", "/auth/refresh")
-        .header("Authorization", "Basic x")
-        .send()
-        .refused(401, "Invalid authentication scheme");
-    header(&next.access).send().refused(401, "Invalid token");
+    let api = Server::start(&[]);
+    let mut tokens = api.sign_up("ann");
+    let request = || api.request("POST", "/auth/refresh");
+    // Each row rotates the token: the header (`TOKEN` stands for it), the body and the reason.
+    for (header, body, reason) in [
+        ("TOKEN", None, "header only"),
+        ("nonsense", Some("TOKEN"), "the body wins"),
+        ("TOKEN", Some("null"), "null is the same as absent"),
+        ("TOKEN", Some(""), "no field in the body"),
+    ] {
+        let header = header.replace("TOKEN", &tokens.refresh);
+        let request = match body {
+            None => request().by(header),
+            Some("") => request().by(header).json(json!({})),
+            Some("null") => request().by(header).json(json!({"refresh_token": null})),
+            Some(_) => request().by(header).json(json!({"refresh_token": tokens.refresh})),
+        };
+        tokens = request.send().case(reason).expect(200).tokens();
+        assert_eq!(tokens.user["username"], "ann");
+    }
+    api.me(&tokens).expect(200);
+    let with_body =
+        |token: Value| request().by(&tokens.refresh).json(json!({ "refresh_token": token })).send();
+    with_body(json!("nonsense")).refused(401, "Invalid token");
+    with_body(json!(7)).invalid(&[("body.refresh_token", "string_type")]);
+    request().send().refused(401, "Authentication required");
+    let basic = request().header("Authorization", "Basic x");
+    basic.send().refused(401, "Invalid authentication scheme");
+    request().by(&tokens.access).send().refused(401, "Invalid token");
 }
 
 #[test]
 fn twenty_parallel_refreshes_of_one_token_leave_one_live_chain() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let next: Vec<Tokens> = parallel(20, |_| refresh(&server, &ann.refresh).expect(200).tokens());
-    let ids: HashSet<String> =
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let next = parallel(20, |_| api.refresh(&ann.refresh).expect(200).tokens());
+    let ids: HashSet<_> =
         next.iter().map(|tokens| claims(&tokens.refresh)["jti"].to_string()).collect();
-    assert_eq!(ids.len(), 1, "all go on with one token: {ids:?}");
+    assert_eq!(ids.len(), 1, "all get the same next token: {ids:?}");
     for tokens in &next {
-        server.get("/auth/me", &tokens.access).expect(200);
+        api.me(tokens).expect(200);
     }
-    assert_eq!(server.database.value::<i64>("SELECT count(*) FROM sessions"), 1);
-    let last = refresh(&server, &next[7].refresh).expect(200).tokens();
-    refresh(&server, &last.refresh).expect(200);
+    assert_eq!(api.database.count("sessions"), 1);
+    let last = api.refresh(&next[7].refresh).expect(200).tokens();
+    api.refresh(&last.refresh).expect(200);
 }
 
 #[test]
-fn a_rotated_token_works_within_the_grace_and_goes_on_with_the_chain() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let second = refresh(&server, &ann.refresh).expect(200).tokens();
-    let third = refresh(&server, &second.refresh).expect(200).tokens();
+fn a_rotated_token_works_within_the_grace_and_gives_the_newest_token() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let second = api.refresh(&ann.refresh).expect(200).tokens();
+    let third = api.refresh(&second.refresh).expect(200).tokens();
     let id = |token: &str| claims(token)["jti"].clone();
     for (token, reason) in
         [(&ann.refresh, "two rotations ago"), (&second.refresh, "one rotation ago")]
     {
-        let again = refresh(&server, token).expect(200).tokens();
+        let again = api.refresh(token).expect(200).tokens();
         assert_eq!(id(&again.refresh), id(&third.refresh), "{reason}");
     }
 }
 
 #[test]
 fn a_refresh_token_used_again_after_the_grace_ends_its_session() {
-    let server = Server::start(&[("CLOAKROOM_REFRESH_REUSE_SECONDS", "1")]);
-    let (other, ann) = (server.sign_up("ann"), server.sign_in("ann"));
-    let next = refresh(&server, &ann.refresh).expect(200).tokens();
-    // The rotation is moved into the past instead of waiting for it.
-    server.database.run(
+    let api = Server::start(&[("CLOAKROOM_REFRESH_REUSE_SECONDS", "1")]);
+    let (other, ann) = (api.sign_up("ann"), api.sign_in("ann"));
+    let next = api.refresh(&ann.refresh).expect(200).tokens();
+    // The test moves the rotation into the past, instead of waiting.
+    api.database.run(
         "UPDATE sessions SET rotated_at = array[now() - interval '2 s'] WHERE rotated_at <> '{}'",
     );
-    refresh(&server, &ann.refresh).refused(401, "Invalid token");
-    refresh(&server, &next.refresh).refused(401, "Invalid token");
-    server.get("/auth/me", &next.access).refused(401, "Invalid token");
-    server.get("/auth/me", &other.access).expect(200);
-    assert!(server.log().contains("was used again"), "{}", server.log());
+    api.refresh(&ann.refresh).refused(401, "Invalid token");
+    api.refresh(&next.refresh).refused(401, "Invalid token");
+    api.me(&next).refused(401, "Invalid token");
+    api.me(&other).expect(200);
+    assert!(api.log().contains("was used again"), "{}", api.log());
 }
 
 #[test]
 fn a_forged_refresh_token_of_a_known_session_ends_it() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let mut forged = claims(&ann.refresh);
-    forged["jti"] = json!("00000000-0000-4000-8000-000000000000");
-    refresh(&server, &sign(forged)).refused(401, "Invalid token");
-    refresh(&server, &ann.refresh).refused(401, "Invalid token");
-    for (missing, reason) in [("sid", "no session"), ("jti", "no id")] {
-        let mut forged = claims(&server.sign_in("ann").refresh);
-        forged.as_object_mut().unwrap().remove(missing);
-        assert_eq!(refresh(&server, &sign(forged)).status, 401, "{reason}");
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let forged = with_member(&claims(&ann.refresh), "jti", UNKNOWN_ID);
+    api.refresh(&sign(forged)).refused(401, "Invalid token");
+    api.refresh(&ann.refresh).refused(401, "Invalid token");
+    for missing in ["sid", "jti"] {
+        let forged = without_member(&claims(&api.sign_in("ann").refresh), missing);
+        api.refresh(&sign(forged)).case(missing).expect(401);
     }
 }
 
 #[test]
 fn an_expired_refresh_token_is_refused() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let mut expired = claims(&ann.refresh);
-    expired["exp"] = json!(now() - 1);
-    refresh(&server, &sign(expired)).refused(401, "Invalid token");
-    refresh(&server, &ann.refresh).expect(200);
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let expired = with_member(&claims(&ann.refresh), "exp", now() - 1);
+    api.refresh(&sign(expired)).refused(401, "Invalid token");
+    api.refresh(&ann.refresh).expect(200);
 }
 
 #[test]
 fn logout_ends_what_its_scope_says() {
-    let server = Server::start(&[]);
-    server.sign_up("ann");
-    // scope, and what is left of {the presented session, another one}
-    for (query, mine, other) in [
-        ("", 401, 401),
-        ("?scope=all", 401, 401),
-        ("?scope=local", 401, 200),
-        ("?scope=others", 200, 401),
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    // The scope, and the status of the session that asked and of another one afterwards.
+    for (scope, own, other) in [
+        (None, 401, 401),
+        (Some("all"), 401, 401),
+        (Some("local"), 401, 200),
+        (Some("others"), 200, 401),
     ] {
-        let (a, b) = (server.sign_in("ann"), server.sign_in("ann"));
-        let answer = server
-            .api("POST", &format!("/auth/logout{query}"))
-            .bearer(&a.access)
-            .send()
-            .expect(204);
-        assert!(answer.bytes.is_empty());
-        for (tokens, status) in [(&a, mine), (&b, other)] {
-            assert_eq!(server.get("/auth/me", &tokens.access).status, status, "{query}");
-            assert_eq!(refresh(&server, &tokens.refresh).status, status, "{query}");
+        let sessions = [api.sign_in("ann"), api.sign_in("ann")];
+        let answer = match scope {
+            None => api.logout(&sessions[0]),
+            Some(scope) => api.logout_scope(&sessions[0], scope),
+        };
+        assert!(answer.expect(204).bytes.is_empty());
+        for (session, status) in sessions.iter().zip([own, other]) {
+            api.me(session).case(format_args!("{scope:?}")).expect(status);
+            api.refresh(&session.refresh).case(format_args!("{scope:?}")).expect(status);
         }
     }
-    let ann = server.sign_in("ann");
-    let answer = server.api("POST", "/auth/logout?scope=some").bearer(&ann.access).send();
-    let answer = answer.invalid(&[("query.scope", "enum")]);
+    let ann = api.sign_in("ann");
+    let answer = api.logout_scope(&ann, "some").invalid(&[("query.scope", "enum")]);
     assert_eq!(answer.json()["detail"][0]["msg"], "Must be one of: all, local, others");
-    server.get("/auth/me", &ann.access).expect(200);
+    api.me(&ann).expect(200);
 }
 
 #[test]
 fn a_token_without_a_session_can_be_signed_out() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let foreign = || sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
-    let (first, second) = (foreign(), foreign());
-    server.api("POST", "/auth/logout?scope=others").bearer(&first).send().expect(204);
-    server.get("/auth/me", &first).expect(200);
-    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
-    let ann2 = server.sign_in("ann");
-    server.api("POST", "/auth/logout?scope=local").bearer(&first).send().expect(204);
-    server.get("/auth/me", &second).refused(401, "Invalid token");
-    server.get("/auth/me", &ann2.access).expect(200);
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let without_session = || sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
+    let (first, second) = (without_session(), without_session());
+    api.logout_scope(&first, "others").expect(204);
+    api.me(&first).expect(200);
+    api.me(&ann).refused(401, "Invalid token");
+    let again = api.sign_in("ann");
+    api.logout_scope(&first, "local").expect(204);
+    api.me(&second).refused(401, "Invalid token");
+    api.me(&again).expect(200);
 }
 
 #[test]
 fn a_role_change_ends_sessions_and_two_processes_share_that() {
-    let server = Server::start(&[]);
-    let second = Server::start_on(&server.database, &[]);
-    let ann = server.sign_up("ann");
-    second.get("/auth/me", &ann.access).expect(200);
-    second.api("POST", "/auth/logout").bearer(&ann.access).send().expect(204);
-    server.get("/auth/me", &ann.access).refused(401, "Invalid token");
-    refresh(&server, &ann.refresh).refused(401, "Invalid token");
-    // create-admin is the one way to another role so far.
-    let ann = server.sign_in("ann");
-    let output = crate::harness::run(
-        &server.database.url,
-        &["create-admin", "--email", "ann@example.com"],
-        &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)],
-    );
-    assert!(output.status.success(), "{output:?}");
-    for process in [&server, &second] {
-        process.get("/auth/me", &ann.access).refused(401, "Invalid token");
-        refresh(process, &ann.refresh).refused(401, "Invalid token");
+    let api = Server::start(&[]);
+    let second = Server::start_on(&api.database, &[]);
+    let ann = api.sign_up("ann");
+    second.me(&ann).expect(200);
+    second.logout(&ann).expect(204);
+    api.me(&ann).refused(401, "Invalid token");
+    api.refresh(&ann.refresh).refused(401, "Invalid token");
+    let ann = api.sign_in("ann");
+    let password = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
+    run(&api.database.url, &["create-admin", "--email", "ann@example.com"], &password).exits(0);
+    for process in [&api, &second] {
+        process.me(&ann).refused(401, "Invalid token");
+        process.refresh(&ann.refresh).refused(401, "Invalid token");
     }
     let ann = second.sign_in("ann");
-    assert_eq!(server.get("/auth/me", &ann.access).expect(200).json()["role"], "admin");
+    api.me(&ann).expect(200).has(json!({"role": "admin"}));
 }
 
 #[test]
 fn access_tokens_live_as_long_as_the_settings_say() {
     for name in ["CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"] {
-        let server = Server::start(&[(name, "15")]);
-        server.sign_up("ann");
-        let body = server
-            .post("/auth/login", json!({"username": "ann", "password": PASSWORD}))
-            .expect(200)
-            .json();
-        assert_eq!(body["expires_in"], 900);
+        let api = Server::start(&[(name, "15")]);
+        api.register("ann").expect(201);
+        api.login("ann", PASSWORD).expect(200).has(json!({"expires_in": 900}));
     }
 }
 
 #[test]
-fn what_has_expired_is_swept_at_start() {
-    let server = Server::start(&[]);
-    server.sign_up("ann");
-    server.sign_in("ann");
-    server.database.run(
+fn expired_sessions_are_removed_at_start() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    api.sign_in("ann");
+    api.database.run(
         "UPDATE sessions SET ended_at = now(), expires_at = now() - interval '1 s'
          WHERE id = (SELECT id FROM sessions LIMIT 1)",
     );
-    let _second = Server::start_on(&server.database, &[]);
-    crate::harness::eventually(|| {
-        (server.database.value::<i64>("SELECT count(*) FROM sessions") == 1).then_some(())
-    });
+    let _second = Server::start_on(&api.database, &[]);
+    wait_until(|| api.database.count("sessions") == 1);
 }

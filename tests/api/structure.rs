@@ -134,7 +134,9 @@ fn segments(path: &Path) -> Vec<String> {
 
 /// Every path that begins with `crate::` or `super::` in the text of the module `own`, from the crate's root.
 fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
-    let code = text.split("#[cfg(test)]").next().unwrap();
+    let lines = text.split("#[cfg(test)]\nmod tests").next().unwrap().lines();
+    let code =
+        lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let mut found = Vec::new();
     for rest in code.split("crate::").skip(1) {
         expand(rest, &mut Vec::new(), &mut found);

@@ -1,68 +1,40 @@
-//! Access tokens: what is taken and what is refused.
+//! Access tokens: which are accepted and which are refused.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use jwt_simple::prelude::{HS256Key, HS512Key};
+use serde_json::json;
 
-use jwt_simple::prelude::{HS256Key, HS512Key, MACLike};
-use serde_json::{Value, json};
-
-use crate::harness::{SECRET, Server};
-
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
-}
-
-/// A token with exactly these claims, signed with the tests' secret.
-pub fn sign(claims: Value) -> String {
-    sign_with(&HS256Key::from_bytes(SECRET.as_bytes()), claims)
-}
-
-fn sign_with(key: &impl MACLike, claims: Value) -> String {
-    key.authenticate(
-        serde_json::from_value::<jwt_simple::prelude::JWTClaims<Value>>(claims).unwrap(),
-    )
-    .unwrap()
-}
+use crate::harness::*;
 
 #[test]
 fn authorization_is_two_words() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let me = |value: &str| server.api("GET", "/auth/me").header("Authorization", value).send();
-    server.api("GET", "/auth/me").send().refused(401, "Authentication required");
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let me = |value: &str| api.request("GET", "/auth/me").header("Authorization", value).send();
+    api.me(Anonymous).refused(401, "Authentication required");
     for (value, message) in [
         ("", "Authentication required"),
         ("Basic YTpi", "Invalid authentication scheme"),
-        (&*ann.access, "Invalid authentication scheme"),
+        (&ann.access, "Invalid authentication scheme"),
         ("Bearer", "Invalid authorization header format"),
-        (&*format!("Bearer {} more", ann.access), "Invalid authorization header format"),
+        (&format!("Bearer {} more", ann.access), "Invalid authorization header format"),
         ("Bearer nonsense", "Invalid token"),
         ("Bearer a.b.c", "Invalid token"),
-        (&*format!("Bearer {}", "x".repeat(5000)), "Invalid token"),
+        (&format!("Bearer {}", "x".repeat(5000)), "Invalid token"),
     ] {
-        let answer = me(value).refused(401, message);
+        let answer =
+            me(value).case(value).refused(401, message).has(json!({"error_code": "UNAUTHORIZED"}));
         assert_eq!(answer.header("WWW-Authenticate"), "Bearer", "{value}");
-        assert_eq!(answer.json()["error_code"], "UNAUTHORIZED");
     }
     me(&format!("bEARER {}", ann.access)).expect(200);
 }
 
 #[test]
 fn forged_and_expired_tokens_are_refused() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let sub = ann.id();
-    let good =
-        json!({"sub": sub, "username": "ann", "role": "user", "iat": now(), "exp": now() + 60});
-    let with = |name: &str, value: Value| {
-        let mut claims = good.clone();
-        claims[name] = value;
-        claims
-    };
-    let without = |name: &str| {
-        let mut claims = good.clone();
-        claims.as_object_mut().unwrap().remove(name);
-        claims
-    };
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let good = json!({"sub": ann.id(), "username": "ann", "role": "user", "iat": now(), "exp": now() + 600});
+    let with = |name: &str, value| sign(with_member(&good, name, value));
+    let without = |name: &str| sign(without_member(&good, name));
     let payload = ann.access.split('.').nth(1).unwrap();
     let other_secret = HS256Key::from_bytes(b"another-secret-0123456789abcdef-0123456789abcdef");
     for (token, reason) in [
@@ -71,56 +43,48 @@ fn forged_and_expired_tokens_are_refused() {
         (sign_with(&HS512Key::from_bytes(SECRET.as_bytes()), good.clone()), "another algorithm"),
         (sign_with(&other_secret, good.clone()), "another secret"),
         (ann.access[..ann.access.len() - 1].to_owned(), "cut short"),
-        (sign(with("exp", json!(now() - 1))), "expired by a second"),
-        (sign(with("exp", json!(now()))), "expires now"),
-        (sign(without("exp")), "no end"),
-        (sign(without("sub")), "nobody"),
-        (sign(with("sub", json!("ann"))), "no UUID"),
-        (sign(with("type", json!("refresh"))), "a refresh token"),
-        (sign(with("type", json!("password_reset"))), "a reset token"),
-        (sign(with("type", json!("other"))), "an unknown type"),
-        (sign(with("role", json!("root"))), "an unknown role"),
-        (sign(with("sid", json!("session"))), "a session that is no UUID"),
-        (sign(with("sid", json!("00000000-0000-4000-8000-000000000000"))), "an unknown session"),
-        (ann.refresh.clone(), "our own refresh token"),
+        (with("exp", json!(now() - 1)), "expired by a second"),
+        (with("exp", json!(now())), "expires now"),
+        (without("exp"), "no expiry"),
+        (without("sub"), "no subject"),
+        (with("sub", json!("ann")), "a subject that is no UUID"),
+        (with("type", json!("refresh")), "a refresh token"),
+        (with("type", json!("password_reset")), "a reset token"),
+        (with("type", json!("other")), "an unknown type"),
+        (with("role", json!("root")), "an unknown role"),
+        (with("sid", json!("session")), "a session that is no UUID"),
+        (with("sid", json!(UNKNOWN_ID)), "an unknown session"),
+        (ann.refresh.clone(), "a refresh token of the server itself"),
     ] {
-        let answer = server.get("/auth/me", &token);
-        assert_eq!(
-            (answer.status, &answer.json()["detail"]),
-            (401, &json!("Invalid token")),
-            "{reason}"
-        );
+        api.me(&token).case(reason).refused(401, "Invalid token");
     }
-    let nobody = sign(with("sub", json!("00000000-0000-4000-8000-000000000000")));
-    server.get("/auth/me", &nobody).refused(401, "User not found or inactive");
+    api.me(with("sub", json!(UNKNOWN_ID))).refused(401, "User not found or inactive");
     for (token, reason) in [
         (sign(good.clone()), "no type and no session"),
-        (sign(without("role")), "no role"),
-        (sign(with("iat", json!(now() + 300))), "a clock ahead of ours"),
-        (sign(with("type", json!("access"))), "with a type"),
+        (without("role"), "no role"),
+        (with("iat", json!(now() + 300)), "a clock ahead of the server's"),
+        (with("type", json!("access")), "with a type"),
     ] {
-        assert_eq!(server.get("/auth/me", &token).status, 200, "{reason}");
+        api.me(&token).case(reason).expect(200);
     }
 }
 
 #[test]
 fn the_session_of_another_user_does_not_help() {
-    let server = Server::start(&[]);
-    let (ann, bo) = (server.sign_up("ann"), server.sign_up("bob"));
-    let session: String = server
-        .database
-        .value(&format!("SELECT id::text FROM sessions WHERE user_id = '{}'", bo.id()));
-    let token = sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 60, "sid": session}));
-    server.get("/auth/me", &token).refused(401, "Invalid token");
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let session = claims(&bob.access)["sid"].clone();
+    let token = sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600, "sid": session}));
+    api.me(&token).refused(401, "Invalid token");
 }
 
 #[test]
 fn the_role_of_the_token_is_the_role_of_the_request() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let token = sign(json!({"sub": ann.id(), "role": "admin", "iat": now(), "exp": now() + 60}));
-    assert_eq!(server.get("/auth/me", &token).expect(200).json()["role"], "admin");
-    assert_eq!(server.get("/auth/me", &ann.access).expect(200).json()["role"], "user");
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let token = sign(json!({"sub": ann.id(), "role": "admin", "iat": now(), "exp": now() + 600}));
+    api.me(&token).expect(200).has(json!({"role": "admin"}));
+    api.me(&ann).expect(200).has(json!({"role": "user"}));
 }
 
 #[test]
@@ -129,31 +93,29 @@ fn longer_algorithms_work_from_end_to_end() {
         ("HS384", "eyJhbGciOiJIUzM4NCIsInR5cCI6IkpXVCJ9"),
         ("HS512", "eyJhbGciOiJIUzUxMiIsInR5cCI6IkpXVCJ9"),
     ] {
-        let server = Server::start(&[("CLOAKROOM_JWT_ALGORITHM", algorithm)]);
-        let ann = server.sign_up("ann");
+        let api = Server::start(&[("CLOAKROOM_JWT_ALGORITHM", algorithm)]);
+        let ann = api.sign_up("ann");
         assert!(ann.access.starts_with(header), "{}", ann.access);
-        server.get("/auth/me", &ann.access).expect(200);
-        server
-            .get("/auth/me", &sign(json!({"sub": ann.id(), "exp": now() + 60})))
-            .refused(401, "Invalid token");
+        api.me(&ann).expect(200);
+        let shorter = sign(json!({"sub": ann.id(), "exp": now() + 600}));
+        api.me(&shorter).refused(401, "Invalid token");
     }
 }
 
 #[test]
 fn a_token_without_a_session_dies_when_all_sessions_end() {
-    let server = Server::start(&[]);
-    let ann = server.sign_up("ann");
-    let token = |iat: u64| sign(json!({"sub": ann.id(), "iat": iat, "exp": now() + 600}));
-    let old = token(now() - 5);
-    server.get("/auth/me", &old).expect(200);
-    server.api("POST", "/auth/logout").bearer(&ann.access).send().expect(204);
-    server.get("/auth/me", &old).refused(401, "Invalid token");
-    server
-        .get("/auth/me", &sign(json!({"sub": ann.id(), "exp": now() + 600})))
-        .refused(401, "Invalid token");
-    let ended: i64 = server
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let issued_at = |iat: u64| sign(json!({"sub": ann.id(), "iat": iat, "exp": now() + 600}));
+    let old = issued_at(now() - 5);
+    api.me(&old).expect(200);
+    api.logout(&ann).expect(204);
+    api.me(&old).refused(401, "Invalid token");
+    let without_time = sign(json!({"sub": ann.id(), "exp": now() + 600}));
+    api.me(&without_time).refused(401, "Invalid token");
+    let ended: i64 = api
         .database
         .value("SELECT floor(extract(epoch FROM sessions_ended_at))::bigint FROM users");
-    server.get("/auth/me", &token(ended as u64)).refused(401, "Invalid token");
-    server.get("/auth/me", &token(ended as u64 + 1)).expect(200);
+    api.me(issued_at(ended as u64)).refused(401, "Invalid token");
+    api.me(issued_at(ended as u64 + 1)).expect(200);
 }

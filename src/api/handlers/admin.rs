@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::api::context::{Admin, RequestContext};
 use crate::db::stats;
-use crate::db::users::{self, Filter, SortBy};
+use crate::db::users::{self, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -17,17 +17,17 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
     let (filter, asked) = context.request.query(|query| (filter(query), page_request(query)))?;
     let db = &context.app.db;
     let (users, total) =
-        users::list(db, &filter, SortBy::CreatedAt, true, asked.size, asked.offset())?;
+        users::list(db, &filter, UserSort::CreatedAt, true, asked.size, asked.offset())?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, asked))
 }
 
-fn filter(query: &mut Params) -> Filter {
-    Filter {
+fn filter(query: &mut Params) -> UserFilter {
+    UserFilter {
         search: query.optional("search", rules::search_part),
         role: query.choice("role", &Role::CHOICES),
         is_active: query.boolean("active"),
-        ..Filter::default()
+        ..UserFilter::default()
     }
 }
 

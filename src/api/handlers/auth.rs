@@ -10,11 +10,13 @@ use uuid::Uuid;
 use crate::api::context::{App, CurrentUser, RequestContext};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::sessions::{self, Opening, Scope};
-use crate::db::{resets, users};
+use crate::db::resets;
+use crate::db::sessions::{self, LogoutScope, NewSession};
+use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::hex::hex;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
 use crate::model::user::User;
@@ -43,8 +45,15 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
-        let user = users::insert(&app.db, &username, &email, name.as_deref(), &hash);
-        return response::json(201, &user.map_err(Error::at_registration)?);
+        let account = AccountFields {
+            username: Some(username),
+            email: Some(email),
+            name,
+            password_hash: Some(hash),
+            ..AccountFields::default()
+        };
+        let user = users::insert(&app.db, &account).map_err(Error::at_registration)?;
+        return response::json(201, &user);
     }
     let session = new_session(app, Uuid::new_v4());
     let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
@@ -100,9 +109,10 @@ pub fn refresh(context: &mut RequestContext) -> Result<Response, Error> {
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let scopes = [("all", Scope::All), ("local", Scope::Local), ("others", Scope::Others)];
+    let scopes =
+        [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
     let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    sessions::end(&context.app.db, user.id(), user.session(), scope.unwrap_or(Scope::All))?;
+    sessions::end(&context.app.db, user.id(), user.session(), scope.unwrap_or(LogoutScope::All))?;
     Ok(response::no_content())
 }
 
@@ -124,7 +134,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
     let claims = app.verify_token(&token, TokenType::PasswordReset);
     let claims = claims.map_err(|_| Error::InvalidResetToken)?;
-    let used = resets::Use {
+    let used = resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
         password_hash: &app.hasher.hash(&password)?,
@@ -138,18 +148,14 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
 }
 
 /// A session with this id that lasts until both tokens made for it now have expired.
-fn new_session(app: &App, id: Uuid) -> Opening {
+fn new_session(app: &App, id: Uuid) -> NewSession {
     let config = &app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
-    Opening { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
+    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
 }
 
 fn after(duration: Duration) -> OffsetDateTime {
     OffsetDateTime::now_utc() + duration
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.

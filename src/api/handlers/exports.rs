@@ -1,4 +1,5 @@
-//! Exports of users as CSV, streamed. Who may export is decided in the chain, for all of them.
+//! Exports of users as CSV. They are streamed: memory does not grow with the rows, and no database connection is held
+//! while the client reads. Who may export is decided in the pipeline, in the same way for all of them.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -6,85 +7,135 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::db::Database;
-use crate::db::exports::{self, Position, Selection};
+use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
 use crate::error::Error;
+use crate::http::csv::CsvRows;
 use crate::http::response::{self, Response};
 use crate::model::rules;
+use crate::model::timestamp::Timestamp;
+
+/// The header row: a name for each cell that [`write_user`] writes.
+const HEADER: [&str; 11] = [
+    "id",
+    "username",
+    "email",
+    "name",
+    "role",
+    "is_active",
+    "created_at",
+    "updated_at",
+    "last_login",
+    "total_uploads",
+    "total_storage_used",
+];
+/// Roughly the bytes of a row, for the capacity of buffers.
+const ROW_BYTES: usize = 256;
 
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
 pub fn filtered(context: &mut RequestContext) -> Result<Response, Error> {
     let (email, _) = context.request.query(|query| {
         (query.optional("email", rules::search_part), query.choice("format", &[("csv", ())]))
     })?;
-    export(context, Selection::by_email(email.as_deref()))
+    export(context, ExportFilter::by_email(email.as_deref()))
 }
 
 /// `GET /api/v1/users/export-full`: all users.
 pub fn full(context: &mut RequestContext) -> Result<Response, Error> {
-    export(context, Selection::by_email(None))
+    export(context, ExportFilter::by_email(None))
 }
 
-/// `GET /api/v1/users/export-alive`.
+/// `GET /api/v1/users/export-alive`: whether the exports can be reached.
 pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "users export alive" }))
 }
 
-/// `GET /api/v1/users/export-simple`.
+/// `GET /api/v1/users/export-simple`: a second probe, with a text of its own.
 pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "users": "export simple status" }))
 }
 
-/// Counts and reads the first rows before the answer begins, so that what can fail is still an error
-/// with a status, within the export's time.
-fn export(context: &mut RequestContext, which: Selection) -> Result<Response, Error> {
-    let (config, began) = (&context.app.config, Instant::now());
+/// Counts the rows and reads the first batch before the response begins. Whatever fails until then is still an error
+/// with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
+fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response, Error> {
+    let (db, config, began) = (&context.app.db, &context.app.config, Instant::now());
     let left = || {
         let left = config.export_timeout.saturating_sub(began.elapsed());
         left.max(Duration::from_millis(1))
     };
-    let most = i64::from(config.export_max_rows);
-    if exports::count(&context.app.db, &which, most + 1, left())? > most {
+    let max_rows = i64::from(config.export_max_rows);
+    if exports::count(db, &filter, max_rows + 1, left())? > max_rows {
         return Err(Error::ExportTooLarge);
     }
-    let mut position = Position::START;
-    let mut bytes = exports::HEADER.to_vec();
-    bytes.extend(exports::batch(&context.app.db, &which, &mut position, Some(left()))?);
-    let rows = Export {
-        db: context.app.db.clone(),
-        which,
-        position,
-        batch: Cursor::new(bytes),
-        is_over: false,
+    let batch = exports::batch(db, &filter, ExportPosition::START, Some(left()))?;
+    let mut csv = CsvRows::new(ROW_BYTES);
+    HEADER.iter().try_for_each(|name| csv.cell(name))?;
+    csv.end()?;
+    let body = ExportBody {
+        db: db.clone(),
+        filter,
+        position: batch.end(),
+        bytes: Cursor::new(write_users(&batch, csv)?),
     };
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment("text/csv; charset=utf-8", &filename, rows))
+    Ok(response::attachment("text/csv; charset=utf-8", &filename, body))
 }
 
-/// An export on its way: the next batch is read when the client has taken the last.
-struct Export {
+/// The body of an export. The next batch is read when the client has taken all of the last one.
+struct ExportBody {
     db: Arc<Database>,
-    which: Selection,
-    position: Position,
-    batch: Cursor<Vec<u8>>,
-    is_over: bool,
+    filter: ExportFilter,
+    /// Where the next batch begins; `None` once the last one was empty.
+    position: Option<ExportPosition>,
+    bytes: Cursor<Vec<u8>>,
 }
 
-impl Read for Export {
-    /// Fails where the database does: the transfer breaks off, so that nobody takes a part for the whole.
+impl ExportBody {
+    /// Replaces the bytes with those of the batch that follows `position`.
+    fn read_batch(&mut self, position: ExportPosition) -> Result<(), Error> {
+        let batch = exports::batch(&self.db, &self.filter, position, None)?;
+        self.position = batch.end();
+        let csv = CsvRows::new(batch.users().len() * ROW_BYTES);
+        self.bytes = Cursor::new(write_users(&batch, csv)?);
+        Ok(())
+    }
+}
+
+impl Read for ExportBody {
+    /// Fails where the database does. The transfer then ends without its last chunk, so that no client takes a part
+    /// for the whole.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let exhausted = self.batch.position() == self.batch.get_ref().len() as u64;
-        if exhausted && !self.is_over {
-            let next = exports::batch(&self.db, &self.which, &mut self.position, None);
-            let next = next.map_err(|error| {
+        let is_exhausted = self.bytes.position() == self.bytes.get_ref().len() as u64;
+        if is_exhausted && let Some(position) = self.position {
+            self.read_batch(position).map_err(|error| {
                 log::error!("an export broke off: {error:?}");
                 io::Error::other("the export broke off")
             })?;
-            self.is_over = next.is_empty();
-            self.batch = Cursor::new(next);
         }
-        self.batch.read(buffer)
+        self.bytes.read(buffer)
     }
+}
+
+/// Appends the rows of `batch` to `csv` and returns the text.
+fn write_users(batch: &ExportBatch, mut csv: CsvRows) -> Result<Vec<u8>, Error> {
+    batch.users().try_for_each(|user| write_user(&mut csv, &user))?;
+    csv.finish()
+}
+
+fn write_user(csv: &mut CsvRows, user: &ExportedUser) -> Result<(), Error> {
+    csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))?;
+    csv.text(user.username)?;
+    csv.text(Some(user.email))?;
+    csv.text(user.name)?;
+    csv.text(Some(user.role))?;
+    csv.cell(if user.is_active { "true" } else { "false" })?;
+    csv.cell(user.created_at.bytes())?;
+    csv.cell(user.updated_at.bytes())?;
+    csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text))?;
+    csv.cell(user.total_uploads.to_string())?;
+    csv.cell(user.total_storage_used.to_string())?;
+    csv.end()
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::api::context::{Admin, RequestContext};
-use crate::db::users::{self, Description};
+use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -22,19 +22,19 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     let unique = Uuid::new_v4().simple().to_string();
     let made_up = |prefix: &str| format!("{prefix}_{unique}");
     let password = password.unwrap_or_else(|| made_up("password"));
-    let account = Description {
+    let account = AccountFields {
         username: given.username.or_else(|| Some(made_up("test"))),
         email: given.email.or_else(|| Some(format!("{unique}@example.com"))),
         name: given.name.or_else(|| Some("Test user".into())),
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..given
     };
-    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
 /// Reads the account and its password.
-fn read_account(body: &mut Params) -> (Description, Option<String>) {
-    let account = Description {
+fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
+    let account = AccountFields {
         username: body.optional("username", rules::test_text),
         email: body.optional("email", rules::test_text),
         name: body.optional("name", rules::test_text),

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::admin::page_request;
 use super::users::is_descending;
 use crate::api::context::{App, CurrentUser, RequestContext};
-use crate::db::files::{self, Listing, SortBy, Upload};
+use crate::db::files::{self, FileQuery, FileSort, NewFile};
 use crate::error::{Error, FieldLocation};
 use crate::http::file_response::file_response;
 use crate::http::multipart::Multipart;
@@ -47,7 +47,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         other => other,
     })?;
     let mut draft = file.draft;
-    let upload = Upload {
+    let upload = NewFile {
         id: draft.id(),
         user: user.id(),
         filename: &file.filename,
@@ -123,20 +123,20 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     response::json(200, &files::list(&context.app.db, user.id(), &listing, asked)?)
 }
 
-fn listing(query: &mut Params) -> (PageRequest, Listing) {
+fn listing(query: &mut Params) -> (PageRequest, FileQuery) {
     let columns = [
-        ("upload_date", SortBy::UploadDate),
-        ("uploaded_at", SortBy::UploadDate),
-        ("filename", SortBy::Filename),
-        ("file_size", SortBy::Size),
+        ("upload_date", FileSort::UploadDate),
+        ("uploaded_at", FileSort::UploadDate),
+        ("filename", FileSort::Filename),
+        ("file_size", FileSort::Size),
     ];
     // An empty text would match every file, so it is the same as no filter.
     let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
     let (search, content_type) = (text("search"), text("content_type"));
-    let listing = Listing {
+    let listing = FileQuery {
         search,
         content_type: content_type.map(|essence| essence.to_ascii_lowercase()),
-        sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::UploadDate),
+        sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
         descending: is_descending(query),
     };
     (page_request(query), listing)

@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::api::context::{Admin, RequestContext};
-use crate::db::users::{self, Description, Filter, SortBy};
+use crate::db::users::{self, AccountFields, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -19,7 +19,7 @@ const DEFAULT_LIMIT: i64 = 20;
 /// `POST /api/v1/users`: creates an account.
 pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (account, password) = context.request.json(|body| {
-        let account = Description {
+        let account = AccountFields {
             email: Some(body.required("email", rules::email)),
             name: Some(body.required("name", rules::name)),
             ..optional_fields(body)
@@ -27,25 +27,25 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
         (account, body.required("password", rules::password))
     })?;
     let password_hash = Some(context.app.hasher.hash(&password)?);
-    let account = Description { password_hash, ..account };
-    response::json(201, &users::insert_by_admin(&context.app.db, &account)?)
+    let account = AccountFields { password_hash, ..account };
+    response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
 /// Reads the fields that are optional both for a new account and for a change.
-fn optional_fields(body: &mut Params) -> Description {
-    Description {
+fn optional_fields(body: &mut Params) -> AccountFields {
+    AccountFields {
         username: body.optional("username", rules::username),
         role: body.optional("role", rules::role),
         permissions: body.list("permissions", rules::permissions),
         is_active: body.boolean("is_active"),
-        ..Description::default()
+        ..AccountFields::default()
     }
 }
 
 /// The query of a list of accounts.
 struct UserListQuery {
-    filter: Filter,
-    sort_by: SortBy,
+    filter: UserFilter,
+    sort: UserSort,
     descending: bool,
     limit: i64,
     offset: i64,
@@ -53,7 +53,7 @@ struct UserListQuery {
 
 /// `GET /api/v1/users`: at most `limit` of the accounts that match, after the first `offset` of them.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let UserListQuery { filter, sort_by, descending, limit, offset } =
+    let UserListQuery { filter, sort, descending, limit, offset } =
         context.request.query(listing)?;
     if offset < 0 {
         return Err(Error::OffsetOutOfRange);
@@ -61,16 +61,16 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Error::LimitOutOfRange);
     }
-    let (users, total) = users::list(&context.app.db, &filter, sort_by, descending, limit, offset)?;
+    let (users, total) = users::list(&context.app.db, &filter, sort, descending, limit, offset)?;
     let body = json!({ "users": users, "total": total, "limit": limit, "offset": offset });
     response::json(200, &body)
 }
 
 fn listing(query: &mut Params) -> UserListQuery {
     let columns =
-        [("created_at", SortBy::CreatedAt), ("name", SortBy::Name), ("email", SortBy::Email)];
+        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
     UserListQuery {
-        filter: Filter {
+        filter: UserFilter {
             email: query.optional("email", rules::search_part),
             name: query.optional("name", rules::search_part),
             search: None,
@@ -79,7 +79,7 @@ fn listing(query: &mut Params) -> UserListQuery {
             created_after: query.optional("created_after", rules::timestamp),
             created_before: query.optional("created_before", rules::timestamp),
         },
-        sort_by: query.choice("sort_by", &columns).unwrap_or(SortBy::CreatedAt),
+        sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
         descending: is_descending(query),
         limit: query.integer("limit", DEFAULT_LIMIT, i64::MIN..=i64::MAX),
         offset: query.integer("offset", 0, i64::MIN..=i64::MAX),
@@ -99,7 +99,7 @@ pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respons
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
 pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     let (change, password) = context.request.json(|body| {
-        let change = Description {
+        let change = AccountFields {
             email: body.optional("email", rules::email),
             name: body.optional("name", rules::name),
             ..optional_fields(body)
@@ -107,7 +107,7 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
         (change, body.optional("password", rules::password))
     })?;
     let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
-    let change = Description { password_hash, ..change };
+    let change = AccountFields { password_hash, ..change };
     response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 

@@ -1,4 +1,4 @@
-//! HTTP by hand: what no honest client library would send.
+//! Connections on which a test sends what no HTTP library would.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// One connection. Reads give up after 20 seconds.
-pub struct Raw {
+/// One connection. Reads and writes fail after 40 seconds without progress.
+pub struct RawConnection {
     stream: BufReader<TcpStream>,
 }
 
-/// What came back on it.
+/// A response as it came.
 #[derive(Debug)]
 pub struct RawAnswer {
     pub status: u16,
@@ -20,20 +20,20 @@ pub struct RawAnswer {
     pub body: Vec<u8>,
 }
 
-impl Raw {
-    pub fn open(address: &str) -> Raw {
-        Raw::try_open(address).expect("a connection")
+impl RawConnection {
+    pub fn open(address: &str) -> RawConnection {
+        RawConnection::try_open(address).expect("a connection")
     }
 
-    pub fn try_open(address: &str) -> io::Result<Raw> {
+    pub fn try_open(address: &str) -> io::Result<RawConnection> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        stream.set_write_timeout(Some(Duration::from_secs(20)))?;
-        Ok(Raw { stream: BufReader::new(stream) })
+        stream.set_read_timeout(Some(Duration::from_secs(40)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(40)))?;
+        Ok(RawConnection { stream: BufReader::new(stream) })
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Raw {
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut RawConnection {
         self.try_send(bytes).expect("the connection takes bytes");
         self
     }
@@ -42,7 +42,7 @@ impl Raw {
         self.stream.get_mut().write_all(bytes.as_ref())
     }
 
-    /// The next answer, to any method but `HEAD`.
+    /// Reads the next response, which must have a `Content-Length` or no body. Not for `HEAD`.
     pub fn answer(&mut self) -> RawAnswer {
         self.try_answer().expect("an answer")
     }
@@ -62,7 +62,7 @@ impl Raw {
         Ok(RawAnswer { status, head, body })
     }
 
-    /// A head up to its empty line.
+    /// Reads a head up to its empty line.
     pub fn head(&mut self) -> io::Result<String> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -73,7 +73,7 @@ impl Raw {
         Ok(head)
     }
 
-    /// Waits for the end of the connection and gives what came before it.
+    /// Reads until the server closes or resets the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
@@ -84,14 +84,14 @@ impl Raw {
         rest
     }
 
-    /// The connection must end, with nothing more on it.
+    /// Expects the server to close the connection without sending more.
     #[track_caller]
     pub fn closed(&mut self) {
         let rest = self.rest();
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
 
-    /// The connection must still serve.
+    /// Expects the connection to serve another request.
     #[track_caller]
     pub fn serves(&mut self) {
         self.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -114,9 +114,9 @@ impl RawAnswer {
     }
 }
 
-/// Sends `bytes` on a new connection and gives the first answer to it.
-pub fn ask(address: &str, bytes: impl AsRef<[u8]>) -> (Raw, RawAnswer) {
-    let mut raw = Raw::open(address);
+/// Sends `bytes` on a new connection and reads the first response.
+pub fn ask(address: &str, bytes: impl AsRef<[u8]>) -> (RawConnection, RawAnswer) {
+    let mut raw = RawConnection::open(address);
     raw.send(bytes);
     let answer = raw.answer();
     (raw, answer)

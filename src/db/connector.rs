@@ -1,0 +1,52 @@
+//! Opens connections as the settings ask.
+
+use std::time::Duration;
+
+use postgres::{Client, Config};
+use r2d2::ManageConnection as _;
+use r2d2_postgres::PostgresConnectionManager;
+
+use super::deadline::Deadline;
+use super::postgres_error::describe;
+use super::tls::TlsSettings;
+use crate::config;
+
+/// Opens connections to the configured database.
+pub struct Connector {
+    config: Config,
+    tls: TlsSettings,
+}
+
+impl Connector {
+    /// Checks the settings of the database without connecting. On failure: what to tell the operator.
+    pub fn new(settings: &config::Config) -> Result<Connector, String> {
+        let mut config: Config =
+            settings.database_url.expose().parse().map_err(|e: postgres::Error| {
+                // The message names the option that is wrong and never holds the value of another one.
+                format!(
+                    "CLOAKROOM_DATABASE_URL is no PostgreSQL URL or key/value text: {}",
+                    describe(&e)
+                )
+            })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err("CLOAKROOM_DATABASE_URL names no host".into());
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("cloakroom");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(settings.database_timeout);
+        }
+        let tls = TlsSettings::new(&mut config, settings.database_ca.as_deref())
+            .map_err(|e| format!("CLOAKROOM_DATABASE_CA or CLOAKROOM_DATABASE_URL: {e}"))?;
+        Ok(Connector { config, tls })
+    }
+
+    /// Connects. Reads from the connection end `wait` from now, until the returned deadline is moved.
+    pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
+        let deadline = Deadline::new(wait);
+        let tls = self.tls.make_handshake(deadline.clone());
+        let client = PostgresConnectionManager::new(self.config.clone(), tls).connect()?;
+        Ok((client, deadline))
+    }
+}

@@ -1,0 +1,60 @@
+//! What an error of the `postgres` crate means: to a request, to the pool, and in the log.
+
+use std::error::Error as _;
+
+use postgres::error::SqlState;
+
+use crate::error::{Error, Unique};
+
+/// Whether the connection can no longer be used: it failed, the server ended it, or the server has become a standby
+/// that refuses writes.
+pub fn is_connection_lost(error: &postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ]
+        .contains(code),
+        None => {
+            error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
+        }
+    }
+}
+
+/// Whether a later try may succeed: the connection was lost, or the SQLSTATE is of class 08 (connection failures) or 53
+/// (lack of resources).
+pub fn is_unavailable(error: &postgres::Error) -> bool {
+    let class = error.code().map_or("", |code| &code.code()[..2]);
+    is_connection_lost(error) || class == "08" || class == "53"
+}
+
+/// Translates an error for the request that met it. Constraints are recognised by their names.
+pub fn translate(error: postgres::Error) -> Error {
+    match error.as_db_error() {
+        Some(db) if db.code() == &SqlState::UNIQUE_VIOLATION => match db.constraint() {
+            Some("users_username_key") => Error::Taken(Unique::Username),
+            Some("users_email_key") => Error::Taken(Unique::Email),
+            constraint => Error::Internal(format!("unique violation of {constraint:?}")),
+        },
+        Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
+        Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
+        _ if is_unavailable(&error) => {
+            log::warn!("database: {}", describe(&error));
+            Error::Unavailable
+        }
+        _ => Error::Internal(describe(&error)),
+    }
+}
+
+/// Formats an error for the log. PostgreSQL's DETAIL is left out, because it may hold values of a row.
+pub fn describe(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{}: {} ({})", db.severity(), db.message(), db.code().code()),
+        None => match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,123 @@
+//! A database for each test.
+
+use std::sync::Arc;
+
+use postgres::types::FromSql;
+use postgres::{Client, NoTls};
+
+use super::data_directory::unique_name;
+use super::wait_until;
+
+/// A new database. It is dropped when its last owner is.
+pub struct Database {
+    pub url: String,
+    name: String,
+    superuser_url: String,
+}
+
+impl Database {
+    /// Creates it on the PostgreSQL server that `scripts/test` starts.
+    pub fn create() -> Arc<Database> {
+        let url = std::env::var("CLOAKROOM_TEST_DATABASE_URL")
+            .expect("CLOAKROOM_TEST_DATABASE_URL is not set: run the tests with scripts/test");
+        Database::create_on(&url)
+    }
+
+    /// Creates it on the PostgreSQL server of a superuser's URL.
+    pub fn create_on(superuser_url: &str) -> Arc<Database> {
+        let name = format!("cloakroom_test_{}", unique_name());
+        connect(superuser_url)
+            .batch_execute(&format!("CREATE DATABASE {name}"))
+            .expect("CREATE DATABASE");
+        let (server, _) = superuser_url.rsplit_once('/').expect("a URL with a database");
+        let url = format!("{server}/{name}");
+        Arc::new(Database { url, name, superuser_url: superuser_url.to_owned() })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn client(&self) -> Client {
+        connect(&self.url)
+    }
+
+    /// The only value of the only row of a query.
+    #[track_caller]
+    pub fn value<T: for<'a> FromSql<'a>>(&self, sql: &str) -> T {
+        self.client().query_one(sql, &[]).expect("a row").get(0)
+    }
+
+    /// The number of rows of `FROM {from}`, where `from` may have a `WHERE`.
+    #[track_caller]
+    pub fn count(&self, from: &str) -> i64 {
+        self.value(&format!("SELECT count(*) FROM {from}"))
+    }
+
+    #[track_caller]
+    pub fn run(&self, sql: &str) {
+        self.client().batch_execute(sql).expect("SQL of the test");
+    }
+
+    /// Runs statements in a transaction that stays open, and so keeps the locks they took.
+    pub fn begin(&self, sql: &str) -> OpenTransaction {
+        let mut client = self.client();
+        client
+            .batch_execute("BEGIN")
+            .and_then(|()| client.batch_execute(sql))
+            .expect("a transaction");
+        OpenTransaction(client)
+    }
+
+    /// Waits until exactly one statement waits for a lock.
+    #[track_caller]
+    pub fn wait_for_blocked_statement(&self) {
+        let blocked =
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until(|| self.count(blocked) == 1);
+    }
+
+    /// Ends the connections of the servers under test that meet `condition`, and waits for their end.
+    pub fn end_connections(&self, condition: &str) {
+        self.run(&format!(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND {condition}"
+        ));
+    }
+
+    /// Inserts a file record without a content for each of the sizes.
+    pub fn insert_files(&self, owner: &str, sizes: &[i64]) {
+        self.run(&format!(
+            "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), '{owner}', 'f', 'f', 'text/plain', size, 'f', 'h'
+             FROM unnest(ARRAY{sizes:?}) size"
+        ));
+    }
+}
+
+fn connect(url: &str) -> Client {
+    Client::connect(url, NoTls).expect("a connection to the test database")
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A test that has a PostgreSQL server of its own may have stopped it.
+        if let Ok(mut client) = Client::connect(&self.superuser_url, NoTls) {
+            let _ = client
+                .batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        }
+    }
+}
+
+/// A transaction that is still open.
+pub struct OpenTransaction(Client);
+
+impl OpenTransaction {
+    pub fn commit(mut self) {
+        self.0.batch_execute("COMMIT").expect("COMMIT");
+    }
+
+    pub fn roll_back(mut self) {
+        self.0.batch_execute("ROLLBACK").expect("ROLLBACK");
+    }
+}

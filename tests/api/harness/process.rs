@@ -1,0 +1,78 @@
+//! Running the binary.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use super::{Directory, SECRET};
+
+/// The path of the binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_cloakroom");
+
+/// The binary with no environment but settings that suit tests (cheap password hashes, no rate limits) and the given
+/// ones, which win.
+pub fn command(database_url: &str, data: &Directory, settings: &[(&str, &str)]) -> Command {
+    command_at(Path::new(BINARY), database_url, data, settings)
+}
+
+/// The same with a copy of the binary.
+pub fn command_at(
+    binary: &Path,
+    database_url: &str,
+    data: &Directory,
+    settings: &[(&str, &str)],
+) -> Command {
+    let mut command = Command::new(binary);
+    command.env_clear().stdin(Stdio::null()).current_dir(data.path()).envs([
+        ("CLOAKROOM_DATABASE_URL", database_url),
+        ("CLOAKROOM_LISTEN", "127.0.0.1:0"),
+        ("CLOAKROOM_JWT_SECRET", SECRET),
+        ("CLOAKROOM_SCRYPT", "4,8,1"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "false"),
+    ]);
+    command.env("CLOAKROOM_DATA_DIR", data.path()).envs(settings.iter().copied());
+    command
+}
+
+/// The same command, executed by a shell after a line of script, which may set limits.
+pub fn within_shell(line: &str, command: Command) -> Command {
+    let mut shell = Command::new("/bin/bash");
+    shell.args(["-c", &format!("{line} && exec \"$0\"")]).arg(command.get_program());
+    shell.env_clear().stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        shell.envs(value.map(|value| (name, value)));
+    }
+    if let Some(directory) = command.get_current_dir() {
+        shell.current_dir(directory);
+    }
+    shell
+}
+
+/// Runs a command of the binary to its end, with an empty data directory.
+pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+    let data = Directory::create();
+    command(database_url, &data, settings).args(arguments).output().expect("the binary runs")
+}
+
+/// What a command printed, and its exit status.
+pub trait OutputText {
+    fn out(&self) -> String;
+    fn err(&self) -> String;
+    /// Fails unless the command ended with this exit status.
+    fn exits(self, code: i32) -> Self;
+}
+
+impl OutputText for Output {
+    fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    #[track_caller]
+    fn exits(self, code: i32) -> Output {
+        assert_eq!(self.status.code(), Some(code), "{}{}", self.out(), self.err());
+        self
+    }
+}

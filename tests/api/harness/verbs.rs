@@ -1,0 +1,225 @@
+//! One method per endpoint. Tests whose subject is a path, a header or a malformed body build the request themselves.
+
+use serde_json::{Value, json};
+
+use super::{Anonymous, Answer, Credentials, PASSWORD, Request, Server, Tokens, wait_until};
+
+/// Any endpoint.
+impl Server {
+    pub fn get(&self, path: &str, sender: impl Credentials) -> Answer {
+        self.request("GET", path).by(sender).send()
+    }
+
+    pub fn post(&self, path: &str, sender: impl Credentials, body: Value) -> Answer {
+        self.request("POST", path).by(sender).json(body).send()
+    }
+
+    pub fn put(&self, path: &str, sender: impl Credentials, body: Value) -> Answer {
+        self.request("PUT", path).by(sender).json(body).send()
+    }
+
+    pub fn delete(&self, path: &str, sender: impl Credentials) -> Answer {
+        self.request("DELETE", path).by(sender).send()
+    }
+}
+
+/// Outside `/api/v1`.
+impl Server {
+    pub fn healthz(&self) -> Answer {
+        self.request_at_root("GET", "/healthz").send()
+    }
+
+    pub fn readyz(&self) -> Answer {
+        self.request_at_root("GET", "/readyz").send()
+    }
+
+    pub fn metrics(&self) -> String {
+        self.request_at_root("GET", "/metrics").send().expect(200).text()
+    }
+}
+
+/// `/auth`.
+impl Server {
+    /// Registers `name` with `name@example.com` and the usual password.
+    pub fn register(&self, name: &str) -> Answer {
+        let email = format!("{name}@example.com");
+        self.register_with(json!({"username": name, "email": email, "password": PASSWORD}))
+    }
+
+    pub fn register_with(&self, body: Value) -> Answer {
+        self.post("/auth/register", Anonymous, body)
+    }
+
+    /// Signs in with a username or an e-mail address.
+    pub fn login(&self, name: &str, password: &str) -> Answer {
+        self.login_with(json!({"username": name, "password": password}))
+    }
+
+    pub fn login_with(&self, body: Value) -> Answer {
+        self.post("/auth/login", Anonymous, body)
+    }
+
+    pub fn refresh(&self, refresh_token: &str) -> Answer {
+        self.post("/auth/refresh", Anonymous, json!({"refresh_token": refresh_token}))
+    }
+
+    pub fn logout(&self, sender: impl Credentials) -> Answer {
+        self.request("POST", "/auth/logout").by(sender).send()
+    }
+
+    pub fn logout_scope(&self, sender: impl Credentials, scope: &str) -> Answer {
+        self.request("POST", &format!("/auth/logout?scope={scope}")).by(sender).send()
+    }
+
+    pub fn request_reset(&self, email: &str) -> Answer {
+        self.post("/auth/request-password-reset", Anonymous, json!({"email": email}))
+    }
+
+    pub fn reset_password(&self, token: &str, new_password: &str) -> Answer {
+        self.post(
+            "/auth/reset-password",
+            Anonymous,
+            json!({"token": token, "new_password": new_password}),
+        )
+    }
+
+    /// Requests a password reset and takes the token from the log, where it stands in development.
+    pub fn reset_token(&self, email: &str) -> String {
+        let count = || self.log().matches("password reset token").count();
+        let before = count();
+        self.request_reset(email).expect(200);
+        wait_until(|| count() > before);
+        let line = self.logged("password reset token");
+        line.split_whitespace().last().expect("a token").to_owned()
+    }
+
+    /// The current user by `GET /auth/me`.
+    pub fn me(&self, sender: impl Credentials) -> Answer {
+        self.get("/auth/me", sender)
+    }
+}
+
+/// Accounts in a state that a test needs.
+impl Server {
+    /// Registers `name` and signs it in.
+    pub fn sign_up(&self, name: &str) -> Tokens {
+        self.register(name).expect(201);
+        self.sign_in(name)
+    }
+
+    pub fn sign_in(&self, name: &str) -> Tokens {
+        self.login(name, PASSWORD).expect(200).tokens()
+    }
+
+    /// Registers `name`, makes it an administrator and signs it in.
+    pub fn sign_up_admin(&self, name: &str) -> Tokens {
+        self.register(name).expect(201);
+        self.database.run(&format!("UPDATE users SET role = 'admin' WHERE username = '{name}'"));
+        self.sign_in(name)
+    }
+}
+
+/// `/users` and `/admin`.
+impl Server {
+    /// The current user by `GET /users/me`.
+    pub fn profile(&self, sender: impl Credentials) -> Answer {
+        self.get("/users/me", sender)
+    }
+
+    /// The `stats` of the current user: the number of files, and their size in bytes.
+    pub fn file_stats(&self, sender: impl Credentials) -> (i64, i64) {
+        let stats = self.profile(sender).expect(200).json()["stats"].clone();
+        let number = |name: &str| stats[name].as_i64().expect("a number");
+        (number("total_uploads"), number("total_storage_used"))
+    }
+
+    pub fn update_me(&self, sender: impl Credentials, body: Value) -> Answer {
+        self.put("/users/me", sender, body)
+    }
+
+    pub fn change_password(&self, sender: impl Credentials, current: &str, new: &str) -> Answer {
+        let body = json!({"current_password": current, "new_password": new});
+        self.post("/users/change-password", sender, body)
+    }
+
+    pub fn create_user(&self, sender: impl Credentials, body: Value) -> Answer {
+        self.post("/users", sender, body)
+    }
+
+    pub fn list_users(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/users?{query}"), sender)
+    }
+
+    pub fn show_user(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/users/{id}"), sender)
+    }
+
+    pub fn update_user(&self, sender: impl Credentials, id: &str, body: Value) -> Answer {
+        self.put(&format!("/users/{id}"), sender, body)
+    }
+
+    pub fn delete_user(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/users/{id}"), sender)
+    }
+
+    /// `GET /admin/users`, the list in pages.
+    pub fn page_users(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/admin/users?{query}"), sender)
+    }
+
+    pub fn admin_stats(&self, sender: impl Credentials) -> Answer {
+        self.get("/admin/stats", sender)
+    }
+
+    pub fn export(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/users/export?{query}"), sender)
+    }
+
+    pub fn export_full(&self, sender: impl Credentials) -> Answer {
+        self.get("/users/export-full", sender)
+    }
+}
+
+/// `/uploads`; `form.rs` has the verbs that send files.
+impl Server {
+    pub fn list_files(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/uploads?{query}"), sender)
+    }
+
+    /// All files of a user, page by page.
+    pub fn all_files(&self, sender: impl Credentials) -> Vec<Value> {
+        let mut found = Vec::new();
+        for page in 1.. {
+            let body =
+                self.list_files(&sender, &format!("size=100&page={page}")).expect(200).json();
+            let items = body["items"].as_array().expect("items");
+            if items.is_empty() {
+                assert_eq!(body["total"], json!(found.len()));
+                break;
+            }
+            found.extend(items.iter().cloned());
+        }
+        found
+    }
+
+    pub fn show_file(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/uploads/{id}"), sender)
+    }
+
+    pub fn update_file(&self, sender: impl Credentials, id: &str, body: Value) -> Answer {
+        self.put(&format!("/uploads/{id}"), sender, body)
+    }
+
+    pub fn delete_file(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/uploads/{id}"), sender)
+    }
+
+    pub fn download(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.download_request("GET", sender, id).send()
+    }
+
+    /// A download to which headers can be added, such as `Range`.
+    pub fn download_request(&self, method: &str, sender: impl Credentials, id: &str) -> Request {
+        self.request(method, &format!("/uploads/{id}/download")).by(sender)
+    }
+}

@@ -1,0 +1,118 @@
+//! Rate limits: token buckets for each class of endpoints, and whom they count.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+
+#[test]
+fn each_auth_endpoint_has_five_requests_a_minute_for_an_address() {
+    let api = Server::start(&[ON]);
+    for (name, message) in [
+        ("register", "Rate limit exceeded"),
+        ("login", "Too many login attempts. Please try again later."),
+        ("refresh", "Rate limit exceeded"),
+        ("request-password-reset", "Rate limit exceeded"),
+        ("reset-password", "Rate limit exceeded"),
+    ] {
+        // Requests with an empty object are refused, and count nevertheless.
+        let send = || api.post(&format!("/auth/{name}"), Anonymous, json!({}));
+        let begin = now();
+        for n in 1..=5 {
+            let answer = send();
+            assert!([401, 422].contains(&answer.status), "{answer:?}");
+            assert_eq!(answer.rate_limit(), (5, 5 - n));
+            // Each request takes a token that comes back after 12 seconds.
+            let reset: u64 = answer.header("X-RateLimit-Reset").parse().unwrap();
+            assert!(
+                (begin + 12 * n..=now() + 12 * n + 1).contains(&reset),
+                "{reset} is not in {n} x 12 s"
+            );
+        }
+        let answer = send().refused(429, message).has(json!({"error_code": "RATE_LIMITED"}));
+        assert_eq!(answer.rate_limit(), (5, 0));
+        let retry: u64 = answer.header("Retry-After").parse().unwrap();
+        assert!((1..=12).contains(&retry), "{retry}");
+        assert_eq!(answer.header("X-RateLimit-Retry-After"), retry.to_string());
+        let counter = format!("cloakroom_rate_limit_refusals_total{{class=\"{name}\"}} 1\n");
+        assert!(api.metrics().contains(&counter));
+    }
+}
+
+#[test]
+fn the_general_class_counts_per_user_over_all_its_endpoints() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "10")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    for left in (0..10).rev() {
+        let answer = if left % 2 == 0 { api.me(&ann) } else { api.profile(&ann) };
+        assert_eq!(answer.expect(200).rate_limit(), (10, left));
+    }
+    api.me(&ann).refused(429, "Rate limit exceeded");
+    let bad = api.request("PUT", "/users/me").by(&ann).body("not json");
+    bad.send().refused(429, "Rate limit exceeded");
+    api.me(&bob).expect(200);
+}
+
+#[test]
+fn rejected_tokens_count_against_the_address() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "3")]);
+    let ann = api.sign_up("ann");
+    api.me("nonsense").expect(401);
+    api.profile(Anonymous).expect(401);
+    assert_eq!(api.me("nonsense").expect(401).rate_limit(), (3, 0));
+    api.me("nonsense").refused(429, "Rate limit exceeded");
+    api.me(&ann).expect(200);
+}
+
+#[test]
+fn unknown_paths_and_probes_are_not_limited() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "1")]);
+    for _ in 0..5 {
+        for (path, status) in [("/healthz", 200), ("/readyz", 200), ("/nope", 404)] {
+            let answer = api.request_at_root("GET", path).send().expect(status);
+            assert!(!answer.has_header("X-RateLimit-Limit"));
+        }
+    }
+}
+
+/// The status of an empty login that a proxy forwards for this address.
+fn login_from(api: &Server, forwarded: &str) -> u16 {
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", forwarded);
+    request.json(json!({})).send().status
+}
+
+#[test]
+fn the_client_of_a_trusted_proxy_is_the_one_it_names() {
+    let api = Server::start(&[ON, TRUSTED]);
+    for _ in 0..5 {
+        assert_eq!(login_from(&api, "203.0.113.1"), 422);
+    }
+    for (forwarded, status, reason) in [
+        ("203.0.113.1", 429, "the same client"),
+        ("::ffff:203.0.113.1", 429, "the same client, IPv4-mapped"),
+        ("198.51.100.9, 203.0.113.1", 429, "the client itself wrote the first address"),
+        ("203.0.113.1, 127.0.0.9", 429, "a second trusted proxy"),
+        ("203.0.113.2", 422, "another client"),
+        ("2001:db8:1:2::1", 422, "an IPv6 client, 1 of 5"),
+        ("2001:db8:1:2::2", 422, "2 of 5: an IPv6 client is its /64"),
+        ("2001:db8:1:2::3", 422, "3 of 5"),
+        ("2001:db8:1:2::4", 422, "4 of 5"),
+        ("2001:db8:1:2::5", 422, "5 of 5"),
+        ("2001:db8:1:2:ffff::1", 429, "the same /64"),
+        ("2001:db8:1:3::1", 422, "another /64"),
+    ] {
+        assert_eq!(login_from(&api, forwarded), status, "{forwarded}: {reason}");
+    }
+    assert!(api.log().contains("client=203.0.113.1"), "{}", api.log());
+}
+
+#[test]
+fn a_client_that_is_no_trusted_proxy_cannot_choose_its_address() {
+    let api = Server::start(&[ON]);
+    let statuses: Vec<_> = (0..6).map(|i| login_from(&api, &format!("203.0.113.{i}"))).collect();
+    assert_eq!(statuses, [422, 422, 422, 422, 422, 429]);
+    let warnings = api.log().matches("X-Forwarded-For from").count();
+    assert_eq!(warnings, 1, "{}", api.log());
+}

@@ -1,0 +1,259 @@
+//! The two lists of users, `/users` and `/admin/users`: filters, order, paging; and the statistics.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// Inserts Ann, Bob and Cleo, made in this order, a day apart, and signs up root, an admin, as the newest.
+fn people(api: &Server) -> Tokens {
+    let root = api.sign_up_admin("root");
+    for (day, username, email, name, role, is_active) in [
+        (1, "ann", "Ann@one.example.com", "Zoe 100%", "user", true),
+        (2, "bob", "bob_x@two.example.com", "adam_1", "user", false),
+        (3, "cleo", "cleo@two.example.com", "Adam\\2", "admin", true),
+    ] {
+        api.database.run(&format!(
+            "INSERT INTO users (id, username, email, name, role, is_active, password_hash, created_at)
+             VALUES (gen_random_uuid(), '{username}', '{email}', '{name}', '{role}', {is_active}, '-',
+                     '2026-01-0{day}T00:00:00Z')"
+        ));
+    }
+    root
+}
+
+#[test]
+fn users_are_filtered_and_sorted() {
+    let api = Server::start(&[]);
+    let root = people(&api);
+    for (query, expected) in [
+        ("", "root cleo bob ann"),
+        ("sort_order=asc", "ann bob cleo root"),
+        ("sort_by=created_at", "root cleo bob ann"),
+        ("sort_by=email&sort_order=asc", "ann bob cleo root"),
+        ("sort_by=email&sort_order=desc", "root cleo bob ann"),
+        // Root has no name, and comes last in an ascending order.
+        ("sort_by=name&sort_order=asc", "cleo bob ann root"),
+        ("sort_by=name", "root ann bob cleo"),
+        ("email=TWO.example", "cleo bob"),
+        ("email=", "root cleo bob ann"),
+        ("email=_", "bob"),
+        ("email=%25", ""),
+        ("email=nobody", ""),
+        ("name=ADAM", "cleo bob"),
+        ("name=%25", "ann"),
+        ("name=_", "bob"),
+        ("name=%5C", "cleo"),
+        ("name=m_", "bob"),
+        ("role=admin", "root cleo"),
+        ("role=user&is_active=true", "ann"),
+        ("is_active=false", "bob"),
+        ("is_active=0", "bob"),
+        ("created_after=2026-01-02T00:00:00Z", "root cleo bob"),
+        ("created_after=2026-01-02T00:00:00.000001Z", "root cleo"),
+        ("created_before=2026-01-02T00:00:00Z", "bob ann"),
+        ("created_before=2026-01-02t02:00:00+02:00", "bob ann"),
+        ("created_before=2026-01-02T02:00:00%2B02:00", "bob ann"),
+        ("created_before=2026-01-01T23:59:59.999999Z", "ann"),
+        (
+            "created_after=2026-01-01%2000:00:00Z&created_before=2026-01-02%2012:00:00-01:00",
+            "bob ann",
+        ),
+        ("created_after=2026-01-03T00:00:00Z&created_before=2026-01-01T00:00:00Z", ""),
+        (
+            "email=two&name=adam&role=admin&is_active=true&created_after=2026-01-01T00:00:00Z&sort_by=name",
+            "cleo",
+        ),
+    ] {
+        let body = api.list_users(&root, query).expect(200).json();
+        assert_eq!(names_of(&body["users"], "username").join(" "), expected, "{query}");
+        assert_eq!(body["total"], expected.split_whitespace().count(), "{query}");
+    }
+}
+
+#[test]
+fn offset_and_limit_cut_the_list_and_total_stays() {
+    let api = Server::start(&[]);
+    let root = people(&api);
+    for (query, expected, limit, offset) in [
+        ("", "root cleo bob ann", 20, 0_i64),
+        ("limit=2", "root cleo", 2, 0),
+        ("limit=2&offset=1", "cleo bob", 2, 1),
+        ("limit=100&offset=3", "ann", 100, 3),
+        ("offset=4", "", 20, 4),
+        ("offset=9223372036854775807", "", 20, i64::MAX),
+    ] {
+        let answer = api.list_users(&root, query).case(query).expect(200);
+        let body = answer.has(json!({"total": 4, "limit": limit, "offset": offset})).json();
+        assert_eq!(names_of(&body["users"], "username").join(" "), expected, "{query}");
+    }
+}
+
+#[test]
+fn bad_queries_of_the_list_are_told_so() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for (query, message) in [
+        ("limit=0", "Limit must be between 1 and 100"),
+        ("limit=-1", "Limit must be between 1 and 100"),
+        ("limit=101", "Limit must be between 1 and 100"),
+        ("limit=1000000000000000000", "Limit must be between 1 and 100"),
+        ("offset=-1", "Offset must be >= 0"),
+        ("offset=-1&limit=0", "Offset must be >= 0"),
+    ] {
+        api.list_users(&root, query).refused(400, message);
+    }
+    for (query, faults) in [
+        ("limit=abc", &[("query.limit", "int_parsing")][..]),
+        ("limit=", &[("query.limit", "int_parsing")]),
+        ("offset=1.5", &[("query.offset", "int_parsing")]),
+        ("offset=9223372036854775808", &[("query.offset", "int_parsing")]),
+        ("sort_by=password_hash", &[("query.sort_by", "enum")]),
+        ("sort_by=id;drop", &[("query.sort_by", "enum")]),
+        ("sort_order=up&role=root", &[("query.sort_order", "enum"), ("query.role", "enum")]),
+        ("is_active=maybe", &[("query.is_active", "bool_type")]),
+        (
+            "created_after=yesterday&created_before=",
+            &[
+                ("query.created_after", "datetime_parsing"),
+                ("query.created_before", "datetime_parsing"),
+            ],
+        ),
+        ("created_after=2026-01-01", &[("query.created_after", "datetime_parsing")]),
+        (
+            &format!("email=%00&name={}", "a".repeat(256)),
+            &[("query.email", "value_error"), ("query.name", "string_too_long")],
+        ),
+    ] {
+        api.list_users(&root, query).invalid(faults);
+    }
+}
+
+#[test]
+fn ties_are_in_the_order_of_ids_and_pages_neither_overlap_nor_miss() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.database.run(
+        "INSERT INTO users (id, username, email, name, password_hash, created_at)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'Same', '-', '2026-01-01'
+         FROM generate_series(1, 50) i",
+    );
+    for sort in ["created_at", "name"] {
+        for order in ["asc", "desc"] {
+            let page = |n: usize| {
+                let query =
+                    format!("name=same&sort_by={sort}&sort_order={order}&limit=6&offset={}", n * 6);
+                names_of(&api.list_users(&root, &query).expect(200).json()["users"], "id")
+            };
+            let ids: Vec<_> = (0..9).flat_map(page).collect();
+            assert_eq!(ids.len(), 50);
+            assert!(ids.is_sorted_by(|a, b| a < b), "{sort} {order}");
+        }
+    }
+}
+
+#[test]
+fn the_admin_list_is_a_page_with_stats() {
+    let api = Server::start(&[]);
+    let root = people(&api);
+    for (query, expected, total) in [
+        ("", "root cleo bob ann", 4),
+        ("size=2", "root cleo", 4),
+        ("size=2&page=2", "bob ann", 4),
+        ("page=3&size=2", "", 4),
+        ("page=9223372036854775807&size=100", "", 4),
+        ("search=BOB", "bob", 1),
+        ("search=two.example", "cleo bob", 2),
+        ("search=_", "bob", 1),
+        ("search=adam", "", 0),
+        ("role=admin", "root cleo", 2),
+        ("active=false", "bob", 1),
+        ("active=true&role=user&search=a", "ann", 1),
+    ] {
+        let body = api.page_users(&root, query).expect(200).json();
+        assert_eq!(names_of(&body["items"], "username").join(" "), expected, "{query}");
+        let size = body["size"].as_i64().expect("a size");
+        assert_eq!(body["total"], total, "{query}");
+        assert_eq!(body["pages"], (total + size - 1) / size, "{query}");
+        for item in body["items"].as_array().expect("a list") {
+            assert_eq!(item["stats"], json!({"total_uploads": 0, "total_storage_used": 0}));
+            assert!(item.get("password_hash").is_none());
+        }
+    }
+    for (query, kind) in [
+        ("page=0", "value_error"),
+        ("page=-1", "value_error"),
+        ("page=x", "int_parsing"),
+        ("page=9223372036854775808", "int_parsing"),
+        ("size=0", "value_error"),
+        ("size=101", "value_error"),
+        ("size=1000000000000000000", "value_error"),
+        ("role=none", "enum"),
+        ("active=2", "bool_type"),
+        ("search=%00", "value_error"),
+    ] {
+        let field = format!("query.{}", query.split('=').next().expect("a name"));
+        api.page_users(&root, query).invalid(&[(&field, kind)]);
+    }
+}
+
+#[test]
+fn statistics_count_this_month_and_no_deleted_users() {
+    let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "3000")]);
+    let root = people(&api);
+    let ann = api.database.value::<String>("SELECT id::text FROM users WHERE username = 'ann'");
+    api.database.insert_files(&ann, &[700, 300]);
+    let before_this_month = "date_trunc('month', now(), 'UTC') - interval '1 microsecond'";
+    api.database.run(&format!(
+        "UPDATE files SET upload_date = date_trunc('month', now(), 'UTC') WHERE file_size = 700;
+         UPDATE files SET upload_date = {before_this_month} WHERE file_size = 300;
+         UPDATE users SET created_at = {before_this_month} WHERE username = 'ann';
+         UPDATE users SET created_at = date_trunc('month', now(), 'UTC') WHERE username = 'bob';
+         UPDATE users SET created_at = '2020-01-01' WHERE username = 'cleo'"
+    ));
+    let stats = || api.admin_stats(&root).expect(200).json();
+    assert_eq!(
+        stats(),
+        json!({
+            "users": {"total": 4, "active": 3, "new_this_month": 2},
+            "files": {"total": 2, "total_size": 1000, "uploads_this_month": 1},
+            "storage": {"used": 1000, "quota": 3000, "usage_percentage": 33.33},
+        })
+    );
+    api.delete_user(&root, &ann).expect(204);
+    assert_eq!(
+        stats(),
+        json!({
+            "users": {"total": 3, "active": 2, "new_this_month": 2},
+            "files": {"total": 0, "total_size": 0, "uploads_this_month": 0},
+            "storage": {"used": 0, "quota": 3000, "usage_percentage": 0.0},
+        })
+    );
+}
+
+#[test]
+fn with_the_trigram_extension_searches_have_an_index() {
+    let api = Server::start(&[]);
+    assert_eq!(api.database.count("pg_indexes WHERE indexname = 'users_search'"), 1);
+}
+
+#[test]
+fn lists_work_where_the_trigram_extension_is_forbidden() {
+    let database = Database::create();
+    // This role may make tables but no extension, because it does not own the database.
+    database.run(&format!(
+        "CREATE ROLE cloakroom_plain LOGIN PASSWORD 'plain';
+         GRANT USAGE, CREATE ON SCHEMA public TO cloakroom_plain;
+         REVOKE CREATE ON DATABASE {} FROM PUBLIC",
+        database.name()
+    ));
+    let (_, address) = database.url.split_once('@').expect("an address");
+    let url = format!("postgres://cloakroom_plain:plain@{address}");
+    {
+        let api = Server::start_on(&database, &[("CLOAKROOM_DATABASE_URL", &url)]);
+        let root = people(&api);
+        let body = api.list_users(&root, "email=two").expect(200).json();
+        assert_eq!(names_of(&body["users"], "username"), ["cleo", "bob"]);
+        assert_eq!(database.count("pg_extension WHERE extname = 'pg_trgm'"), 0);
+    }
+    database.run("DROP OWNED BY cloakroom_plain; DROP ROLE cloakroom_plain");
+}
