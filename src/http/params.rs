@@ -48,7 +48,7 @@ impl Params {
         self.finish(Some(value))
     }
 
-    /// Returns `value`, or the errors if any were noted. A caller that has no value must have noted why.
+    /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Error> {
         value.filter(|_| self.errors.is_empty()).ok_or(Error::Invalid(self.errors))
     }
