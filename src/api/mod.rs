@@ -3,7 +3,7 @@
 //! - `pipeline`: all steps of a request, in order
 //! - `router`: the table of endpoints, from path and method to handler
 //! - `handlers`: what the endpoints do
-//! - `middleware`: the steps before and after the handler, one function each; they and the handlers do not use each other
+//! - `middleware`: the steps before and after the handler, one function each, which do not use handlers
 //! - `context`: what handlers and middleware are given
 
 pub mod context;
