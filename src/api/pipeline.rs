@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::context::{App, CurrentUser, RequestContext};
@@ -131,7 +130,7 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let now = Timestamp(OffsetDateTime::now_utc());
+    let now = Timestamp::now();
     response::error(error, context.app.config.error_format, now)
 }
 

@@ -14,6 +14,10 @@ const LENGTH: usize = 27;
 pub struct Timestamp(pub OffsetDateTime);
 
 impl Timestamp {
+    pub fn now() -> Timestamp {
+        Timestamp(OffsetDateTime::now_utc())
+    }
+
     /// The text form, without an allocation, because an export writes millions of them.
     pub fn bytes(self) -> [u8; LENGTH] {
         let at = self.0.to_offset(UtcOffset::UTC);

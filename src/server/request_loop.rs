@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::body::BodyReader;
@@ -72,7 +71,7 @@ impl RequestLoop<'_> {
     /// Answers bytes that are no request. The connection ends with it, as nobody knows where the next request begins.
     fn refuse(&mut self, error: &Error) -> io::Result<bool> {
         let id = Uuid::new_v4();
-        let now = Timestamp(OffsetDateTime::now_utc());
+        let now = Timestamp::now();
         let mut response = response::error(error, self.server.error_format, now);
         response.headers.push(("X-Request-ID".into(), id.to_string().into()));
         response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));

@@ -6,15 +6,9 @@ use std::io::{self, Write};
 
 use log::kv::{Key, Value, VisitSource};
 use log::{LevelFilter, Record};
-use time::OffsetDateTime;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
 
 use crate::config::LogFormat;
-
-/// RFC 3339 in UTC, with microseconds.
-const TIMESTAMP: &[BorrowedFormatItem] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+use crate::model::timestamp::Timestamp;
 
 /// Starts logging. Records of this program are written if they are at least as severe as `level`. Those of libraries
 /// must in addition be warnings or errors, because at lower levels some libraries log the parameters of SQL statements,
@@ -30,15 +24,10 @@ pub fn start(level: LevelFilter, format: LogFormat) {
     std::panic::set_hook(Box::new(|info| log::error!("panic: {info}")));
 }
 
-fn now() -> String {
-    // Formatting fails only if the format asks for a component that the value lacks, which this one does not.
-    OffsetDateTime::now_utc().format(TIMESTAMP).unwrap_or_default()
-}
-
 /// Writes `timestamp LEVEL message key=value ...`. The message of access log records is left out, because their
 /// key-value pairs say everything.
 fn write_text(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    let mut line = format!("{} {:5}", now(), record.level());
+    let mut line = format!("{} {:5}", Timestamp::now().text(), record.level());
     if record.target() != "cloakroom::access" {
         line.push(' ');
         line.push_str(&escape_controls(&record.args().to_string()));
@@ -52,7 +41,7 @@ fn write_text(out: &mut impl Write, record: &Record) -> io::Result<()> {
 /// Writes one JSON object, with the key-value pairs as fields beside the message.
 fn write_json(out: &mut impl Write, record: &Record) -> io::Result<()> {
     let mut object = serde_json::Map::new();
-    object.insert("timestamp".into(), now().into());
+    object.insert("timestamp".into(), Timestamp::now().text().into());
     object.insert("level".into(), record.level().as_str().into());
     object.insert("target".into(), record.target().into());
     object.insert("message".into(), record.args().to_string().into());
