@@ -40,8 +40,12 @@ pub struct App {
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BucketKey {
+    /// A network, see `client_address::network`.
     Address(&'static str, IpAddr),
+    /// An IPv6 /48, see `client_address::site`.
+    Site(&'static str, IpAddr),
     User(&'static str, Uuid),
+    Session(&'static str, Uuid),
 }
 
 impl App {
@@ -83,6 +87,17 @@ pub struct RequestContext<'a> {
     pub id: Uuid,
     /// The client's address. Behind trusted proxies it comes from `X-Forwarded-For`.
     pub client: IpAddr,
+    /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
+    pub account: Option<Uuid>,
+}
+
+/// What a refresh token says that is signed by this service and has not expired. Whether it may still be used only the
+/// database knows.
+pub struct RefreshToken {
+    pub user: Uuid,
+    pub session: Uuid,
+    /// The id of the token itself.
+    pub id: Uuid,
 }
 
 /// Proof that a request comes from a signed-in user. Its fields are private, and only the `authenticate` middleware

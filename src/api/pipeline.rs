@@ -5,10 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use uuid::Uuid;
-
-use super::context::{App, CurrentUser, RequestContext};
-use super::middleware::rate_limit::{self, Limit};
+use super::context::{App, CurrentUser, RefreshToken, RequestContext};
+use super::middleware::rate_limit::{self, Limit, Subject};
 use super::middleware::{access_log, api_key, authenticate, cors, request_id};
 use super::router::{self, Endpoint, Handler, Route};
 use crate::auth::token_bucket::BucketDecision;
@@ -25,8 +23,15 @@ use crate::telemetry::metrics::EndpointName;
 #[derive(Default)]
 struct RequestTrace {
     endpoint: Option<EndpointName>,
-    user: Option<Uuid>,
     limit: Option<BucketDecision>,
+}
+
+/// Who sent a request, as far as its handler needs to know.
+enum Sender {
+    Anyone,
+    User(CurrentUser),
+    /// The bearer of a refresh token, or why there is no good one. A bad one is an error only after the rate limit.
+    Refresh(Result<RefreshToken, Error>),
 }
 
 /// Answers one request. Does not panic, even if a handler does.
@@ -36,22 +41,24 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let request = Request::new(head, body);
     let id = request_id::request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
-    let mut context = RequestContext { app, request, id, client };
+    let mut context = RequestContext { app, request, id, client, account: None };
     let mut trace = RequestTrace::default();
     let outcome = catch_panic(|| respond(&mut context, &mut trace));
-    let mut response =
-        outcome.and_then(response::check_headers).unwrap_or_else(|error| failure(&context, &error));
+    let outcome = outcome.and_then(response::check_headers);
+    let error = outcome.as_ref().err().map(Error::message);
+    let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &trace, &mut response);
     let (status, duration) = (response.status_code, began.elapsed());
     app.metrics.count_request(trace.endpoint, status, duration);
     access_log::write(&access_log::AccessLogEntry {
-        id,
         method: context.request.method(),
         path: context.request.path(),
         status,
         duration,
-        user: trace.user,
+        error: error.as_deref(),
+        user: context.account,
         client,
+        id,
     });
     response
 }
@@ -69,27 +76,38 @@ fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Res
         return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
     };
     trace.endpoint = Some(route.name(endpoint));
-    let needs_user = match endpoint.handler {
-        Handler::Public(_) => false,
-        Handler::Export(_) => !api_key::may_export_anonymously(context),
-        _ => true,
-    };
-    let user = match needs_user.then(|| authenticate::authenticate(context)).transpose() {
+    let sender = match identify(context, endpoint.handler) {
         // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
         Err(error) if error.status() == 401 => {
-            trace.limit = rate_limit::take(context, Limit::General, None);
+            trace.limit = rate_limit::take(context, Limit::General, Subject::Client);
             rate_limit::enforce(context, Limit::General, trace.limit)?;
             return Err(error);
         }
         outcome => outcome?,
     };
-    trace.user = user.as_ref().map(CurrentUser::id);
+    let (account, subject) = match &sender {
+        Sender::User(user) => (Some(user.id()), Subject::User(user.id())),
+        // Clients behind one address do not sign each other out by refreshing too often.
+        Sender::Refresh(Ok(token)) => (Some(token.user), Subject::Session(token.session)),
+        Sender::Anyone | Sender::Refresh(Err(_)) => (None, Subject::Client),
+    };
+    context.account = account;
     if let Some(limit) = endpoint.limit {
-        trace.limit = rate_limit::take(context, limit, trace.user);
+        trace.limit = rate_limit::take(context, limit, subject);
         rate_limit::enforce(context, limit, trace.limit)?;
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
-    handle(context, &route, endpoint, user.as_ref())
+    handle(context, &route, endpoint, sender)
+}
+
+/// Finds out who sent the request, if its handler needs to know.
+fn identify(context: &mut RequestContext, handler: Handler) -> Result<Sender, Error> {
+    match handler {
+        Handler::Public(_) => Ok(Sender::Anyone),
+        Handler::Export(_) if api_key::may_export_anonymously(context) => Ok(Sender::Anyone),
+        Handler::Refresh(_) => Ok(Sender::Refresh(authenticate::refresh_token(context))),
+        _ => authenticate::authenticate(context).map(Sender::User),
+    }
 }
 
 /// Checks the role and the id in the path, as far as the handler needs them, and runs it.
@@ -97,11 +115,18 @@ fn handle(
     context: &mut RequestContext,
     route: &Route,
     endpoint: &Endpoint,
-    user: Option<&CurrentUser>,
+    sender: Sender,
 ) -> Result<Response, Error> {
-    let user = || user.ok_or(Error::AuthenticationRequired);
+    let user = || match &sender {
+        Sender::User(user) => Ok(user),
+        _ => Err(Error::AuthenticationRequired),
+    };
     match endpoint.handler {
         Handler::Public(handler) => handler(context),
+        Handler::Refresh(handler) => match sender {
+            Sender::Refresh(token) => handler(context, token?),
+            _ => Err(Error::AuthenticationRequired),
+        },
         Handler::User(handler) => handler(context, user()?),
         Handler::UserAt(handler) => handler(context, user()?, route.parse_id()?),
         Handler::Admin(handler) => handler(context, &user()?.require_admin()?),
@@ -156,7 +181,7 @@ fn add_headers(context: &RequestContext, trace: &RequestTrace, response: &mut Re
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
     let has_cache_control =
         headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
-    if context.request.path().starts_with("/api/v1") && !has_cache_control {
+    if router::is_api(context.request.path()) && !has_cache_control {
         headers.push(("Cache-Control".into(), "no-store".into()));
     }
     if let Some(decision) = &trace.limit {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::context::{Admin, CurrentUser, RequestContext};
+use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
 use super::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, Smtp};
@@ -22,6 +22,9 @@ type Outcome = Result<Response, Error>;
 pub enum Handler {
     /// Anyone.
     Public(fn(&mut RequestContext) -> Outcome),
+    /// The bearer of a refresh token. It is read and verified before the rate limit, because it decides whom the request
+    /// counts for.
+    Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
     /// A signed-in user.
     User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
     /// A signed-in user; the handler is given the id in the path.
@@ -72,6 +75,12 @@ pub fn find(path: &str) -> Option<Route> {
     }
 }
 
+/// Whether a path is `/api/v1` or below it, also if no route has it.
+pub fn is_api(path: &str) -> bool {
+    let mut segments = path.split('/').map(percent_encoding::percent_decode_str);
+    ["", "api", "v1"].iter().all(|name| segments.next().is_some_and(|s| s.eq(name.bytes())))
+}
+
 /// The routes below `/api/v1`. Literal segments stand before ids, so that a literal is never taken for an id.
 #[rustfmt::skip]
 fn api_v1(segments: &[&str]) -> Option<Route> {
@@ -83,7 +92,7 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
             post(public(auth::login)).limit(Limit::Auth("login")),
         ] }),
         ["auth", "refresh"] => route("/auth/refresh", const { &[
-            post(public(auth::refresh)).limit(Limit::Auth("refresh")),
+            post(Handler::Refresh(auth::refresh)).limit(Limit::Auth("refresh")),
         ] }),
         ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout))] }),
         ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
@@ -96,7 +105,7 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
 
         ["users", "me"] => route("/users/me", const { &[get(user(me::show)), put(user(me::update))] }),
         ["users", "change-password"] => route("/users/change-password", const { &[
-            post(user(me::change_password)),
+            post(user(me::change_password)).limit(Limit::Auth("change-password")),
         ] }),
         ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered))] }),
         ["users", "exports", "csv"] => route("/users/exports/csv", const { &[get(export(exports::filtered))] }),
@@ -187,7 +196,7 @@ impl Route {
 /// An endpoint with the rate limit that is usual for its kind of handler.
 const fn endpoint(method: &'static str, handler: Handler) -> Endpoint {
     let limit = match handler {
-        Handler::Public(_) => None,
+        Handler::Public(_) | Handler::Refresh(_) => None,
         Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
         Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
     };

@@ -44,7 +44,7 @@ fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, BucketDecisi
     let decision = BucketDecision {
         allowed,
         limit,
-        // The interval is not zero, because the settings allow limits from 1 to 1,000,000.
+        // The interval is not zero: the settings allow limits from 1 to 1,000,000, and a site has eight times as much.
         remaining: (free.as_nanos() / interval.as_nanos()) as u32,
         full_in: full_at - now,
         retry_in: interval.saturating_sub(free),

@@ -46,6 +46,23 @@ fn warn_about_settings(config: &Config) {
              what asks for one is answered 500"
         );
     }
+    let restrictions = [
+        (config.export_require_admin, "CLOAKROOM_EXPORT_REQUIRE_ADMIN"),
+        (config.api_key_enabled, "CLOAKROOM_API_KEY_ENABLED"),
+    ];
+    let names: Vec<_> =
+        restrictions.into_iter().filter(|(is_on, _)| *is_on).map(|(_, n)| n).collect();
+    if config.allow_anonymous_export && !names.is_empty() {
+        log::warn!(
+            "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT is true and so is {}: exports are not open to anyone",
+            names.join(" and ")
+        );
+    }
+    if config.environment == Environment::Production && !config.rate_limit_enabled {
+        log::warn!(
+            "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
+        );
+    }
     for (name, nearest) in &config.unknown {
         log::warn!("{name} is no setting; did you mean {nearest}?");
     }

@@ -50,6 +50,11 @@ impl SettingsReader {
         })
     }
 
+    /// Whether a setting has a value of its own rather than its default.
+    pub fn is_set(&self, name: &'static str) -> bool {
+        self.look_up(name).is_some()
+    }
+
     fn refuse(&mut self, name: &str, value: &str, allowed: &str) {
         self.faults.push(format!("{name} holds \"{value}\"; allowed: {allowed}"));
     }

@@ -61,6 +61,8 @@ pub struct Config {
     pub export_require_admin: bool,
     /// Whether anyone may export without a token.
     pub allow_anonymous_export: bool,
+    /// Whether one of the last two settings was set, to whatever value.
+    pub export_access_is_set: bool,
     /// Most rows of one export.
     pub export_max_rows: u32,
     /// The longest wait for the first byte of an export.
@@ -164,6 +166,8 @@ impl Config {
             api_key_scope: r.choice("CLOAKROOM_API_KEY_SCOPE", ApiKeyScope::Exports),
             export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
             allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
+            export_access_is_set: r.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
+                || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
             export_max_rows: r.count("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1_000_000_000),
             export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
             max_upload_size: r.bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20),

@@ -169,6 +169,15 @@ pub struct ScryptCost {
     pub p: u32,
 }
 
+impl ScryptCost {
+    /// Whether a hash is at least as much work as the least that OWASP recommends (Password Storage Cheat Sheet), such
+    /// as N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
+    pub fn is_enough(self) -> bool {
+        let work = (u64::from(self.r) * u64::from(self.p)) << self.log_n;
+        self.log_n >= 13 && work >= 655_360
+    }
+}
+
 impl FromStr for ScryptCost {
     type Err = ();
 
@@ -238,9 +247,9 @@ impl UploadTypes {
         UploadTypes(types.iter().map(|&essence| essence.to_owned()).collect())
     }
 
-    /// Whether files of this type may be uploaded; `essence` is lower case and without parameters.
-    pub fn allow(&self, essence: &str) -> bool {
-        self.0.iter().any(|allowed| allowed == essence)
+    /// The types, in lower case and without parameters.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
     }
 }
 

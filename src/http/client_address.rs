@@ -49,6 +49,15 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The network of a site, to which providers hand out a /48 at most (RFC 6177), so the lower 80 bits of an IPv6 address
+/// are cleared. `None` for IPv4.
+pub fn site(address: IpAddr) -> Option<IpAddr> {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Some(IpAddr::V6((v6.to_bits() >> 80 << 80).into())),
+        IpAddr::V4(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +98,8 @@ mod tests {
         assert_eq!(network("2001:db8:1:2:3:4:5:6".parse()?), "2001:db8:1:2::".parse::<IpAddr>()?);
         assert_eq!(network("::ffff:192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
         assert_eq!(network("192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
+        assert_eq!(site("2001:db8:1:2:3:4:5:6".parse()?), Some("2001:db8:1::".parse()?));
+        assert_eq!(site("::ffff:192.0.2.1".parse()?), None);
         Ok(())
     }
 }

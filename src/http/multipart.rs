@@ -96,14 +96,22 @@ impl<'b, 'a> Multipart<'b, 'a> {
         }
     }
 
-    /// The rest of the current part as text, cut after `max` bytes. Bytes that are not UTF-8 are replaced.
-    pub fn text(&mut self, max: usize) -> Result<String, Error> {
+    /// The rest of the current part as text, of which at most the characters that fit into the first `max` bytes are
+    /// kept. Returns `None` if it is not UTF-8.
+    pub fn text(&mut self, max: usize) -> Result<Option<String>, Error> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk()? {
             let wanted = chunk.len().min(max - text.len());
             text.extend_from_slice(&chunk[..wanted]);
         }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        let is_cut = text.len() == max;
+        if is_cut
+            && let Err(error) = std::str::from_utf8(&text)
+            && error.error_len().is_none()
+        {
+            text.truncate(error.valid_up_to());
+        }
+        Ok(String::from_utf8(text).ok())
     }
 
     /// How many of the buffered bytes belong to the current part for certain, and whether the part ends after them.

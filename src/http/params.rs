@@ -35,15 +35,25 @@ impl Params {
     }
 
     /// Parses `application/x-www-form-urlencoded` text: a query, or a body that is an HTML form. Of several pairs with
-    /// the same name the last one counts.
+    /// the same name the last one counts. Text that is not UTF-8 is an error of the query or body as a whole.
     pub fn from_urlencoded(location: FieldLocation, text: &str) -> Params {
+        // The parser replaces what is not UTF-8. All pairs can be checked at once, because the characters between them
+        // are ASCII.
+        if percent_encoding::percent_decode_str(text).decode_utf8().is_err() {
+            let error = FieldError { location, field: None, problem: rules::not_utf8() };
+            return Params { errors: vec![error], ..Params::new(location) };
+        }
         let pairs = form_urlencoded::parse(text.as_bytes());
         let values = pairs.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
         Params { values: values.collect(), ..Params::new(location) }
     }
 
-    /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile.
+    /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. Reads
+    /// nothing if there is an error of the whole query or body.
     pub fn read<T>(mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+        if !self.errors.is_empty() {
+            return Err(Error::Invalid(self.errors));
+        }
         let value = read(&mut self);
         self.finish(Some(value))
     }

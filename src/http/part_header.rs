@@ -43,10 +43,17 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
         [] | [b'\r'] | [b'-'] => return Ok(AfterDelimiter::Incomplete),
         _ => return Err(malformed()),
     };
+    // Filenames may contain control characters, which the parser refuses. A tab is one that it accepts.
+    let replace = |&byte: &u8| match byte {
+        b'\r' | b'\n' => byte,
+        control if control.is_ascii_control() => b'\t',
+        other => other,
+    };
+    let header: Vec<u8> = lines.iter().take(MAX_PART_HEADER).map(replace).collect();
     let mut headers = [EMPTY_HEADER; MAX_PART_HEADER_LINES];
-    let (length, headers) = match httparse::parse_headers(lines, &mut headers) {
-        Ok(Status::Complete(parsed)) if parsed.0 <= MAX_PART_HEADER => parsed,
-        Ok(Status::Partial) if lines.len() <= MAX_PART_HEADER => {
+    let (length, headers) = match httparse::parse_headers(&header, &mut headers) {
+        Ok(Status::Complete(parsed)) => parsed,
+        Ok(Status::Partial) if header.len() < MAX_PART_HEADER => {
             return Ok(AfterDelimiter::Incomplete);
         }
         _ => return Err(malformed()),
@@ -59,7 +66,11 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
         content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
         ..PartHeader::default()
     };
-    let (_, disposition) = parse_parameters(value("Content-Disposition").unwrap_or_default());
+    let disposition = value("Content-Disposition").unwrap_or_default();
+    if std::str::from_utf8(disposition).is_err() {
+        return Err(FieldError::of_body(rules::not_utf8()));
+    }
+    let (_, disposition) = parse_parameters(disposition);
     for (name, value) in disposition {
         match name.as_str() {
             "name" => part.name = value,

@@ -28,6 +28,8 @@ pub struct File {
     pub file_hash: String,
     pub description: Option<String>,
     pub upload_date: Timestamp,
+    /// The same as `upload_date`, under the name that some clients know.
+    pub uploaded_at: Timestamp,
     /// Last change of the name, the description or `is_public`.
     pub updated_at: Timestamp,
     /// Whether every signed-in user may read it, not only the owner.
@@ -45,11 +47,94 @@ pub fn essence(declared: Option<&str>) -> String {
     essence.unwrap_or("text/plain").trim().to_ascii_lowercase()
 }
 
+/// Types that have several names. Each group is one type. Beside registered names it has older ones and those without a
+/// registration, which browsers and operating systems still send, and those by which signatures are recognised.
+const SPELLINGS: &[&[&str]] = &[
+    &["application/gzip", "application/x-gzip"],
+    &["application/pdf", "application/x-pdf"],
+    &["application/rtf", "text/rtf"],
+    &["application/vnd.rar", "application/x-rar", "application/x-rar-compressed"],
+    &["application/x-bzip2", "application/x-bzip", "application/bzip2"],
+    &["application/xml", "text/xml"],
+    &["application/zip", "application/x-zip", "application/x-zip-compressed"],
+    &["audio/aac", "audio/x-aac", "audio/aacp"],
+    &["audio/aiff", "audio/x-aiff"],
+    &["audio/flac", "audio/x-flac"],
+    &["audio/midi", "audio/x-midi", "audio/mid"],
+    &["audio/mp4", "audio/m4a", "audio/x-m4a"],
+    &["audio/mpeg", "audio/mp3", "audio/x-mp3", "audio/x-mpeg"],
+    &["audio/ogg", "audio/opus", "application/ogg"],
+    &["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+    &["font/ttf", "font/otf", "font/sfnt", "application/font-sfnt"],
+    &["font/woff", "font/woff2", "application/font-woff", "application/font-woff2"],
+    &["image/bmp", "image/x-bmp", "image/x-ms-bmp"],
+    &["image/heic", "image/heif"],
+    &["image/jpeg", "image/jpg", "image/pjpeg"],
+    &["image/png", "image/x-png"],
+    &["image/vnd.microsoft.icon", "image/x-icon"],
+    &["video/mp4", "video/x-m4v"],
+    &["video/x-msvideo", "video/avi", "video/msvideo"],
+];
+
+/// The beginnings of types that are ZIP archives, beside those that end in `+zip` (RFC 6839, 3.6).
+const PACKED_IN_ZIP: &[&str] = &[
+    "application/java-archive",
+    "application/oxps",
+    "application/vnd.android.package-archive",
+    "application/vnd.apple.",
+    "application/vnd.google-earth.kmz",
+    "application/vnd.ms-excel.",
+    "application/vnd.ms-powerpoint.",
+    "application/vnd.ms-visio.",
+    "application/vnd.ms-word.",
+    "application/vnd.ms-xpsdocument",
+    "application/vnd.oasis.opendocument.",
+    "application/vnd.openxmlformats-officedocument.",
+    "application/vnd.sun.xml.",
+    "application/x-java-archive",
+    "application/x-xpinstall",
+    "image/openraster",
+];
+
+/// The types that are OLE compound files. The first one is also what the signature of all of them is recognised as.
+const PACKED_IN_OLE: &[&str] = &[
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-outlook",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.ms-project",
+    "application/vnd.ms-works",
+    "application/vnd.visio",
+    "application/x-msi",
+    "application/x-mspublisher",
+    "application/x-ole-storage",
+];
+
+/// Whether both are names of one type. They are lower case and without parameters.
+pub fn is_same_type(one: &str, other: &str) -> bool {
+    let both = |group: &&[&str]| group.contains(&one) && group.contains(&other);
+    one == other || SPELLINGS.iter().any(both)
+}
+
 /// Whether the first bytes of a file are the signature of another type than the declared one. UTF-8 without NUL that is
 /// declared as text is always believed, because some signatures are two letters long and occur in ordinary text.
 pub fn contradicts(essence: &str, first: &[u8]) -> bool {
     let is_text = essence.starts_with("text/") && is_utf8_text(first);
-    !is_text && infer::get(first).is_some_and(|found| found.mime_type() != essence)
+    !is_text && infer::get(first).is_some_and(|found| !may_look_like(essence, found.mime_type()))
+}
+
+/// Whether files of the declared type may be recognised as `found`: as the same type, or as the container in which the
+/// type is packed, because the first bytes often show nothing but that.
+fn may_look_like(declared: &str, found: &str) -> bool {
+    is_same_type(declared, found)
+        || match found {
+            "application/zip" => {
+                declared.ends_with("+zip")
+                    || PACKED_IN_ZIP.iter().any(|beginning| declared.starts_with(beginning))
+            }
+            "text/xml" => declared.ends_with("+xml"), // RFC 7303, 4.2; SVG is one of them.
+            found => PACKED_IN_OLE.contains(&found) && PACKED_IN_OLE.contains(&declared),
+        }
 }
 
 /// Whether the bytes are UTF-8 without NUL. If there are [`SIGNATURE_BYTES`] of them, the file probably goes on, so its

@@ -60,13 +60,17 @@ pub fn password(text: &str) -> Result<String, Problem> {
     check_length(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, without control
-/// characters, trimmed. Refuses an empty name, `.` and `..`.
+/// A filename of at most 255 characters: the last component of the path that the client sent, without
+/// [`is_bidi_control`], trimmed. Refuses control characters, an empty name, `.` and `..`.
 pub fn filename(text: &str) -> Result<String, Problem> {
+    if text.contains(char::is_control) {
+        return Err(value_error("Must not contain control characters"));
+    }
     check_length(&last_component(text)?, 0..=MAX_FILENAME).map(str::to_owned)
 }
 
-/// Like [`filename`], but a name that is too long is shortened before its extension.
+/// Like [`filename`], but control characters are removed, and a name that is too long is shortened before its extension.
+/// Who uploads a file often has not chosen its name.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     let name = last_component(text)?;
     let over = name.chars().count().saturating_sub(MAX_FILENAME);
@@ -86,11 +90,17 @@ pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
 
 fn last_component(text: &str) -> Result<String, Problem> {
     let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name: String = last.chars().filter(|c| !c.is_control()).collect();
+    let name: String = last.chars().filter(|&c| !c.is_control() && !is_bidi_control(c)).collect();
     match name.trim() {
         "" | "." | ".." => Err(value_error("Must be a filename")),
         name => Ok(name.to_owned()),
     }
+}
+
+/// Whether the character changes the direction of the text after it (Unicode UAX #9, explicit formatting). With one of
+/// them `gpj.exe` is shown as `exe.jpg`.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The description of a file: at most 4096 characters.
@@ -169,6 +179,16 @@ fn check_length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Prob
 /// A required value is absent.
 pub fn missing() -> Problem {
     problem("missing", "Field required")
+}
+
+/// A value that must be single came more than once.
+pub fn sent_twice() -> Problem {
+    value_error("Must be sent only once")
+}
+
+/// A text is not UTF-8.
+pub fn not_utf8() -> Problem {
+    value_error("Must be UTF-8")
 }
 
 /// The value is something other than a string.
@@ -313,7 +333,8 @@ mod tests {
             ("../../etc/passwd", Ok("passwd")),
             ("C:\\dir\\a.txt", Ok("a.txt")),
             (" a\r\nb\0.txt ", Ok("ab.txt")),
-            ("%41;\"\u{202e}\u{1f600}", Ok("%41;\"\u{202e}\u{1f600}")),
+            ("%41;\"\u{1f600}", Ok("%41;\"\u{1f600}")),
+            ("\u{202e}a\u{2066}b\u{2069}\u{85}", Ok("ab")),
             (&format!("{long}.txt"), Ok(&*format!("{}.txt", &cut[4..]))),
             (&long, Ok(&cut)),
             (&format!("a.{long}"), Ok(&*format!("a.{}", &cut[2..]))),
@@ -329,5 +350,7 @@ mod tests {
         }
         assert_eq!(filename(&long).map_err(|p| p.kind), Err("string_too_long"));
         assert_eq!(filename(&cut).as_deref(), Ok(&*cut));
+        assert_eq!(filename("a\tb").map_err(|p| p.kind), Err("value_error"));
+        assert_eq!(filename("\u{202e}a").as_deref(), Ok("a"));
     }
 }

@@ -60,12 +60,14 @@ fn escape_controls(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Appends the key-value pairs of a record to a line of text.
+/// Appends the key-value pairs of a record to a line of text. Texts with blanks are quoted, empty ones left out.
 struct TextPairs<'a>(&'a mut String);
 
 impl<'kvs> VisitSource<'kvs> for TextPairs<'_> {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), log::kv::Error> {
         match value.to_borrowed_str() {
+            Some("") => {}
+            Some(text) if text.contains([' ', '"']) => write!(self.0, " {key}={text:?}")?,
             Some(text) => write!(self.0, " {key}={}", escape_controls(text))?,
             // Other values are numbers, ids or addresses, whose text forms have no control characters.
             None => write!(self.0, " {key}={value}")?,
@@ -74,11 +76,14 @@ impl<'kvs> VisitSource<'kvs> for TextPairs<'_> {
     }
 }
 
-/// Adds the key-value pairs of a record to a JSON object, numbers as numbers.
+/// Adds the key-value pairs of a record to a JSON object, numbers as numbers, without empty texts.
 struct JsonPairs<'a>(&'a mut serde_json::Map<String, serde_json::Value>);
 
 impl<'kvs> VisitSource<'kvs> for JsonPairs<'_> {
     fn visit_pair(&mut self, key: Key<'kvs>, value: Value<'kvs>) -> Result<(), log::kv::Error> {
+        if value.to_borrowed_str() == Some("") {
+            return Ok(());
+        }
         let json = match (value.to_u64(), value.to_f64()) {
             (Some(number), _) => number.into(),
             (None, Some(number)) => number.into(),

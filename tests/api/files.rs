@@ -170,6 +170,18 @@ fn an_update_changes_what_is_given_and_nothing_else() {
         ("body.description", "string_too_long"),
         ("body.is_public", "bool_type"),
     ]);
+    // Characters that reverse the direction of text leave the name, and control characters are refused.
+    update(json!({"filename": "dir/\u{202e}a\u{2069}.txt"}))
+        .expect(200)
+        .has(json!({"filename": "a.txt"}));
+    for name in ["a\u{0}.txt", "a\tb.txt", "a.txt\n", "\u{7f}", "dir\r/a.txt"] {
+        update(json!({ "filename": name })).invalid(&[("body.filename", "value_error")]);
+    }
+    let file = api.show_file(&ann, &id).expect(200).has(json!({"filename": "a.txt"})).json();
+    assert_eq!(file["uploaded_at"], file["upload_date"]);
+    assert!(file["uploaded_at"].is_string(), "{file}");
+    let listed = api.list_files(&ann, "").expect(200).json();
+    assert_eq!(listed["items"][0]["uploaded_at"], file["upload_date"]);
     update(json!({"filename": "..", "description": 1, "is_public": 1})).invalid(&[
         ("body.filename", "value_error"),
         ("body.description", "string_type"),

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::db::resets;
@@ -53,11 +53,13 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             ..AccountFields::default()
         };
         let user = users::insert(&app.db, &account).map_err(Error::at_registration)?;
+        context.account = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(app, Uuid::new_v4());
     let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
     let user = user.map_err(Error::at_registration)?;
+    context.account = Some(user.id);
     token_response(app, 201, &user, session.id, session.refresh_id)
 }
 
@@ -67,6 +69,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.request.json_or_form(credentials)?;
     let app = context.app;
     let account = users::find_by_login(&app.db, &login)?;
+    context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let check = app.hasher.check(&password, stored)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
@@ -90,21 +93,13 @@ fn credentials(body: &mut Params) -> (String, String) {
     (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
 }
 
-/// `POST /api/v1/auth/refresh`: exchanges a refresh token, from the body or from `Authorization`, for the next pair of
-/// tokens.
-pub fn refresh(context: &mut RequestContext) -> Result<Response, Error> {
+/// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
+pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
     let app = context.app;
-    let in_body = context.request.json(|body| body.optional("refresh_token", rules::token))?;
-    let token = match &in_body {
-        Some(token) => token,
-        None => context.request.bearer_token()?,
-    };
-    let claims = app.verify_token(token, TokenType::Refresh)?;
-    let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
-    let next = new_session(app, session);
+    let next = new_session(app, token.session);
     let (user, refresh_id) =
-        sessions::rotate(&app.db, claims.user, id, &next, app.config.refresh_reuse)?;
-    token_response(app, 200, &user, session, refresh_id)
+        sessions::rotate(&app.db, token.user, token.id, &next, app.config.refresh_reuse)?;
+    token_response(app, 200, &user, token.session, refresh_id)
 }
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.

@@ -66,14 +66,20 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     response::json(201, &recorded?)
 }
 
-/// Reads all parts of the body. Of several parts with the same name the first one counts.
+/// Reads all parts of the body. There must be exactly one `file`; of several descriptions the first one counts.
 fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut has_file, mut file) = (false, None);
+    let (mut count, mut file) = (0, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
-            "file" if !has_file => {
-                has_file = true;
+            "file" => {
+                count += 1;
+                if count > 1 {
+                    if count == 2 {
+                        form.add_error("file", rules::sent_twice());
+                    }
+                    continue;
+                }
                 let name = part.filename.ok_or_else(rules::missing);
                 // A file whose name is refused is not stored at all.
                 match name.and_then(|name| rules::uploaded_filename(&name)) {
@@ -81,11 +87,14 @@ fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
                     Err(problem) => form.add_error("file", problem),
                 }
             }
-            "description" => form.set("description", parts.text(MAX_DESCRIPTION_BYTES)?),
+            "description" => match parts.text(MAX_DESCRIPTION_BYTES)? {
+                Some(text) => form.set("description", text),
+                None => form.add_error("description", rules::not_utf8()),
+            },
             _ => {}
         }
     }
-    if !has_file {
+    if count == 0 {
         form.add_error("file", rules::missing());
     }
     let description = form.optional("description", rules::description);
@@ -102,7 +111,8 @@ fn receive_file(
 ) -> Result<UploadedFile, Error> {
     let config = &app.config;
     let content_type = file::essence(declared_type.as_deref());
-    if !config.allowed_upload_types.allow(&content_type)
+    let is_allowed = |allowed: &str| file::is_same_type(allowed, &content_type);
+    if !config.allowed_upload_types.iter().any(is_allowed)
         || file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?)
     {
         return Err(Error::TypeNotAllowed);

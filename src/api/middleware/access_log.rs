@@ -10,8 +10,6 @@ const MAX_PATH: usize = 200;
 
 /// What is logged about a request.
 pub struct AccessLogEntry<'a> {
-    /// The value of `X-Request-ID`.
-    pub id: Uuid,
     /// The method as the client sent it.
     pub method: &'a str,
     /// The path as the client sent it, without the query.
@@ -19,9 +17,13 @@ pub struct AccessLogEntry<'a> {
     pub status: u16,
     /// From the end of the head until the response is ready to be sent.
     pub duration: Duration,
-    /// The signed-in user.
+    /// What the client was told was wrong.
+    pub error: Option<&'a str>,
+    /// The account that the request comes from or tries to sign in to.
     pub user: Option<Uuid>,
     pub client: IpAddr,
+    /// The value of `X-Request-ID`.
+    pub id: Uuid,
 }
 
 /// Writes the entry.
@@ -33,8 +35,8 @@ pub fn write(entry: &AccessLogEntry) {
     let user = entry.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
     log::info!(
         target: "cloakroom::access",
-        request_id:% = entry.id, method = entry.method, path = path, status = entry.status, ms = millis,
-        user = user.as_str(), client:% = entry.client;
+        method = entry.method, path = path, status = entry.status, ms = millis, error = entry.error.unwrap_or(""),
+        user = user.as_str(), client:% = entry.client, request_id:% = entry.id;
         "request"
     );
 }

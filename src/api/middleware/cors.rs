@@ -6,9 +6,11 @@ use crate::http::response::{Response, no_content};
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
 const EXPOSED_HEADERS: &str = "X-Request-ID, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
-                               X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag";
+                               X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, \
+                               Content-Range, Accept-Ranges";
 /// Request headers that web pages may send in addition to those that the standard always allows.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID";
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID, Range, \
+                               If-Range, If-None-Match";
 /// How long a browser may cache the response to a preflight, in seconds.
 const PREFLIGHT_MAX_AGE: &str = "600";
 
