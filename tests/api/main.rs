@@ -16,6 +16,7 @@ mod harness;
 mod http_server;
 mod last_admin;
 mod lifecycle;
+mod nginx;
 mod outage;
 mod overload;
 mod production;
