@@ -59,12 +59,13 @@ pub struct Route {
 }
 
 /// Finds the route of a path. The path is split before its segments are decoded, so that an encoded slash does not
-/// split a segment. One trailing slash is ignored.
+/// split a segment. One trailing slash is ignored. What is not UTF-8 is replaced: no literal segment has the character
+/// that takes its place, and it makes an id invalid.
 pub fn find(path: &str) -> Option<Route> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);
-    let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8().ok();
-    let segments: Vec<Cow<str>> = path.split('/').map(decode).collect::<Option<_>>()?;
+    let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
+    let segments: Vec<Cow<str>> = path.split('/').map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
         ["api", "v1", rest @ ..] => api_v1(rest).map(|route| Route { prefix: "/api/v1", ..route }),
@@ -294,7 +295,9 @@ mod tests {
             ("GET", "/api/v1/users%2Fme", Err("404")),
             ("GET", "/api/v1/users/me//", Err("404")),
             ("GET", "//api/v1/users/me", Err("404")),
-            ("GET", "/api/v1/users/m%ff", Err("404")),
+            ("GET", "/api/v1/users/m%ff", Ok(())),
+            ("GET", "/api/v1/users/m%ff/x", Err("404")),
+            ("GET", "/api/v1/%ff", Err("404")),
             ("GET", "/", Err("404")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),

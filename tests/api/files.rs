@@ -128,7 +128,8 @@ fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
 fn ids_of_files_are_uuids() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    for path in ["/uploads/x", "/uploads/x/download", "/uploads/1"] {
+    for path in ["/uploads/x", "/uploads/x/download", "/uploads/1", "/uploads/%ff", "/uploads/%00"]
+    {
         api.get(path, &ann).invalid(&[("path.file_id", "uuid_parsing")]);
         api.get(path, Anonymous).refused(401, "Authentication required");
     }
