@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// The part of a request in which a bad field was found: the first element of `loc` in a 422.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FieldLocation {
     /// The JSON, form or multipart body.
     Body,
     /// The parameters after `?`.
@@ -14,65 +14,65 @@ pub enum Place {
     Path,
 }
 
-impl Place {
+impl FieldLocation {
     /// The word that clients see.
     pub fn name(self) -> &'static str {
         match self {
-            Place::Body => "body",
-            Place::Query => "query",
-            Place::Path => "path",
+            FieldLocation::Body => "body",
+            FieldLocation::Query => "query",
+            FieldLocation::Path => "path",
         }
     }
 }
 
-/// What is wrong with one value: the `type` and the `msg` of an entry of a 422.
+/// What is wrong with one value: the `type` and the `msg` of one entry in the body of a 422.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// One of a closed list of words for programs, such as `string_too_short`.
+    /// A word for programs, such as `string_too_short`, from a closed list.
     pub kind: &'static str,
     /// A sentence for people.
     pub message: Cow<'static, str>,
 }
 
-/// A problem together with where it was found.
+/// A problem, and the field in which it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    pub place: Place,
-    /// The field's name; `None` where the problem is with the whole body.
+    pub location: FieldLocation,
+    /// The field's name. `None` if the problem is with the body as a whole.
     pub field: Option<&'static str>,
     pub problem: Problem,
 }
 
 impl FieldError {
-    /// A problem with the body as a whole, as a request that failed.
+    /// The error of a request whose body as a whole has this problem.
     pub fn of_body(problem: Problem) -> Error {
-        Error::Invalid(vec![FieldError { place: Place::Body, field: None, problem }])
+        Error::Invalid(vec![FieldError { location: FieldLocation::Body, field: None, problem }])
     }
 }
 
-/// A field whose value only one account may hold, compared without regard to case.
+/// A field that no two accounts may share. Values are compared without regard to case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
     Username,
     Email,
 }
 
-/// A failed request. What clients are told stands in [`Error::status`] and [`Error::message`].
+/// Why a request failed. [`Error::status`] and [`Error::message`] say what the client is told.
 #[derive(Debug)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
-    /// The request line and headers are longer, or more, than the server reads.
+    /// The request line and headers are longer than the server accepts, or there are too many headers.
     HeadersTooLarge,
-    /// The headers were not complete in time.
+    /// The request line and headers did not arrive in time.
     HeadTooSlow,
-    /// The request's version is neither HTTP/1.0 nor HTTP/1.1.
+    /// The HTTP version is neither 1.0 nor 1.1.
     VersionNotSupported,
     /// `Expect` asks for something other than `100-continue`.
     ExpectationFailed,
     /// No endpoint has this path.
     RouteNotFound,
-    /// The path exists, but not with this method. Holds the value of `Allow`.
+    /// The path has no endpoint for this method. Holds the value of the `Allow` header.
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
     AuthenticationRequired,
@@ -82,15 +82,15 @@ pub enum Error {
     InvalidAuthorization,
     /// The token is forged, expired or of the wrong type, or its session has ended.
     InvalidToken,
-    /// The token is good, but its account is deleted or switched off.
+    /// The token is valid, but its account is deleted or inactive.
     UserNotUsable,
-    /// `X-API-Key` is missing. Holds the text, because exports have one of their own.
+    /// `X-API-Key` is missing. Holds the message, which differs between exports and other endpoints.
     ApiKeyMissing(&'static str),
     /// `X-API-Key` is none of the configured keys.
     ApiKeyInvalid,
-    /// The settings ask for an API key, but configure none.
+    /// The settings require an API key, but none is configured, so no key can be right.
     ApiKeyMisconfigured,
-    /// The role of the request is not `admin`.
+    /// The role of the signed-in user is not `admin`.
     AdminRequired,
     /// There is no such account, or it is deleted.
     UserNotFound,
@@ -98,39 +98,40 @@ pub enum Error {
     LastAdmin,
     /// The settings switch this endpoint off.
     FeatureOff,
-    /// The export has more rows than the settings allow.
+    /// The export has more rows than `CLOAKROOM_EXPORT_MAX_ROWS`.
     ExportTooLarge,
     /// The parameter `offset` is negative.
     OffsetOutOfRange,
-    /// The parameter `limit` is not within 1 and 100.
+    /// The parameter `limit` is not between 1 and 100.
     LimitOutOfRange,
-    /// There is no account of that name, or its password is another one: the two must look the same.
+    /// The login name or the password is wrong. One variant stands for both, so that nobody learns which accounts
+    /// exist.
     BadCredentials,
-    /// The password is right, but the account is switched off.
+    /// The password is right, but the account is inactive.
     InactiveAccount,
-    /// The current password that must accompany a change is wrong.
+    /// A change of password came with a wrong current password.
     WrongCurrentPassword,
-    /// The password reset token is unknown, expired or used.
+    /// The password reset token is forged, expired or already used.
     InvalidResetToken,
-    /// A new account asks for a username or address that is taken. A 400 at registration, not a 409.
+    /// Registration asked for a username or e-mail address that is taken. This is a 400, unlike [`Error::Taken`].
     TakenAtRegistration(Unique),
-    /// Any other change asks for a username or address that is taken.
+    /// Any other request asked for a username or e-mail address that is taken.
     Taken(Unique),
-    /// All fields of the request that break a rule.
+    /// Fields of the request break rules. Holds all of them, so that a client can correct them at once.
     Invalid(Vec<FieldError>),
-    /// The body is longer than the endpoint reads.
+    /// The body is longer than the endpoint accepts.
     BodyTooLarge,
-    /// The uploaded file is longer than the limit, which is given in bytes.
+    /// The uploaded file is larger than the limit. Holds the limit in bytes.
     FileTooLarge(u64),
     /// The file's type is not accepted, or its first bytes show another type than the declared one.
     TypeNotAllowed,
-    /// The file does not fit into a quota, or the disk is full.
+    /// The file would exceed a quota, or the disk is full.
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to somebody else.
+    /// The file belongs to another user.
     NotPermitted,
-    /// The requested range begins after the end of the file, whose size is given in bytes.
+    /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
     /// The connection ended before the body did.
     BodyCutShort,
@@ -142,14 +143,14 @@ pub enum Error {
     RateLimited {
         /// Seconds until a request is allowed again, at least 1: the value of `Retry-After`.
         retry_after: u64,
-        /// Whether this is the login endpoint, which has a text of its own.
+        /// Whether this is the login endpoint, which has a message of its own.
         login: bool,
     },
-    /// The database cannot be reached, or a scarce resource was not free in time. Nothing was changed.
+    /// The database cannot be reached, or no connection or hashing permit was free in time. Nothing was changed.
     Unavailable,
-    /// The connection to the database broke during a change, which may or may not have been made.
+    /// The connection to the database broke during a write, so it is unknown whether the change was made.
     OutcomeUnknown,
-    /// A statement took longer than its limit.
+    /// A database statement ran into its timeout.
     TimedOut,
     /// Anything unexpected. The cause is logged with the request id and never shown to clients.
     Internal(String),
@@ -161,7 +162,7 @@ impl Error {
         self.status_and_message().0
     }
 
-    /// The text that clients see.
+    /// The sentence that clients see.
     pub fn message(&self) -> Cow<'static, str> {
         self.status_and_message().1
     }
@@ -222,7 +223,7 @@ impl Error {
         (status, message.into())
     }
 
-    /// The same failure as registration reports it.
+    /// Turns [`Error::Taken`] into [`Error::TakenAtRegistration`]; other errors stay as they are.
     pub fn at_registration(self) -> Error {
         match self {
             Error::Taken(unique) => Error::TakenAtRegistration(unique),
@@ -231,7 +232,7 @@ impl Error {
     }
 }
 
-/// Names the limit in MB (of 1,048,576 bytes) where it is a whole number of them, else in bytes.
+/// States the limit in MB of 1,048,576 bytes if it is a whole number of them, otherwise in bytes.
 fn file_too_large(limit: u64) -> String {
     match limit % 1_048_576 {
         0 => format!("File size exceeds maximum limit ({}MB)", limit / 1_048_576),

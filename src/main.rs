@@ -52,7 +52,7 @@ enum Command {
     Gc,
 }
 
-/// Exits with 0, with 1 where a command failed, or with 2 where the arguments or the settings are wrong.
+/// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let config = match commands::read_settings() {
@@ -76,8 +76,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(fault) => {
-            eprintln!("cloakroom: {fault}");
+        Err(message) => {
+            eprintln!("cloakroom: {message}");
             ExitCode::FAILURE
         }
     }

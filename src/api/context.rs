@@ -20,7 +20,7 @@ use crate::model::user::{Role, User};
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
 
-/// Everything that outlives a request.
+/// Everything that lives longer than a request and is shared by all of them.
 pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
@@ -29,23 +29,27 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
-    /// Wakes the background thread. A full channel means that it is about to wake anyway.
+    /// Wakes the background thread. If the channel is full, the thread is about to wake anyway.
     pub wake_background: SyncSender<()>,
     /// The moment from which the token buckets count time.
     pub started: Instant,
-    /// Whether an `X-Forwarded-For` from an untrusted peer was logged already.
+    /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
 }
 
-/// Names a token bucket. The text is the name of a limit.
+/// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum BucketKey {
+    /// A network, see `client_address::network`.
     Address(&'static str, IpAddr),
+    /// An IPv6 /48, see `client_address::site`.
+    Site(&'static str, IpAddr),
     User(&'static str, Uuid),
+    Session(&'static str, Uuid),
 }
 
 impl App {
-    /// Fails only without randomness.
+    /// Fails only if the operating system gives no random bytes.
     pub fn new(
         config: Arc<Config>,
         db: Arc<Database>,
@@ -68,34 +72,44 @@ impl App {
         })
     }
 
-    /// The claims of a token of that type, where it is good now.
+    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
         let claims = self.signing_key.verify(token, token_type, unix_time().as_secs());
         claims.ok_or(Error::InvalidToken)
     }
 }
 
-/// One request on its way through the pipeline.
+/// One request and what it needs on its way through the pipeline.
 pub struct RequestContext<'a> {
     pub app: &'a App,
     pub request: Request<'a>,
     /// The value of `X-Request-ID`.
     pub id: Uuid,
-    /// The client's address, also behind trusted proxies.
+    /// The client's address. Behind trusted proxies it comes from `X-Forwarded-For`.
     pub client: IpAddr,
+    /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
+    pub account: Option<Uuid>,
 }
 
-/// Proof that a request comes from a signed-in user. Only the constructors below make one, and only the
-/// `authenticate` middleware uses them.
+/// What a refresh token says that is signed by this service and has not expired. Whether it may still be used only the
+/// database knows.
+pub struct RefreshToken {
+    pub user: Uuid,
+    pub session: Uuid,
+    /// The id of the token itself.
+    pub id: Uuid,
+}
+
+/// Proof that a request comes from a signed-in user. Its fields are private, and only the `authenticate` middleware
+/// uses its constructors.
 pub struct CurrentUser {
     account: User,
     session: Option<Uuid>,
 }
 
 impl CurrentUser {
-    /// The user of an access token with these claims, looked up together with its session in one round trip.
-    /// The role of the request is the token's: where an administrator changes the role of an account, its
-    /// sessions end.
+    /// The user of an access token with these claims, looked up together with its session in one round trip. The role
+    /// is the one in the token. That is safe, because the sessions of an account end when its role changes.
     pub(super) fn from_claims(db: &Database, claims: &Claims) -> Result<CurrentUser, Error> {
         let account =
             db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
@@ -103,7 +117,7 @@ impl CurrentUser {
         Ok(CurrentUser { account, session: claims.session })
     }
 
-    /// The account that every request acts as while authentication is switched off.
+    /// The user of every request while authentication is switched off.
     pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
         Ok(CurrentUser { account: db::users::development_admin(db)?, session: None })
     }
@@ -116,7 +130,7 @@ impl CurrentUser {
         &self.account
     }
 
-    /// The session of the request's token. Tokens that other software signed have none.
+    /// The session of the token. Tokens that other software signed have none.
     pub fn session(&self) -> Option<Uuid> {
         self.session
     }
@@ -130,5 +144,5 @@ impl CurrentUser {
     }
 }
 
-/// Proof that a request comes from an administrator. A handler that takes one cannot be mounted for others.
+/// Proof that a request comes from an administrator. A handler that takes one cannot be reached by anyone else.
 pub struct Admin(());

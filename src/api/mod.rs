@@ -1,10 +1,10 @@
-//! One request, from its head to its response. Each module names only those below it:
+//! One request, from its head to its response. A module of this list uses only modules further down:
 //!
-//! - `pipeline`: the steps of a request, in order
-//! - `router`: the table of contents, from path and method to handler
-//! - `handlers`: what endpoints do
-//! - `middleware`: the steps before and after the handler, one function each
-//! - `context`: what handlers are given
+//! - `pipeline`: all steps of a request, in order
+//! - `router`: the table of endpoints, from path and method to handler
+//! - `handlers`: what the endpoints do
+//! - `middleware`: the steps before and after the handler, one function each, which do not use handlers
+//! - `context`: what handlers and middleware are given
 
 pub mod context;
 mod handlers;

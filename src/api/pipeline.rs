@@ -1,15 +1,12 @@
-//! One request from its head to its response: the steps, in order.
+//! One request from its head to its response: all steps, in order.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use time::OffsetDateTime;
-use uuid::Uuid;
-
-use super::context::{App, CurrentUser, RequestContext};
-use super::middleware::rate_limit::{self, Limit};
+use super::context::{App, CurrentUser, RefreshToken, RequestContext};
+use super::middleware::rate_limit::{self, Limit, Subject};
 use super::middleware::{access_log, api_key, authenticate, cors};
 use super::router::{self, Endpoint, Handler, Route};
 use crate::auth::token_bucket::BucketDecision;
@@ -22,47 +19,57 @@ use crate::http::response::{self, Response};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::metrics::EndpointName;
 
-/// What the steps found out about a request that the headers and the log tell, however it ended.
+/// What is known about a request so far. Each step adds to it, so that response headers, log and metrics have it also
+/// if a later step fails.
 #[derive(Default)]
-struct Trace {
+struct RequestTrace {
     endpoint: Option<EndpointName>,
-    user: Option<Uuid>,
     limit: Option<BucketDecision>,
 }
 
-/// Answers one request. It does not panic, whatever a handler does.
+/// Who sent a request, as far as its handler needs to know.
+enum Sender {
+    Anyone,
+    User(CurrentUser),
+    /// The bearer of a refresh token, or why there is no good one. A bad one is an error only after the rate limit.
+    Refresh(Result<RefreshToken, Error>),
+}
+
+/// Answers one request. Does not panic, even if a handler does.
 pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let began = Instant::now();
     let _running = app.metrics.request_running();
     let request = Request::new(head, body);
     let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
-    let mut context = RequestContext { app, request, id, client };
-    let mut trace = Trace::default();
+    let mut context = RequestContext { app, request, id, client, account: None };
+    let mut trace = RequestTrace::default();
     let outcome = catch_panic(|| respond(&mut context, &mut trace));
-    let mut response =
-        outcome.and_then(response::check_headers).unwrap_or_else(|error| failure(&context, &error));
+    let outcome = outcome.and_then(response::check_headers);
+    let error = outcome.as_ref().err().map(Error::message);
+    let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &trace, &mut response);
     let (status, duration) = (response.status_code, began.elapsed());
     app.metrics.count_request(trace.endpoint, status, duration);
-    access_log::write(&access_log::Line {
-        id,
+    access_log::write(&access_log::AccessLogEntry {
         method: context.request.method(),
         path: context.request.path(),
         status,
         duration,
-        user: trace.user,
+        error: error.as_deref(),
+        user: context.account,
         client,
+        id,
     });
     response
 }
 
-/// The checks, in the order in which one refusal wins over another, and the handler. Limits come before keys and
-/// roles, so that nobody gets an endless supply of any refusal.
-fn respond(context: &mut RequestContext, trace: &mut Trace) -> Result<Response, Error> {
+/// Runs all checks and then the handler. If several checks would fail, the first one here decides the response. Rate
+/// limits come before API keys and roles, so that no refusal can be provoked without limit.
+fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Response, Error> {
     let config = &context.app.config;
     let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
-    if !(route.is_on)(config) {
+    if !(route.is_enabled)(config) {
         return Err(Error::FeatureOff);
     }
     let Some(endpoint) = route.endpoint(context.request.method()) else {
@@ -70,39 +77,57 @@ fn respond(context: &mut RequestContext, trace: &mut Trace) -> Result<Response, 
         return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
     };
     trace.endpoint = Some(route.name(endpoint));
-    let needs_user = match endpoint.handler {
-        Handler::Public(_) => false,
-        Handler::Export(_) => !api_key::may_export_anonymously(context),
-        _ => true,
-    };
-    let user = match needs_user.then(|| authenticate::authenticate(context)).transpose() {
-        // A missing or rejected token counts against the address, so that tokens cannot be guessed at will.
+    let sender = match identify(context, endpoint.handler) {
+        // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
         Err(error) if error.status() == 401 => {
-            trace.limit = rate_limit::take(context, Limit::General, None);
+            trace.limit = rate_limit::take(context, Limit::General, Subject::Client);
             rate_limit::enforce(context, Limit::General, trace.limit)?;
             return Err(error);
         }
         outcome => outcome?,
     };
-    trace.user = user.as_ref().map(CurrentUser::id);
+    let (account, subject) = match &sender {
+        Sender::User(user) => (Some(user.id()), Subject::User(user.id())),
+        // Clients behind one address do not sign each other out by refreshing too often.
+        Sender::Refresh(Ok(token)) => (Some(token.user), Subject::Session(token.session)),
+        Sender::Anyone | Sender::Refresh(Err(_)) => (None, Subject::Client),
+    };
+    context.account = account;
     if let Some(limit) = endpoint.limit {
-        trace.limit = rate_limit::take(context, limit, trace.user);
+        trace.limit = rate_limit::take(context, limit, subject);
         rate_limit::enforce(context, limit, trace.limit)?;
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
-    handle(context, &route, endpoint, user.as_ref())
+    handle(context, &route, endpoint, sender)
 }
 
-/// Runs the handler, once the role and the id in the path are what it asks for.
+/// Finds out who sent the request, if its handler needs to know.
+fn identify(context: &mut RequestContext, handler: Handler) -> Result<Sender, Error> {
+    match handler {
+        Handler::Public(_) => Ok(Sender::Anyone),
+        Handler::Export(_) if api_key::may_export_anonymously(context) => Ok(Sender::Anyone),
+        Handler::Refresh(_) => Ok(Sender::Refresh(authenticate::refresh_token(context))),
+        _ => authenticate::authenticate(context).map(Sender::User),
+    }
+}
+
+/// Checks the role and the id in the path, as far as the handler needs them, and runs it.
 fn handle(
     context: &mut RequestContext,
     route: &Route,
     endpoint: &Endpoint,
-    user: Option<&CurrentUser>,
+    sender: Sender,
 ) -> Result<Response, Error> {
-    let user = || user.ok_or(Error::AuthenticationRequired);
+    let user = || match &sender {
+        Sender::User(user) => Ok(user),
+        _ => Err(Error::AuthenticationRequired),
+    };
     match endpoint.handler {
         Handler::Public(handler) => handler(context),
+        Handler::Refresh(handler) => match sender {
+            Sender::Refresh(token) => handler(context, token?),
+            _ => Err(Error::AuthenticationRequired),
+        },
         Handler::User(handler) => handler(context, user()?),
         Handler::UserAt(handler) => handler(context, user()?, route.parse_id()?),
         Handler::Admin(handler) => handler(context, &user()?.require_admin()?),
@@ -119,22 +144,24 @@ fn handle(
     }
 }
 
-/// Turns a panic into an error. What a panic leaves half done is dropped with the request: shared state is behind
-/// locks that are never held while a handler runs.
+/// Turns a panic into an error. Going on is safe, because what the request left half done is dropped with it, and what
+/// requests share is changed only under locks, by code that does not panic.
 fn catch_panic(run: impl FnOnce() -> Result<Response, Error>) -> Result<Response, Error> {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Error::Internal("a handler panicked".into())))
 }
 
-/// The response to a failed request. What is unexpected is logged with the request's id and not shown.
+/// The response to a failed request. The cause of an unexpected error is logged with the request id and not shown.
 fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let now = Timestamp(OffsetDateTime::now_utc());
+    let now = Timestamp::now();
     response::error(error, context.app.config.error_format, now)
 }
 
+/// The client's address. Warns once if somebody forwards requests without being a trusted proxy, because then all
+/// clients of that proxy share one address and its rate limits.
 fn find_client(app: &App, request: &Request) -> IpAddr {
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();
@@ -148,13 +175,14 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
     client_address(peer, forwarded, trusted)
 }
 
-/// The headers that every response carries.
-fn add_headers(context: &RequestContext, trace: &Trace, response: &mut Response) {
+/// Adds the headers that do not depend on the handler.
+fn add_headers(context: &RequestContext, trace: &RequestTrace, response: &mut Response) {
     let headers = &mut response.headers;
     headers.push(("X-Request-ID".into(), context.id.to_string().into()));
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    let says_caching = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
-    if context.request.path().starts_with("/api/v1") && !says_caching {
+    let has_cache_control =
+        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    if router::is_api(context.request.path()) && !has_cache_control {
         headers.push(("Cache-Control".into(), "no-store".into()));
     }
     if let Some(decision) = &trace.limit {

@@ -1,27 +1,30 @@
-//! The table of contents: every path with its methods, the handler of each, who may enter, and the limit that
-//! it counts against. `Allow`, 405, `HEAD` and the names of endpoints in the metrics all come from this table.
+//! The table of endpoints: every path with its methods and, for each of them, the handler, who may use it, and the rate
+//! limit it counts against. `Allow`, 405, `HEAD` and the names of endpoints in the metrics all follow from this table.
 
 use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::context::{Admin, CurrentUser, RequestContext};
+use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
 use super::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, Smtp};
-use crate::error::{Error, FieldError, Place};
+use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::response::Response;
 use crate::model::rules;
 use crate::telemetry::metrics::EndpointName;
 
 type Outcome = Result<Response, Error>;
 
-/// What answers a request, and with that who may enter: a handler that needs a user or an administrator takes a
-/// proof of it, which only authentication can give.
+/// The function that answers requests to an endpoint. Its variant says who may use the endpoint. A handler for users or
+/// administrators takes a proof that only authentication can make, so mounting it for others does not compile.
 #[derive(Clone, Copy)]
 pub enum Handler {
     /// Anyone.
     Public(fn(&mut RequestContext) -> Outcome),
+    /// The bearer of a refresh token. It is read and verified before the rate limit, because it decides whom the request
+    /// counts for.
+    Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
     /// A signed-in user.
     User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
     /// A signed-in user; the handler is given the id in the path.
@@ -30,7 +33,7 @@ pub enum Handler {
     Admin(fn(&mut RequestContext, &Admin) -> Outcome),
     /// An administrator; the handler is given the id in the path.
     AdminAt(fn(&mut RequestContext, &Admin, Uuid) -> Outcome),
-    /// Whoever may export by the settings.
+    /// Whoever may export according to the settings.
     Export(fn(&mut RequestContext) -> Outcome),
 }
 
@@ -38,29 +41,31 @@ pub enum Handler {
 pub struct Endpoint {
     method: &'static str,
     pub handler: Handler,
-    /// `None`: requests are not counted, and need no API key either.
+    /// The rate limit. If `None`, requests are not limited and need no API key either.
     pub limit: Option<Limit>,
 }
 
-/// One path.
+/// One path, matched by a request.
 pub struct Route {
+    /// The beginning of the path, such as `/api/v1`.
     prefix: &'static str,
-    /// The path after the prefix, with the name of the id in braces.
+    /// The rest of the path, with `{name}` in place of the id.
     template: &'static str,
     endpoints: &'static [Endpoint],
-    /// The text in place of the id; empty where the path has none.
+    /// The text that stands in place of the id in the request. Empty if the path has no id.
     id: String,
-    /// Whether the settings offer this path.
-    pub is_on: fn(&Config) -> bool,
+    /// Whether the settings enable this path.
+    pub is_enabled: fn(&Config) -> bool,
 }
 
-/// The route of a path. The path is split first and decoded then, so that an encoded slash stays inside its
-/// segment. One trailing slash is the same as none.
+/// Finds the route of a path. The path is split before its segments are decoded, so that an encoded slash does not
+/// split a segment. One trailing slash is ignored. What is not UTF-8 is replaced: no literal segment has the character
+/// that takes its place, and it makes an id invalid.
 pub fn find(path: &str) -> Option<Route> {
     let path = path.strip_prefix('/')?;
     let path = path.strip_suffix('/').unwrap_or(path);
-    let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8().ok();
-    let segments: Vec<Cow<str>> = path.split('/').map(decode).collect::<Option<_>>()?;
+    let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
+    let segments: Vec<Cow<str>> = path.split('/').map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
         ["api", "v1", rest @ ..] => api_v1(rest).map(|route| Route { prefix: "/api/v1", ..route }),
@@ -71,7 +76,13 @@ pub fn find(path: &str) -> Option<Route> {
     }
 }
 
-/// Literal segments stand before ids, so that a word of the API is never taken for an id.
+/// Whether a path is `/api/v1` or below it, also if no route has it.
+pub fn is_api(path: &str) -> bool {
+    let mut segments = path.split('/').map(percent_encoding::percent_decode_str);
+    ["", "api", "v1"].iter().all(|name| segments.next().is_some_and(|s| s.eq(name.bytes())))
+}
+
+/// The routes below `/api/v1`. Literal segments stand before ids, so that a literal is never taken for an id.
 #[rustfmt::skip]
 fn api_v1(segments: &[&str]) -> Option<Route> {
     Some(match segments {
@@ -82,28 +93,28 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
             post(public(auth::login)).limit(Limit::Auth("login")),
         ] }),
         ["auth", "refresh"] => route("/auth/refresh", const { &[
-            post(public(auth::refresh)).limit(Limit::Auth("refresh")),
+            post(Handler::Refresh(auth::refresh)).limit(Limit::Auth("refresh")),
         ] }),
         ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout))] }),
         ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
             post(public(auth::request_password_reset)).limit(Limit::Auth("request-password-reset")),
-        ] }).only_if(offers_resets),
+        ] }).enabled_if(offers_password_resets),
         ["auth", "reset-password"] => route("/auth/reset-password", const { &[
             post(public(auth::reset_password)).limit(Limit::Auth("reset-password")),
-        ] }).only_if(offers_resets),
+        ] }).enabled_if(offers_password_resets),
         ["auth", "me"] => route("/auth/me", const { &[get(user(me::show))] }),
 
         ["users", "me"] => route("/users/me", const { &[get(user(me::show)), put(user(me::update))] }),
         ["users", "change-password"] => route("/users/change-password", const { &[
-            post(user(me::change_password)),
+            post(user(me::change_password)).limit(Limit::Auth("change-password")),
         ] }),
         ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered))] }),
         ["users", "exports", "csv"] => route("/users/exports/csv", const { &[get(export(exports::filtered))] }),
         ["users", "export-full"] => route("/users/export-full", const { &[get(export(exports::full))] }),
         ["users", "export-alive"] => route("/users/export-alive", const { &[get(export(exports::alive))] }),
         ["users", "export-simple"] => route("/users/export-simple", const { &[get(export(exports::simple))] }),
-        ["users", "test-only", rest] => test_endpoints(rest)?.only_if(|config| config.test_endpoints_enabled),
-        // Only beginnings of the paths above.
+        ["users", "test-only", rest] => test_endpoints(rest)?.enabled_if(|config| config.test_endpoints_enabled),
+        // These are only prefixes of the paths above, and not the ids of users either.
         ["users", "exports" | "test-only"] => return None,
         ["users"] => route("/users", const { &[get(admin(users::list)), post(admin(users::create))] }),
         ["users", id] => route("/users/{user_id}", const { &[
@@ -137,13 +148,13 @@ fn test_endpoints(segment: &str) -> Option<Route> {
     })
 }
 
-fn offers_resets(config: &Config) -> bool {
+fn offers_password_resets(config: &Config) -> bool {
     !matches!(config.smtp, Smtp::Off)
 }
 
-/// `endpoints` stand in the order of `Allow`.
+/// A route without an id that is always enabled. `endpoints` are listed in the order in which `Allow` lists them.
 fn route(template: &'static str, endpoints: &'static [Endpoint]) -> Route {
-    Route { prefix: "", template, endpoints, id: String::new(), is_on: |_| true }
+    Route { prefix: "", template, endpoints, id: String::new(), is_enabled: |_| true }
 }
 
 impl Route {
@@ -151,17 +162,17 @@ impl Route {
         Route { id: text.to_owned(), ..self }
     }
 
-    fn only_if(self, is_on: fn(&Config) -> bool) -> Route {
-        Route { is_on, ..self }
+    fn enabled_if(self, is_enabled: fn(&Config) -> bool) -> Route {
+        Route { is_enabled, ..self }
     }
 
-    /// The endpoint of a method. `HEAD` is answered wherever `GET` is.
+    /// The endpoint for a method. `HEAD` is answered by the endpoint for `GET`.
     pub fn endpoint(&self, method: &str) -> Option<&'static Endpoint> {
         let method = if method == "HEAD" { "GET" } else { method };
         self.endpoints.iter().find(|endpoint| endpoint.method == method)
     }
 
-    /// The value of `Allow`.
+    /// The methods of all endpoints, as the value of `Allow`.
     pub fn methods(&self) -> String {
         let names = self.endpoints.iter().flat_map(|endpoint| match endpoint.method {
             "GET" => ["GET", "HEAD"].as_slice(),
@@ -170,22 +181,23 @@ impl Route {
         names.copied().collect::<Vec<_>>().join(", ")
     }
 
-    /// The name of one of the route's endpoints in the metrics: there are no more names than endpoints.
+    /// The name that one of the route's endpoints has in the metrics.
     pub fn name(&self, endpoint: &Endpoint) -> EndpointName {
         EndpointName { method: endpoint.method, prefix: self.prefix, template: self.template }
     }
 
-    /// The id in the path. Clients read its name, as the template has it, where it is no UUID.
+    /// Parses the id in the path. If it is not a UUID, the error carries the name that the template has for it.
     pub fn parse_id(&self) -> Result<Uuid, Error> {
         let name = self.template.split(['{', '}']).nth(1);
-        let fault = |problem| FieldError { place: Place::Path, field: name, problem };
-        rules::uuid(&self.id).map_err(|problem| Error::Invalid(vec![fault(problem)]))
+        let error = |problem| FieldError { location: FieldLocation::Path, field: name, problem };
+        rules::uuid(&self.id).map_err(|problem| Error::Invalid(vec![error(problem)]))
     }
 }
 
+/// An endpoint with the rate limit that is usual for its kind of handler.
 const fn endpoint(method: &'static str, handler: Handler) -> Endpoint {
     let limit = match handler {
-        Handler::Public(_) => None,
+        Handler::Public(_) | Handler::Refresh(_) => None,
         Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
         Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
     };
@@ -249,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_endpoints_hold_no_ids() {
+    fn names_of_endpoints_contain_no_ids() {
         for (method, path, expected) in [
             ("HEAD", "/api/v1/users/me", "GET /api/v1/users/me"),
             ("GET", "/api/v1/users/7", "GET /api/v1/users/{user_id}"),
@@ -265,12 +277,12 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_uuid_is_told_by_its_name() {
+    fn an_id_that_is_not_a_uuid_is_reported_with_its_name() {
         let outcome = find("/api/v1/uploads/7/download").expect("a route").parse_id();
-        let Err(Error::Invalid(faults)) = outcome else {
+        let Err(Error::Invalid(errors)) = outcome else {
             panic!("not refused");
         };
-        assert_eq!((faults[0].place, faults[0].field), (Place::Path, Some("file_id")));
+        assert_eq!((errors[0].location, errors[0].field), (FieldLocation::Path, Some("file_id")));
     }
 
     #[test]
@@ -283,7 +295,9 @@ mod tests {
             ("GET", "/api/v1/users%2Fme", Err("404")),
             ("GET", "/api/v1/users/me//", Err("404")),
             ("GET", "//api/v1/users/me", Err("404")),
-            ("GET", "/api/v1/users/m%ff", Err("404")),
+            ("GET", "/api/v1/users/m%ff", Ok(())),
+            ("GET", "/api/v1/users/m%ff/x", Err("404")),
+            ("GET", "/api/v1/%ff", Err("404")),
             ("GET", "/", Err("404")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),

@@ -9,44 +9,45 @@ use uuid::Uuid;
 use crate::config::Algorithm;
 use crate::model::user::Role;
 
-/// Longest token that is verified, bytes. The tokens made here are under 600.
+/// Longest token that is verified, in bytes. The tokens made here are under 600 bytes long.
 const MAX_TOKEN: usize = 4096;
 
-/// What a token is good for: its claim `type`.
+/// What a token may be used for: its claim `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenType {
-    /// Authenticates requests. A token that other software signed with the same secret has no `type` and is one too.
+    /// Authenticates requests. A token without `type` counts as one, because other software may sign tokens with the
+    /// same secret and does not know this claim.
     #[default]
     Access,
-    /// Is exchanged for the next access and refresh token.
+    /// Is exchanged for a new access token and a new refresh token.
     Refresh,
     /// Sets a new password, once.
     PasswordReset,
 }
 
-/// The claims of a token that will be signed, or that was verified.
+/// The claims of a token that is to be signed, or that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     /// `sub`: the user.
     pub user: Uuid,
-    /// `username`: for clients that read tokens; the service does not.
+    /// `username`: for clients that read tokens. The service does not use it.
     pub username: Option<String>,
     /// `role`: the role that a request with this token has.
     pub role: Role,
     /// `type`.
     pub token_type: TokenType,
-    /// `sid`: the session. Tokens that other software signed with the same secret have none.
+    /// `sid`: the session. Tokens that other software signed have none.
     pub session: Option<Uuid>,
-    /// `jti`: the token itself.
+    /// `jti`: the id of the token itself.
     pub id: Option<Uuid>,
-    /// `ver`: the version of the account's credentials for which a password reset token is good.
+    /// `ver`, in password reset tokens: the version of the account's credentials. The token is void once that changes.
     pub version: Option<i32>,
-    /// `iat`, seconds since 1970.
+    /// `iat`: when the token was made, in seconds since 1970.
     pub issued_at: Option<u64>,
 }
 
-/// The claims beside the registered ones of RFC 7519, 4.1, as they stand in a token.
+/// The claims that are not registered in RFC 7519, 4.1, as they stand in a token.
 #[derive(Serialize, Deserialize)]
 struct PrivateClaims {
     #[serde(default)]
@@ -69,7 +70,7 @@ pub enum SigningKey {
 }
 
 impl SigningKey {
-    /// A key made of the configured secret, whose length was checked with the settings.
+    /// Makes a key of the secret, whose length was checked when the settings were read.
     pub fn new(algorithm: Algorithm, secret: &[u8]) -> SigningKey {
         match algorithm {
             Algorithm::Hs256 => SigningKey::Hs256(HS256Key::from_bytes(secret)),
@@ -78,8 +79,8 @@ impl SigningKey {
         }
     }
 
-    /// A token with `claims` that is good before `expires_at`, in seconds since 1970. An error here is unexpected:
-    /// the library fails only where the claims cannot be serialised.
+    /// Signs a token with `claims` that is valid until just before `expires_at`, in seconds since 1970. Errors are not
+    /// expected: the library fails only if the claims cannot be serialised.
     pub fn sign(&self, claims: Claims, expires_at: u64) -> Result<String, jwt_simple::Error> {
         let claims = JWTClaims {
             issued_at: claims.issued_at.map(Seconds::from_secs),
@@ -105,11 +106,12 @@ impl SigningKey {
         }
     }
 
-    /// The claims of a token of that type that is good at `now`, in seconds since 1970. `None` where it is forged,
-    /// signed with another algorithm, expired, without `exp` or `sub`, or where a claim has the wrong shape.
+    /// Verifies a token of the given type at `now`, in seconds since 1970. Returns `None` if the token is forged,
+    /// signed with another algorithm, expired or of another type, lacks `exp` or `sub`, or has a claim of the wrong
+    /// shape.
     pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
         let options = VerificationOptions {
-            // The clock of the host that signed may be ahead of ours, so an `iat` in the future is accepted.
+            // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.
             accept_future: true,
             time_tolerance: Some(Seconds::from_secs(0)),
             max_token_length: Some(MAX_TOKEN),
@@ -122,7 +124,7 @@ impl SigningKey {
             SigningKey::Hs512(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
         }
         .ok()?;
-        // A token must not be accepted on or after `exp` (RFC 7519, 4.1.4); the library still accepts it on it.
+        // The library still accepts a token at the very second of `exp`; RFC 7519, 4.1.4 does not.
         if claims.expires_at?.as_secs() <= now {
             return None;
         }
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_survive_the_journey() -> Result<(), jwt_simple::Error> {
+    fn a_signed_token_verifies_to_the_same_claims() -> Result<(), jwt_simple::Error> {
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
             let key = SigningKey::new(algorithm, &[7; 64]);
             assert_eq!(
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_ends_with_its_last_second() -> Result<(), jwt_simple::Error> {
+    fn a_token_is_refused_from_its_expiry_on() -> Result<(), jwt_simple::Error> {
         let token = key().sign(claims(), NOW + 1)?;
         assert!(key().verify(&token, TokenType::Refresh, NOW).is_some());
         assert_eq!(key().verify(&token, TokenType::Refresh, NOW + 1), None);
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_behind_the_issuer_is_no_fault() -> Result<(), jwt_simple::Error> {
+    fn a_token_issued_in_the_future_is_accepted() -> Result<(), jwt_simple::Error> {
         let token = key().sign(claims(), NOW + 60)?;
         assert!(key().verify(&token, TokenType::Refresh, NOW - 30).is_some());
         Ok(())

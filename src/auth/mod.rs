@@ -1,5 +1,5 @@
-//! Tokens, passwords and token buckets. Nothing here does I/O: the time and the randomness that jwt, password and
-//! token_bucket need are their arguments, so that tests can choose them.
+//! Signed tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password` and `token_bucket` take
+//! the time and the random bytes they need as arguments, so that tests can choose them.
 
 pub mod jwt;
 pub mod password;
@@ -8,7 +8,7 @@ pub mod token_bucket;
 
 use crate::error::Error;
 
-/// `N` bytes of the operating system's randomness.
+/// `N` random bytes from the operating system.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|e| Error::Internal(format!("randomness: {e}")))?;

@@ -1,13 +1,13 @@
-//! Password hashes: scrypt (RFC 7914) in the PHC string format, salted.
+//! Password hashes: salted scrypt (RFC 7914), stored in the PHC string format.
 
 use scrypt::password_hash::{Output, PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use scrypt::{ALG_ID, Params, Scrypt};
 
-use crate::config;
+use crate::config::ScryptCost;
 
-/// Bytes of salt: NIST SP 800-132, 5.1 asks for at least 16.
+/// Length of a salt in bytes. NIST SP 800-132, 5.1 asks for at least 16.
 pub const SALT_BYTES: usize = 16;
-/// Bytes of a hash.
+/// Length of a hash in bytes.
 pub const HASH_BYTES: usize = 32;
 
 /// The outcome of checking a password.
@@ -15,7 +15,8 @@ pub const HASH_BYTES: usize = 32;
 pub enum PasswordCheck {
     Wrong,
     Right,
-    /// The password is right, but its hash was made with other parameters than the configured ones.
+    /// The password is right, but its hash was made with other cost parameters than the configured ones and should be
+    /// replaced.
     RightButOutdated,
 }
 
@@ -23,29 +24,25 @@ fn fault(error: impl std::fmt::Display) -> String {
     format!("password hash: {error}")
 }
 
-/// The configured cost as the library takes it. Settings accept only what the library accepts.
-fn params(cost: config::Scrypt) -> Result<Params, String> {
+/// The cost in the library's own type. Every cost that the settings allow is valid.
+fn params(cost: ScryptCost) -> Result<Params, String> {
     Params::new(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
 }
 
-/// The PHC string of `password`. Takes `128 * r * 2^log_n` bytes of memory while it runs.
-pub fn hash(
-    password: &str,
-    salt: [u8; SALT_BYTES],
-    cost: config::Scrypt,
-) -> Result<String, String> {
+/// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs.
+pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<String, String> {
     let salt = SaltString::encode_b64(&salt).map_err(fault)?;
     let hash =
         Scrypt.hash_password_customized(password.as_bytes(), None, None, params(cost)?, &salt);
     Ok(hash.map_err(fault)?.to_string())
 }
 
-/// A PHC string that no password matches, because `output` is random. Checking against it takes the work of a real
-/// hash; making it takes none, so that a start is not delayed.
+/// Makes a PHC string that no password matches, provided that `output` is random. Checking against it takes as long as
+/// against a real hash, but making it takes no time, so that it does not delay the start of the process.
 pub fn dummy(
     salt: [u8; SALT_BYTES],
     output: [u8; HASH_BYTES],
-    cost: config::Scrypt,
+    cost: ScryptCost,
 ) -> Result<String, String> {
     let salt = SaltString::encode_b64(&salt).map_err(fault)?;
     let hash = PasswordHash {
@@ -58,9 +55,9 @@ pub fn dummy(
     Ok(hash.to_string())
 }
 
-/// Hashes `password` with the parameters and the salt of `stored` and compares in constant time. Fails where
-/// `stored` is no scrypt hash.
-pub fn check(password: &str, stored: &str, cost: config::Scrypt) -> Result<PasswordCheck, String> {
+/// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Fails if
+/// `stored` is not a PHC string.
+pub fn check(password: &str, stored: &str, cost: ScryptCost) -> Result<PasswordCheck, String> {
     let stored = PasswordHash::new(stored).map_err(fault)?;
     if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
         return Ok(PasswordCheck::Wrong);
@@ -81,7 +78,7 @@ fn same_cost(a: Params, b: Params) -> bool {
 mod tests {
     use super::*;
 
-    const COST: config::Scrypt = config::Scrypt { log_n: 4, r: 8, p: 1 };
+    const COST: ScryptCost = ScryptCost { log_n: 4, r: 8, p: 1 };
 
     #[test]
     fn the_right_password_is_told_from_the_wrong_one_and_from_an_outdated_hash()
@@ -90,8 +87,8 @@ mod tests {
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
         assert_eq!(check("correct horse", &stored, COST)?, PasswordCheck::Right);
         assert_eq!(check("Correct horse", &stored, COST)?, PasswordCheck::Wrong);
-        let dearer = config::Scrypt { log_n: 5, ..COST };
-        assert_eq!(check("correct horse", &stored, dearer)?, PasswordCheck::RightButOutdated);
+        let other_cost = ScryptCost { log_n: 5, ..COST };
+        assert_eq!(check("correct horse", &stored, other_cost)?, PasswordCheck::RightButOutdated);
         Ok(())
     }
 
@@ -107,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_is_a_fault_and_never_a_match() {
+    fn no_password_matches_text_that_is_no_scrypt_hash() {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {

@@ -1,9 +1,9 @@
-//! Token buckets: a bucket holds as many tokens as its limit, a request takes one, and as many as the limit come
-//! back in a minute.
+//! Token buckets for rate limits. A full bucket holds `limit` tokens, each request takes one, and tokens come back
+//! evenly, `limit` of them in a minute.
 //!
-//! A bucket is stored as one number: the moment at which it will be full again. Taking a token moves that moment
-//! one interval ahead, and the bucket is empty while the moment lies a whole minute ahead. So a bucket that is
-//! full again needs no memory.
+//! A bucket is stored as one number, the moment at which it will be full again, as in the generic cell rate algorithm
+//! (GCRA). Taking a token moves that moment ahead by the interval at which tokens come back. The bucket is empty if the
+//! moment would then be more than a minute ahead. A bucket whose moment has passed is full, and need not be stored.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -11,12 +11,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Number of locks: two requests rarely need the same of sixteen at once.
+/// Number of maps, each with its own lock. With sixteen, two requests rarely wait for the same one.
 const SHARDS: usize = 16;
-/// Most buckets in a generation of a shard, so at most 2 x 16 x 4096 buckets in all.
+/// Most buckets in one generation of one shard. With two generations there are at most 2 * 16 * 4096 buckets in all.
 const MAX_GENERATION: usize = 4096;
 
-/// What asking a bucket for a token led to.
+/// The result of asking a bucket for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BucketDecision {
     /// Whether there was a token.
@@ -27,12 +27,12 @@ pub struct BucketDecision {
     pub remaining: u32,
     /// Time until the bucket is full again.
     pub full_in: Duration,
-    /// Time until there is a token; zero where there is one.
+    /// Time until there is a token; zero if there is one already.
     pub retry_in: Duration,
 }
 
-/// Takes a token, at `now`, from the bucket that is full at `full_at`; both count from one start. Returns the
-/// bucket's new `full_at`.
+/// Takes a token at `now` from a bucket that is full at `full_at`, both counted from the same start. Returns the new
+/// `full_at` of the bucket.
 fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, BucketDecision) {
     let interval = MINUTE / limit;
     let capacity = interval * limit;
@@ -44,7 +44,7 @@ fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, BucketDecisi
     let decision = BucketDecision {
         allowed,
         limit,
-        // The divisor is at least 60 microseconds, because the settings allow limits up to 1,000,000.
+        // The interval is not zero: the settings allow limits from 1 to 1,000,000, and a site has eight times as much.
         remaining: (free.as_nanos() / interval.as_nanos()) as u32,
         full_in: full_at - now,
         retry_in: interval.saturating_sub(free),
@@ -52,10 +52,10 @@ fn take(full_at: Duration, limit: u32, now: Duration) -> (Duration, BucketDecisi
     (full_at, decision)
 }
 
-/// Some of the buckets, in two generations. A new generation begins after a minute, or when the young one holds
-/// too many buckets, and the old one is dropped: it holds the buckets that nobody asked for since. After a minute
-/// those are full, so nothing is lost. Under a flood of keys generations are shorter, some buckets are forgotten
-/// too early, and memory stays bounded.
+/// A part of the buckets, in two generations. After a minute, or when the young generation holds too many buckets, it
+/// becomes the old one and a new one begins. The previous old generation is dropped with the buckets that were not used
+/// since. Normally those are a minute old and full again, so nothing is lost. Under a flood of keys generations are
+/// shorter and some buckets are forgotten too early, but memory stays bounded.
 struct Shard<K> {
     young: HashMap<K, Duration>,
     old: HashMap<K, Duration>,
@@ -69,7 +69,7 @@ pub struct TokenBuckets<K> {
 }
 
 impl<K: Hash + Eq> TokenBuckets<K> {
-    /// Every key's bucket is full.
+    /// No bucket is stored yet, so every bucket is full.
     pub fn new() -> TokenBuckets<K> {
         let shard = |_| {
             Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), began: Duration::ZERO })
@@ -77,10 +77,10 @@ impl<K: Hash + Eq> TokenBuckets<K> {
         TokenBuckets { shards: std::array::from_fn(shard), hasher: RandomState::new() }
     }
 
-    /// Asks the bucket of `key` for a token. `now` counts from any fixed start.
+    /// Takes a token from the bucket of `key`, if it has one. `now` is counted from any fixed start.
     pub fn take(&self, key: K, limit: u32, now: Duration) -> BucketDecision {
         let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
-        // Nothing below panics, so a poisoned lock would still guard sound maps.
+        // Nothing below panics while the maps are changed, so they are sound even if the lock is poisoned.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(shard.began) >= MINUTE || shard.young.len() >= MAX_GENERATION {
             shard.old = std::mem::take(&mut shard.young);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_returns_every_limit_th_of_a_minute() {
+    fn tokens_come_back_at_even_intervals() {
         let buckets = TokenBuckets::new();
         for _ in 0..5 {
             buckets.take("a", 5, at(0));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_takes_nothing() {
+    fn a_refused_request_takes_no_token() {
         let buckets = TokenBuckets::new();
         for _ in 0..1000 {
             buckets.take("a", 5, at(0));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_in_use_outlives_generations() {
+    fn a_bucket_in_use_survives_changes_of_generation() {
         let buckets = TokenBuckets::new();
         let allowed = (0..600).filter(|second| buckets.take("a", 5, at(*second)).allowed).count();
         assert_eq!(allowed, 5 + 49, "the first five, then one every twelve seconds");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_gives_exactly_itself() {
+    fn a_full_bucket_gives_exactly_its_limit() {
         for limit in [1, 2, 3, 7, 100, 200, 999_983, 1_000_000] {
             let buckets = TokenBuckets::new();
             let allowed = (0..limit + 5).filter(|_| buckets.take((), limit, at(9)).allowed).count();

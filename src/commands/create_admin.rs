@@ -1,4 +1,4 @@
-//! `cloakroom create-admin`: the way to a first administrator, and back in for one who lost the password.
+//! `cloakroom create-admin`: makes a first administrator, or lets one back in who has lost the password.
 
 use std::io::{self, BufRead};
 
@@ -9,8 +9,8 @@ use crate::error::Problem;
 use crate::model::rules;
 use crate::telemetry::logging;
 
-/// Creates an account with the role `admin`, or gives the account with this e-mail address the role and the
-/// password. An existing account keeps its username, becomes active, and its sessions end.
+/// Creates an account with the role `admin`. If there is an account with this e-mail address, it gets the role and the
+/// password instead: it becomes active, keeps its username, and its sessions end.
 pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let password = match &config.admin_password {
@@ -32,7 +32,7 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     Ok(())
 }
 
-/// The first line of standard input without its line end. Blanks may be part of a password and stay.
+/// The first line of standard input without its line end. Blanks stay, because they may be a part of the password.
 fn read_line() -> io::Result<String> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

@@ -1,4 +1,4 @@
-//! What the commands of the command line do. A command that fails returns the text its user is shown.
+//! The commands of the command line. A command that fails returns the message that its user is shown.
 
 mod create_admin;
 mod gc;
@@ -15,12 +15,12 @@ use crate::config::Config;
 use crate::db;
 use crate::telemetry::logging;
 
-/// Reads the settings, which every command needs. The error lists all of their faults, one line each.
+/// Reads the settings, which every command needs. The error lists everything that is wrong with them, one line each.
 pub fn read_settings() -> Result<Config, Vec<String>> {
     Config::from_environment(|config| db::check_settings(config).map(drop))
 }
 
-/// `cloakroom migrate`: waits for the database and brings its schema up to date.
+/// `cloakroom migrate`: waits for the database and applies pending migrations.
 pub fn migrate(config: &Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     db::open_and_migrate(config)?;

@@ -1,4 +1,4 @@
-//! `cloakroom serve`: starts everything the service consists of, and runs until it is told to stop.
+//! `cloakroom serve`: starts everything that the service consists of, and runs until it is asked to stop.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal}
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
-/// Opens the secret, the database and the storage in this order, starts the background thread, and then
-/// serves. What can fail comes before the port is opened, so that a client never meets a half-started service.
+/// Loads the secret, opens the database and the storage, starts the background thread, and then serves. Everything that
+/// can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     warn_about_settings(&config);
@@ -38,12 +38,29 @@ pub fn serve(config: Config) -> Result<(), String> {
     listen(Arc::new(app))
 }
 
-/// Logs what an operator should know about settings that are allowed but probably not meant.
+/// Warns about settings that are allowed but probably not intended.
 fn warn_about_settings(config: &Config) {
     if config.api_key_enabled && config.api_keys.is_empty() {
         log::error!(
             "CLOAKROOM_API_KEY_ENABLED is true and CLOAKROOM_API_KEY holds no key: \
              what asks for one is answered 500"
+        );
+    }
+    let restrictions = [
+        (config.export_require_admin, "CLOAKROOM_EXPORT_REQUIRE_ADMIN"),
+        (config.api_key_enabled, "CLOAKROOM_API_KEY_ENABLED"),
+    ];
+    let names: Vec<_> =
+        restrictions.into_iter().filter(|(is_on, _)| *is_on).map(|(_, n)| n).collect();
+    if config.allow_anonymous_export && !names.is_empty() {
+        log::warn!(
+            "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT is true and so is {}: exports are not open to anyone",
+            names.join(" and ")
+        );
+    }
+    if config.environment == Environment::Production && !config.rate_limit_enabled {
+        log::warn!(
+            "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
         );
     }
     for (name, nearest) in &config.unknown {
@@ -63,8 +80,8 @@ fn warn_about_settings(config: &Config) {
     }
 }
 
-/// Handles SIGXFSZ, which is sent when a file exceeds the process's size limit. Unhandled it would kill the
-/// process; handled, only the write fails.
+/// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a
+/// handler it kills the process; with one, only the write fails.
 fn ignore_file_size_signal() -> Result<(), String> {
     let unused = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unused)
@@ -76,18 +93,18 @@ fn ignore_file_size_signal() -> Result<(), String> {
 fn listen(app: Arc<App>) -> Result<(), String> {
     let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
     let address = app.config.listen;
-    let fault = |e: &dyn Display| format!("cannot listen on {address}: {e}");
+    let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
     let handler = handler(app.clone());
     match app.config.http_server {
         HttpServer::Builtin => {
-            let listener = server::bind(address).map_err(|e| fault(&e))?;
-            announce(listener.local_addr().map_err(|e| fault(&e))?);
+            let listener = server::bind(address).map_err(|e| bind_error(&e))?;
+            announce(listener.local_addr().map_err(|e| bind_error(&e))?);
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
             server::run(&Arc::new(server), listener, &stop);
         }
         HttpServer::Rouille => {
-            let server =
-                RouilleServer::bind(address, app.config.workers, handler).map_err(|e| fault(&e))?;
+            let server = RouilleServer::bind(address, app.config.workers, handler)
+                .map_err(|e| bind_error(&e))?;
             announce(server.address());
             server.run(stop);
         }
@@ -95,12 +112,12 @@ fn listen(app: Arc<App>) -> Result<(), String> {
     Ok(())
 }
 
-/// What both servers give each request to.
+/// The function to which both servers pass each request.
 fn handler(app: Arc<App>) -> Box<RequestHandler> {
     Box::new(move |head, body| pipeline::answer(&app, head, body))
 }
 
-/// Logs the address, which an operator needs to know where port 0 had a free port picked.
+/// Logs the address, which nobody knows beforehand if the configured port is 0.
 fn announce(address: SocketAddr) {
     log::info!("listening on http://{address}");
 }

@@ -1,4 +1,4 @@
-//! The secret that signs tokens.
+//! The secret that signs tokens: from the settings, or made and kept in the data directory.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::config::Config;
 use crate::model::hex::hex;
 
-/// The configured secret. Where none is configured, which only development allows, it is the one in the
-/// file `jwt-secret` of the data directory, made at the first start. On failure: what to tell the operator.
+/// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
+/// in the data directory, which is made at the first start. The error is a message for the operator.
 pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     if let Some(secret) = &config.jwt_secret {
         return Ok(secret.expose().as_bytes().to_vec());
@@ -25,6 +25,7 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     }
 }
 
+/// Reads the file, after making it if it does not exist.
 fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
     if !path.exists() {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -33,9 +34,8 @@ fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Writes a new secret to a temporary file and then links that to `path`. Linking fails where another
-/// process was faster, so processes that start together all use the same secret, and a crash leaves no
-/// incomplete file at `path`.
+/// Writes a new secret to a temporary file and then links it to `path`. The link fails if another process was faster,
+/// so that processes that start together use the same secret. A crash never leaves an incomplete file at `path`.
 fn create(path: &Path) -> io::Result<()> {
     let temporary = path.with_extension(random_hex(16)?);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -49,7 +49,7 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// `count` random bytes from the operating system, as hexadecimal digits.
+/// Returns `count` random bytes from the operating system as hexadecimal digits.
 fn random_hex(count: usize) -> io::Result<String> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;

@@ -5,24 +5,25 @@ use std::str::FromStr;
 
 use super::values::{Secret, is_origin};
 
-/// The port where a URL names none (RFC 5321, 4.5.4.2).
+/// The port of SMTP (RFC 5321, 4.5.4.2), for URLs that name none.
 const DEFAULT_PORT: &str = "25";
 
-/// How mail leaves.
+/// The server to which outgoing mail is handed.
 #[derive(Debug, Clone)]
 pub enum Smtp {
-    /// Nobody said: in development password reset tokens are logged; production does not start.
+    /// Not set. In development, password reset tokens are logged; production refuses to start.
     Unset,
-    /// `none`: there is no password reset.
+    /// `none`: password resets are switched off.
     Off,
-    /// A URL `smtp://` or `smtps://`, with `user:password@` or without.
+    /// The URL of a mail server. It is secret because it may hold a password.
     Server(Secret),
 }
 
 impl FromStr for Smtp {
     type Err = ();
 
-    /// Credentials need both a user and a password; after the port nothing but slashes may follow.
+    /// Parses an empty text, `none`, or `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may
+    /// follow.
     fn from_str(text: &str) -> Result<Self, ()> {
         let rest = match text {
             "" => return Ok(Smtp::Unset),
@@ -31,26 +32,26 @@ impl FromStr for Smtp {
         };
         let authority = rest.trim_end_matches('/');
         // A password may contain `@`, a host may not.
-        let (credentials, place) = match authority.rsplit_once('@') {
-            Some((credentials, place)) => (Some(credentials), place),
+        let (credentials, host_and_port) = match authority.rsplit_once('@') {
+            Some((credentials, host_and_port)) => (Some(credentials), host_and_port),
             None => (None, authority),
         };
-        let good_credentials = credentials
+        let has_valid_credentials = credentials
             .is_none_or(|both| both.split_once(':').is_some_and(|(user, _)| !user.is_empty()));
-        let (host, port) = match place.rsplit_once(':') {
-            // The last colon of `[::1]` belongs to the address.
+        let (host, port) = match host_and_port.rsplit_once(':') {
+            // In `[::1]` the last colon is a part of the address.
             Some((host, port)) if !port.ends_with(']') => (host, port),
-            _ => (place, DEFAULT_PORT),
+            _ => (host_and_port, DEFAULT_PORT),
         };
-        let good_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-        let good_host = !host.is_empty() && is_origin(&format!("smtp://{place}"));
-        (good_credentials && good_port && good_host)
+        let has_valid_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+        let has_valid_host = !host.is_empty() && is_origin(&format!("smtp://{host_and_port}"));
+        (has_valid_credentials && has_valid_port && has_valid_host)
             .then(|| Smtp::Server(Secret::new(text.to_owned())))
             .ok_or(())
     }
 }
 
-/// The text of the setting, without credentials.
+/// The text of the setting, with any user and password hidden.
 impl fmt::Display for Smtp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = match self {
@@ -59,13 +60,13 @@ impl fmt::Display for Smtp {
             Smtp::Server(url) => url.expose(),
         };
         match (url.split_once("://"), url.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, place))) => write!(f, "{scheme}://(not shown)@{place}"),
+            (Some((scheme, _)), Some((_, server))) => write!(f, "{scheme}://(not shown)@{server}"),
             _ => f.write_str(url),
         }
     }
 }
 
-/// Whether `text` is an e-mail address, with a display name before it or without.
+/// Whether `text` is an e-mail address, with or without a display name before it.
 pub fn is_mailbox(text: &str) -> bool {
     text.parse::<email_address::EmailAddress>().is_ok()
 }

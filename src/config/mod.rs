@@ -1,5 +1,5 @@
-//! The configuration: environment variables, read and validated once, at start. Nothing else in the
-//! program reads the environment.
+//! The configuration: environment variables, read and validated once, when the process starts. Nothing else in
+//! the program reads the environment.
 
 mod mail;
 mod production;
@@ -11,10 +11,10 @@ pub use mail::Smtp;
 pub use settings::Config;
 pub use values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Scrypt,
+    MetricsAccess, ScryptCost,
 };
 
-use reader::Reader;
+use reader::SettingsReader;
 use values::Choice;
 
 impl Config {
@@ -32,7 +32,7 @@ impl Config {
                 (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
             })
             .collect();
-        let mut reader = Reader::new(variables);
+        let mut reader = SettingsReader::new(variables);
         let mut config = Config::read(&mut reader);
         config.unknown = reader.unknown_variables();
         config.shown = reader.shown;
@@ -46,7 +46,7 @@ impl Config {
     }
 }
 
-/// The fault of a configured signing secret that is too short for its algorithm.
+/// Says that the configured signing secret is too short for its algorithm, where it is.
 fn short_secret(config: &Config) -> Option<String> {
     let length = config.jwt_secret.as_ref()?.expose().len();
     let (algorithm, min) = (config.jwt_algorithm.word(), config.jwt_algorithm.min_secret_bytes());

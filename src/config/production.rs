@@ -1,53 +1,79 @@
-//! What production refuses: settings that are convenient for development and unsafe on a public network.
+//! Refuses to start in production with settings that are convenient for development but unsafe on a public network.
+
+use std::collections::HashSet;
 
 use super::mail::Smtp;
 use super::settings::Config;
 use super::values::Environment;
+
+/// Shortest API key, in characters.
+const MIN_API_KEY: usize = 16;
+/// Fewest different bytes of the secret that signs tokens. A random one of 32 bytes or hexadecimal digits has more.
+const MIN_SECRET_VARIETY: usize = 10;
 
 /// One line for each setting that must be changed before the service may start in production.
 pub fn refusals(config: &Config) -> Vec<String> {
     if config.environment != Environment::Production {
         return Vec::new();
     }
+    let mut refusals = Vec::new();
+    // For each rule: whether it is broken, what the setting is now, and what to do about it.
+    let mut rule = |is_broken: bool, state: &str, remedy: &str| {
+        if is_broken {
+            refusals.push(format!("{state}; in production {remedy}"));
+        }
+    };
+    let remedy = "set it to a long random text, the same for every process";
+    rule(config.jwt_secret.is_none(), "CLOAKROOM_JWT_SECRET is not set", remedy);
+    if let Some(secret) = &config.jwt_secret {
+        let variety = secret.expose().bytes().collect::<HashSet<_>>().len();
+        let state = format!("CLOAKROOM_JWT_SECRET holds only {variety} different bytes");
+        rule(variety < MIN_SECRET_VARIETY, &state, remedy);
+    }
+    rule(!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false", "it must be true");
+    rule(
+        config.test_endpoints_enabled,
+        "CLOAKROOM_TEST_ENDPOINTS_ENABLED is true",
+        "it must be false: one of them deletes all users",
+    );
+    rule(
+        matches!(config.smtp, Smtp::Unset),
+        "CLOAKROOM_SMTP_URL is not set",
+        "set it to a mail server, or to none to do without password resets",
+    );
     let sends_mail = matches!(config.smtp, Smtp::Server(_));
-    let nobody_said_who_may_export =
-        !config.api_key_enabled && !config.export_require_admin && !config.allow_anonymous_export;
-    // Whether it is refused; what it is set to; what to do.
-    let rules = [
-        (
-            config.jwt_secret.is_none(),
-            "CLOAKROOM_JWT_SECRET is not set",
-            "set it to a long random text, the same for every process",
-        ),
-        (!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false", "it must be true"),
-        (
-            config.test_endpoints_enabled,
-            "CLOAKROOM_TEST_ENDPOINTS_ENABLED is true",
-            "it must be false: one of them deletes all users",
-        ),
-        (
-            matches!(config.smtp, Smtp::Unset),
-            "CLOAKROOM_SMTP_URL is not set",
-            "set it to a mail server, or to none to do without password resets",
-        ),
-        (
-            sends_mail && config.mail_from.is_none(),
-            "CLOAKROOM_MAIL_FROM is not set",
-            "CLOAKROOM_SMTP_URL needs it: set it to the sender of mails",
-        ),
-        (
-            sends_mail && config.password_reset_url.is_none(),
-            "CLOAKROOM_PASSWORD_RESET_URL is not set",
-            "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, \
-             with {token} in it",
-        ),
-        (
-            nobody_said_who_may_export,
-            "CLOAKROOM_EXPORT_REQUIRE_ADMIN is false",
-            "say who may export: set it to true, or CLOAKROOM_API_KEY_ENABLED to true, or, \
-             to open exports to anyone, CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to true",
-        ),
-    ];
-    let refused = rules.into_iter().filter(|(is_refused, ..)| *is_refused);
-    refused.map(|(_, state, remedy)| format!("{state}; in production {remedy}")).collect()
+    rule(
+        sends_mail && config.mail_from.is_none(),
+        "CLOAKROOM_MAIL_FROM is not set",
+        "CLOAKROOM_SMTP_URL needs it: set it to the sender of mails",
+    );
+    rule(
+        sends_mail && config.password_reset_url.is_none(),
+        "CLOAKROOM_PASSWORD_RESET_URL is not set",
+        "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, with {token} in it",
+    );
+    rule(
+        !config.api_key_enabled && !config.export_access_is_set,
+        "CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set",
+        "say who may export: set it to true (admins) or to false (all who are signed in), or \
+         CLOAKROOM_API_KEY_ENABLED to true, or, to open exports to anyone, CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to true",
+    );
+    for network in config.trusted_proxies.iter().filter(|network| network.prefix_len() == 0) {
+        rule(
+            true,
+            &format!("CLOAKROOM_TRUSTED_PROXIES holds {network}"),
+            "name your proxies: with all addresses trusted, every client can choose its own",
+        );
+    }
+    rule(
+        !config.scrypt.is_enough(),
+        &format!("CLOAKROOM_SCRYPT is {}", config.scrypt),
+        "log2 N must be at least 13 and N x r x p at least 655360, as in 14,8,5 or 17,8,1",
+    );
+    rule(
+        config.api_keys.iter().any(|key| key.expose().chars().count() < MIN_API_KEY),
+        &format!("CLOAKROOM_API_KEY holds a key of fewer than {MIN_API_KEY} characters"),
+        "use long random ones",
+    );
+    refusals
 }

@@ -8,52 +8,59 @@ use std::time::Duration;
 use super::mail::Smtp;
 use super::values::{Choice, Secret, comma_separated, own_log_level};
 
-/// Common names without our prefix that hosts and other programs use for the same thing. Each is read where
+/// Names without our prefix that hosting platforms and other programs use for the same thing. Each one is read if
 /// the setting's own name is not set.
-const SECOND_NAMES: [(&str, &str); 4] = [
+const FALLBACK_NAMES: [(&str, &str); 4] = [
     ("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "ACCESS_TOKEN_EXPIRE_MINUTES"),
     ("CLOAKROOM_DATABASE_URL", "DATABASE_URL"),
     ("CLOAKROOM_LOG", "RUST_LOG"),
     ("CLOAKROOM_MAX_UPLOAD_SIZE", "MAX_UPLOAD_SIZE"),
 ];
 
-/// Variables of commands and scripts. They are no settings of the service, and no misspelt ones either.
+/// Variables with our prefix that commands and scripts read. They are not settings, but must not be reported as
+/// misspelt ones either.
 const OTHER_VARIABLES: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
-/// How the names of further such variables begin.
+/// The beginning of the names of further such variables, which the tests use.
 const OTHER_PREFIX: &str = "CLOAKROOM_TEST_POSTGRES";
 
-/// Looks settings up and collects what it finds and what is wrong with it.
+/// Looks settings up, and collects their effective values and everything that is wrong with them.
 ///
-/// An unset or empty variable takes the default. A value that is refused is noted in `faults` and takes the
-/// default too, so that reading goes on and finds all faults. Blanks around a value do not count.
-pub struct Reader {
+/// An unset or empty variable gives the default. A value that is refused is noted in `faults` and gives the default
+/// as well, so that reading goes on and finds every fault. Blanks around a value are ignored.
+pub struct SettingsReader {
     variables: HashMap<String, String>,
     /// The name and effective value of each setting read so far, secrets masked.
     pub shown: Vec<(&'static str, String)>,
-    /// One line for each fault: the setting, what it holds (unless that is secret) and what is allowed.
+    /// One line for each fault: the setting, its value (unless that is secret) and what is allowed.
     pub faults: Vec<String>,
 }
 
-impl Reader {
-    pub fn new(variables: HashMap<String, String>) -> Reader {
-        Reader { variables, shown: Vec::new(), faults: Vec::new() }
+impl SettingsReader {
+    pub fn new(variables: HashMap<String, String>) -> SettingsReader {
+        SettingsReader { variables, shown: Vec::new(), faults: Vec::new() }
     }
 
-    /// The value of a setting that is set, with the name under which it was found.
+    /// The variable under which a setting was found, and its value. `None` if it is not set.
     fn look_up(&self, name: &'static str) -> Option<(&'static str, String)> {
-        let second = SECOND_NAMES.iter().find(|(own, _)| *own == name).map(|(_, second)| *second);
-        [Some(name), second].into_iter().flatten().find_map(|name| {
+        let mut fallbacks = FALLBACK_NAMES.iter();
+        let fallback = fallbacks.find(|(own, _)| *own == name).map(|(_, fallback)| *fallback);
+        [Some(name), fallback].into_iter().flatten().find_map(|name| {
             let value = self.variables.get(name)?.trim();
             (!value.is_empty()).then(|| (name, value.to_owned()))
         })
     }
 
-    fn refuse(&mut self, name: &str, held: &str, allowed: &str) {
-        self.faults.push(format!("{name} holds \"{held}\"; allowed: {allowed}"));
+    /// Whether a setting has a value of its own rather than its default.
+    pub fn is_set(&self, name: &'static str) -> bool {
+        self.look_up(name).is_some()
     }
 
-    /// The value that `parse` makes of a setting, shown as it was written. `None`: it is not set, and
-    /// `unset` is shown, or `parse` refused it.
+    fn refuse(&mut self, name: &str, value: &str, allowed: &str) {
+        self.faults.push(format!("{name} holds \"{value}\"; allowed: {allowed}"));
+    }
+
+    /// Parses a setting and shows it as it was written. Returns `None` if it is not set, in which case `unset` is
+    /// shown, or if `parse` refuses it, which is noted with what would be `allowed`.
     fn read<T>(
         &mut self,
         name: &'static str,
@@ -61,25 +68,25 @@ impl Reader {
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
-        let Some((found, text)) = self.look_up(name) else {
+        let Some((variable, text)) = self.look_up(name) else {
             self.shown.push((name, unset.to_string()));
             return None;
         };
         let value = parse(&text);
         if value.is_none() {
-            self.refuse(found, &text, allowed);
+            self.refuse(variable, &text, allowed);
         }
         self.shown.push((name, text));
         value
     }
 
-    /// A text that may be anything.
+    /// A setting that accepts any text.
     pub fn text(&mut self, name: &'static str, default: &str) -> String {
         self.read(name, default, "", |text| Some(text.to_owned()))
             .unwrap_or_else(|| default.to_owned())
     }
 
-    /// A value of a type that can be parsed and shown.
+    /// A setting whose type knows how to parse and to display it.
     pub fn parsed<T: FromStr + Display>(
         &mut self,
         name: &'static str,
@@ -89,7 +96,7 @@ impl Reader {
         self.read(name, &default, allowed, |text| text.parse().ok()).unwrap_or(default)
     }
 
-    /// A value that has no default.
+    /// A setting without a default.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -113,7 +120,7 @@ impl Reader {
         chosen
     }
 
-    /// A switch; several spellings are understood, in any case.
+    /// A boolean. Several common spellings are accepted, in upper or lower case.
     pub fn flag(&mut self, name: &'static str, default: bool) -> bool {
         let parse = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Some(true),
@@ -128,22 +135,22 @@ impl Reader {
         self.number(name, default, max)
     }
 
-    /// A size in bytes of at most an exbibyte (2^60), so that the sum of two fits the database's signed 64 bits.
+    /// A size from 1 to 2^60 bytes (an exbibyte), so that the sum of two fits the signed 64 bits of the database.
     pub fn bytes(&mut self, name: &'static str, default: u64) -> u64 {
         self.number(name, default, 1 << 60)
     }
 
-    /// Whole seconds, at most a day.
+    /// A whole number of seconds, from one to a day.
     pub fn seconds(&mut self, name: &'static str, default: u32) -> Duration {
         Duration::from_secs(self.number(name, default, 86_400).into())
     }
 
-    /// Whole minutes, at most `max`.
+    /// A whole number of minutes from 1 to `max`.
     pub fn minutes(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
         Duration::from_secs(60) * self.number(name, default, max)
     }
 
-    /// Days of 24 hours, at most `max`.
+    /// A whole number of days of 24 hours, from 1 to `max`.
     pub fn days(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
         Duration::from_secs(86_400) * self.number(name, default, max)
     }
@@ -160,7 +167,7 @@ impl Reader {
         self.read(name, default, &allowed, parse).unwrap_or(default)
     }
 
-    /// A secret. Only whether it is set is shown: `unset` where it is not.
+    /// A secret, of which is only shown whether it is set: `unset` if not.
     pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
         let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
         let shown = if secret.is_some() { "(set, not shown)" } else { unset };
@@ -168,7 +175,7 @@ impl Reader {
         secret
     }
 
-    /// A secret that must be set. Where it is not, that is a fault and the result is empty.
+    /// A secret that must be set. If it is not, that is a fault, and the result is empty.
     pub fn required_secret(&mut self, name: &'static str, allowed: &str) -> Secret {
         self.secret(name, "").unwrap_or_else(|| {
             self.faults.push(format!("{name} is not set; allowed: {allowed}"));
@@ -189,12 +196,12 @@ impl Reader {
         secrets
     }
 
-    /// A password that is no setting: it is not shown, and blanks around it are a part of it.
+    /// A password that is not a setting, so it is not shown. Blanks around it are a part of it and kept.
     pub fn password(&self, name: &str) -> Option<Secret> {
         self.variables.get(name).filter(|password| !password.is_empty()).cloned().map(Secret::new)
     }
 
-    /// The mail server. A refused value is not shown: it may hold a password.
+    /// The mail server. A refused value is not shown, because it may hold a password.
     pub fn smtp(&mut self, name: &'static str) -> Smtp {
         let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
         let smtp = text.parse().unwrap_or_else(|()| {
@@ -212,8 +219,8 @@ impl Reader {
         self.read(name, "info", allowed, own_log_level).unwrap_or(log::LevelFilter::Info)
     }
 
-    /// The variables that are named like a setting but were not read as one, each with the most similar
-    /// name of a setting. Only right once all settings are read.
+    /// The variables that are named like settings but are none, each with the most similar setting. Must be called
+    /// after all settings have been read, because those are the known ones.
     pub fn unknown_variables(&self) -> Vec<(String, &'static str)> {
         let known: Vec<_> = self.shown.iter().map(|(name, _)| *name).collect();
         let is_known = |name: &str| known.contains(&name) || OTHER_VARIABLES.contains(&name);
@@ -224,8 +231,8 @@ impl Reader {
                 name.starts_with("CLOAKROOM_") && !name.starts_with(OTHER_PREFIX) && !is_known(name)
             })
             .map(|name| {
-                let likeness = |known: &&str| strsim::jaro_winkler(known, name);
-                let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+                let similarity = |known: &&str| strsim::jaro_winkler(known, name);
+                let nearest = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
                 (name.clone(), nearest.copied().unwrap_or_default())
             })
             .collect();
@@ -238,13 +245,13 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn reader(variables: &[(&str, &str)]) -> Reader {
+    fn reader(variables: &[(&str, &str)]) -> SettingsReader {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
-        Reader::new(variables.iter().map(owned).collect())
+        SettingsReader::new(variables.iter().map(owned).collect())
     }
 
     #[test]
-    fn a_misspelt_setting_is_answered_with_the_nearest_name() {
+    fn a_misspelt_setting_is_reported_with_the_nearest_name() {
         let mut reader =
             reader(&[("CLOAKROOM_LISTN", "x"), ("CLOAKROOM_LISTEN", "x"), ("PATH", "x")]);
         for name in ["CLOAKROOM_LOG", "CLOAKROOM_LISTEN", "CLOAKROOM_ENV"] {
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_name_of_a_setting_comes_before_its_second_one() {
+    fn the_own_name_of_a_setting_wins_over_its_fallback() {
         let both = [("CLOAKROOM_MAX_UPLOAD_SIZE", " 5 "), ("MAX_UPLOAD_SIZE", "6")];
         assert_eq!(reader(&both).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 5);
         assert_eq!(reader(&both[1..]).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 6);

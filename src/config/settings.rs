@@ -7,10 +7,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::mail::{Smtp, is_mailbox, is_reset_url};
-use super::reader::Reader;
+use super::reader::SettingsReader;
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Scrypt, Secret, UploadTypes, networks,
+    MetricsAccess, ScryptCost, Secret, UploadTypes, networks,
 };
 
 /// The settings of this process. Sizes are bytes.
@@ -18,16 +18,16 @@ pub struct Config {
     pub environment: Environment,
     /// Address and port to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// A PostgreSQL connection string, either a URL or `key=value` pairs.
+    /// A PostgreSQL connection string: a URL or `key=value` pairs.
     pub database_url: Secret,
-    /// PEM file with the certificate authority of the database server. When set, TLS is required.
+    /// PEM file with the certificate authority of the database server. If set, TLS is required.
     pub database_ca: Option<PathBuf>,
     /// Most connections in the pool.
     pub database_pool_size: u32,
-    /// The longest wait for a pooled connection, and the statement timeout of ordinary requests.
+    /// The longest wait for a pooled connection, and the statement timeout of ordinary queries.
     pub database_timeout: Duration,
     pub http_server: HttpServer,
-    /// Threads of the stock `rouille` server; the builtin one starts a thread for each connection.
+    /// Threads of the `rouille` server. The builtin server starts a thread for each connection instead.
     pub workers: usize,
     /// Most client connections that are open at the same time.
     pub max_connections: usize,
@@ -41,7 +41,7 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
-    /// The secret that signs tokens. `None` (development only): the one kept in `data_dir` is used.
+    /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
     pub jwt_secret: Option<Secret>,
     pub jwt_algorithm: Algorithm,
     pub access_token_lifetime: Duration,
@@ -51,18 +51,20 @@ pub struct Config {
     pub refresh_reuse: Duration,
     pub password_reset_lifetime: Duration,
     /// The cost of a password hash.
-    pub scrypt: Scrypt,
-    /// False: every request acts as the development admin.
+    pub scrypt: ScryptCost,
+    /// If false, every request acts as the development admin.
     pub auth_enabled: bool,
-    /// Whether `X-API-Key` is asked for, in the scope of `api_key_scope`.
+    /// Whether the endpoints of `api_key_scope` require `X-API-Key`.
     pub api_key_enabled: bool,
-    /// The accepted keys. With none, every request that needs one is answered 500.
+    /// The accepted keys. If there are none, every request that needs one is answered 500.
     pub api_keys: Vec<Secret>,
     pub api_key_scope: ApiKeyScope,
     /// Whether exports need the token of an admin.
     pub export_require_admin: bool,
     /// Whether anyone may export without a token.
     pub allow_anonymous_export: bool,
+    /// Whether one of the last two settings was set, to whatever value.
+    pub export_access_is_set: bool,
     /// Most rows of one export.
     pub export_max_rows: u32,
     /// The longest wait for the first byte of an export.
@@ -83,15 +85,15 @@ pub struct Config {
     pub rate_limit_general: u32,
     /// Requests a minute for administration, per admin.
     pub rate_limit_admin: u32,
-    /// Only from these peers is `X-Forwarded-For` believed.
+    /// The peers whose `X-Forwarded-For` header is believed.
     pub trusted_proxies: Vec<IpNet>,
-    /// The web pages that may use the API from a browser.
+    /// The origins whose web pages may use the API from a browser.
     pub cors_origins: CorsOrigins,
-    /// Whether the endpoints for tests of clients exist.
+    /// Whether the endpoints that help to test clients exist. One of them deletes all users.
     pub test_endpoints_enabled: bool,
     pub error_format: ErrorFormat,
     pub smtp: Smtp,
-    /// The sender of mails.
+    /// The sender of outgoing mail.
     pub mail_from: Option<String>,
     /// The link in the mail about a password reset; `{token}` in it is replaced by the token.
     pub password_reset_url: Option<String>,
@@ -102,19 +104,18 @@ pub struct Config {
     pub admin_password: Option<Secret>,
     /// The name and effective value of each setting, secrets masked, as `cloakroom config` prints them.
     pub shown: Vec<(&'static str, String)>,
-    /// Variables that are named like a setting but are none, each with the most similar setting.
+    /// Variables that are named like settings but are none, each with the most similar setting.
     pub unknown: Vec<(String, &'static str)>,
 }
 
-/// Minutes of a year.
-const YEAR: u32 = 365 * 24 * 60;
+const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
 /// The largest rate limit, in requests a minute.
 const MAX_RATE: u32 = 1_000_000;
 
 impl Config {
-    /// Reads every setting, in the order in which `cloakroom config` shows them: each line is a variable, its
-    /// default and, for numbers, its maximum. Where `r` has found a fault the result must not be used.
-    pub fn read(r: &mut Reader) -> Config {
+    /// Reads every setting, in the order in which `cloakroom config` shows them. Each call names the variable, its
+    /// default and, for numbers, its maximum. If `r` has noted a fault, the result must not be used.
+    pub fn read(r: &mut SettingsReader) -> Config {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Config {
             environment: r.choice("CLOAKROOM_ENV", Environment::Development),
@@ -151,14 +152,18 @@ impl Config {
             access_token_lifetime: r.minutes(
                 "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
                 60,
-                10 * YEAR,
+                10 * MINUTES_PER_YEAR,
             ),
             refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
             refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
-            password_reset_lifetime: r.minutes("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, YEAR),
+            password_reset_lifetime: r.minutes(
+                "CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES",
+                30,
+                MINUTES_PER_YEAR,
+            ),
             scrypt: r.parsed(
                 "CLOAKROOM_SCRYPT",
-                Scrypt { log_n: 14, r: 8, p: 5 },
+                ScryptCost { log_n: 14, r: 8, p: 5 },
                 "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
                  such as 14,8,5",
             ),
@@ -168,6 +173,8 @@ impl Config {
             api_key_scope: r.choice("CLOAKROOM_API_KEY_SCOPE", ApiKeyScope::Exports),
             export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
             allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
+            export_access_is_set: r.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
+                || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
             export_max_rows: r.count("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1_000_000_000),
             export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
             max_upload_size: r.bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20),

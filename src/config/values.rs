@@ -1,4 +1,4 @@
-//! The types of settings that are more than a number or a text.
+//! The types of settings that are not plain numbers or texts.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,29 +8,29 @@ use ipnet::IpNet;
 
 /// A setting that holds one word of a closed list.
 pub trait Choice: Copy + PartialEq + 'static {
-    /// The words users see, each with its meaning, in the order in which messages list them.
+    /// The words that users write and see, each with its value, in the order in which messages list them.
     const WORDS: &'static [(&'static str, Self)];
-    /// Former words, which are accepted but neither listed nor shown.
+    /// Words of former versions. They are still accepted, but neither listed nor shown.
     const ALIASES: &'static [(&'static str, Self)] = &[];
 
-    /// The meaning of `word`, whose case matters. `None`: it is not in the lists.
+    /// The value of `word`, whose case matters. `None` if neither list has it.
     fn from_word(word: &str) -> Option<Self> {
         let mut all = Self::WORDS.iter().chain(Self::ALIASES);
-        all.find(|(known, _)| *known == word).map(|(_, meaning)| *meaning)
+        all.find(|(known, _)| *known == word).map(|(_, value)| *value)
     }
 
-    /// The word users see for this value.
+    /// The word that users see for this value.
     fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, meaning)| *meaning == self).map_or("", |(word, _)| word)
+        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
 }
 
-/// What the service is run for.
+/// Where the service runs, which decides how strict it is about its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// On a developer's machine: the defaults are convenient, and reset tokens are logged.
+    /// On a developer's machine. The defaults are convenient, and password reset tokens are logged.
     Development,
-    /// On a public network: unsafe settings are refused at start.
+    /// On a public network. The service refuses to start with unsafe settings.
     Production,
 }
 
@@ -42,9 +42,9 @@ impl Choice for Environment {
 /// Which HTTP server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpServer {
-    /// This program's own, which may face a public network.
+    /// The server of this program, which may face a public network.
     Builtin,
-    /// The stock server of the `rouille` crate, for use behind a proxy.
+    /// The server of the `rouille` crate, for use behind a proxy.
     Rouille,
 }
 
@@ -54,11 +54,11 @@ impl Choice for HttpServer {
     const ALIASES: &'static [(&'static str, Self)] = &[("front", HttpServer::Builtin)];
 }
 
-/// Who may read `/metrics`; to others the path does not exist.
+/// Who may read `/metrics`. For everyone else the path does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
     Off,
-    /// Clients on this host. A request with a forwarding header is refused: it came through a proxy.
+    /// Clients on this host, except for requests with a forwarding header, because those came through a proxy.
     Loopback,
     Any,
 }
@@ -71,12 +71,12 @@ impl Choice for MetricsAccess {
     ];
 }
 
-/// Where `X-API-Key` is asked for, if keys are enabled.
+/// Which endpoints require `X-API-Key`, if keys are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiKeyScope {
-    /// At exports only.
+    /// The exports.
     Exports,
-    /// At every endpoint below `/api/v1`.
+    /// Every endpoint below `/api/v1`.
     All,
 }
 
@@ -85,7 +85,7 @@ impl Choice for ApiKeyScope {
         &[("exports", ApiKeyScope::Exports), ("all", ApiKeyScope::All)];
 }
 
-/// The JSON body of an error response.
+/// The shape of the JSON body of error responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFormat {
     /// `{"detail": ..., "error_code": ...}`
@@ -127,7 +127,7 @@ impl Choice for Algorithm {
 }
 
 impl Algorithm {
-    /// The length of the hash: a key must not be shorter (RFC 7518, 3.2).
+    /// The length of the hash in bytes. A key must not be shorter (RFC 7518, 3.2).
     pub fn min_secret_bytes(self) -> usize {
         match self {
             Algorithm::Hs256 => 32,
@@ -160,7 +160,7 @@ impl fmt::Debug for Secret {
 
 /// The cost of a password hash (RFC 7914). One hash takes `128 * r * 2^log_n` bytes of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scrypt {
+pub struct ScryptCost {
     /// Binary logarithm of the cost factor N.
     pub log_n: u8,
     /// Block size.
@@ -169,10 +169,19 @@ pub struct Scrypt {
     pub p: u32,
 }
 
-impl FromStr for Scrypt {
+impl ScryptCost {
+    /// Whether a hash is at least as much work as the least that OWASP recommends (Password Storage Cheat Sheet), such
+    /// as N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
+    pub fn is_enough(self) -> bool {
+        let work = (u64::from(self.r) * u64::from(self.p)) << self.log_n;
+        self.log_n >= 13 && work >= 655_360
+    }
+}
+
+impl FromStr for ScryptCost {
     type Err = ();
 
-    /// `log_n,r,p`, of at most a gibibyte (2^30 bytes) a hash.
+    /// Parses `log_n,r,p`. A hash may take at most a gibibyte (2^30 bytes) of memory.
     fn from_str(text: &str) -> Result<Self, ()> {
         let numbers: Result<Vec<u32>, _> =
             text.split(',').map(|part| part.trim().parse()).collect();
@@ -180,11 +189,11 @@ impl FromStr for Scrypt {
             return Err(());
         };
         let bytes = (128 * u64::from(r)) << log_n;
-        if bytes > 1 << 30 { Err(()) } else { Ok(Scrypt { log_n: log_n as u8, r, p }) }
+        if bytes > 1 << 30 { Err(()) } else { Ok(ScryptCost { log_n: log_n as u8, r, p }) }
     }
 }
 
-impl fmt::Display for Scrypt {
+impl fmt::Display for ScryptCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{},{}", self.log_n, self.r, self.p)
     }
@@ -193,7 +202,7 @@ impl fmt::Display for Scrypt {
 /// The origins whose web pages may use the API from a browser (Fetch standard, CORS protocol).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CorsOrigins {
-    /// None: the CORS protocol is switched off.
+    /// No origin: the CORS protocol is switched off.
     Off,
     Any,
     /// These, in lower case.
@@ -203,7 +212,7 @@ pub enum CorsOrigins {
 impl FromStr for CorsOrigins {
     type Err = ();
 
-    /// `*`, or comma-separated origins.
+    /// Parses `*` or comma-separated origins.
     fn from_str(text: &str) -> Result<Self, ()> {
         let origins: Vec<&str> = comma_separated(text).collect();
         match origins.as_slice() {
@@ -217,8 +226,8 @@ impl FromStr for CorsOrigins {
     }
 }
 
-/// Whether `text` is `scheme://host[:port]`. Browsers send origins without a path, so one with a path, or
-/// with just a trailing slash, would never match.
+/// Whether `text` is `scheme://host[:port]`. Browsers send origins without a path, so one with a path, or even a
+/// trailing slash, would never match.
 pub fn is_origin(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, host)| {
         !scheme.is_empty()
@@ -238,20 +247,20 @@ impl UploadTypes {
         UploadTypes(types.iter().map(|&essence| essence.to_owned()).collect())
     }
 
-    /// Whether files of this type may be uploaded; `essence` is lower case and without parameters.
-    pub fn allow(&self, essence: &str) -> bool {
-        self.0.iter().any(|allowed| allowed == essence)
+    /// The types, in lower case and without parameters.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
     }
 }
 
 impl FromStr for UploadTypes {
     type Err = ();
 
-    /// At least one comma-separated type.
+    /// Parses comma-separated types. There must be at least one.
     fn from_str(text: &str) -> Result<Self, ()> {
         let types: Vec<String> = comma_separated(text).map(str::to_ascii_lowercase).collect();
-        let all_good = !types.is_empty() && types.iter().all(|essence| is_media_type(essence));
-        all_good.then_some(UploadTypes(types)).ok_or(())
+        let all_valid = !types.is_empty() && types.iter().all(|essence| is_media_type(essence));
+        all_valid.then_some(UploadTypes(types)).ok_or(())
     }
 }
 
@@ -261,8 +270,8 @@ impl fmt::Display for UploadTypes {
     }
 }
 
-/// Whether `text` is `type/subtype` of token characters (RFC 9110, 5.6.2), no longer than the 100 characters
-/// that the database stores.
+/// Whether `text` is `type/subtype`, each a token (RFC 9110, 5.6.2), and fits the 100 characters of the database
+/// column.
 fn is_media_type(text: &str) -> bool {
     let is_token = |word: &str| {
         !word.is_empty()
@@ -272,15 +281,15 @@ fn is_media_type(text: &str) -> bool {
         && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
-/// Comma-separated IP addresses and CIDR blocks; an address is a block of one. `None`: a part is neither.
+/// Parses comma-separated IP addresses and CIDR blocks; an address is a block of one. `None` if a part is neither.
 pub fn networks(text: &str) -> Option<Vec<IpNet>> {
     let network =
         |part: &str| part.parse().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from));
     comma_separated(text).map(network).collect()
 }
 
-/// The level for this program in a text that is a level or, like `RUST_LOG`, comma-separated `target=level`
-/// directives. Directives for other targets are ignored; without one for this program it is `info`.
+/// Parses a log level or, because `RUST_LOG` may be set for other programs too, comma-separated `target=level`
+/// directives. Directives for other targets are ignored; without one for this program the level is `info`.
 pub fn own_log_level(text: &str) -> Option<log::LevelFilter> {
     let mut level = log::LevelFilter::Info;
     for directive in text.split(',').map(str::trim) {
@@ -293,7 +302,7 @@ pub fn own_log_level(text: &str) -> Option<log::LevelFilter> {
     Some(level)
 }
 
-/// The parts of a comma-separated list, without the blanks around them; empty ones are left out.
+/// The parts of a comma-separated list, trimmed. Empty parts are left out.
 pub fn comma_separated(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
@@ -304,11 +313,11 @@ mod tests {
 
     #[test]
     fn scrypt_parameters_are_three_numbers_within_a_gibibyte() {
-        assert_eq!("14,8,5".parse(), Ok(Scrypt { log_n: 14, r: 8, p: 5 }));
+        assert_eq!("14,8,5".parse(), Ok(ScryptCost { log_n: 14, r: 8, p: 5 }));
         for bad in [
             "", "14", "14,8", "0,8,5", "14,0,5", "14,8,0", "14,8,5,1", "x,8,5", "24,32,1", "20,9,1",
         ] {
-            assert_eq!(bad.parse::<Scrypt>(), Err(()), "{bad}");
+            assert_eq!(bad.parse::<ScryptCost>(), Err(()), "{bad}");
         }
     }
 
@@ -332,15 +341,15 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_list_and_their_meanings_are_distinct() {
+    fn every_word_stands_for_one_value_and_back() {
         fn check<C: Choice + std::fmt::Debug>() {
-            for (word, meaning) in C::WORDS {
-                assert_eq!(C::from_word(word), Some(*meaning));
-                assert_eq!(meaning.word(), *word);
+            for (word, value) in C::WORDS {
+                assert_eq!(C::from_word(word), Some(*value));
+                assert_eq!(value.word(), *word);
             }
-            for (word, meaning) in C::ALIASES {
-                assert_eq!(C::from_word(word), Some(*meaning));
-                assert_ne!(meaning.word(), "");
+            for (word, value) in C::ALIASES {
+                assert_eq!(C::from_word(word), Some(*value));
+                assert_ne!(value.word(), "");
             }
         }
         check::<Environment>();

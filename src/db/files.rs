@@ -24,6 +24,7 @@ fn from_row(row: &Row) -> Option<File> {
         file_hash: row.get("file_hash"),
         description: row.get("description"),
         upload_date: Timestamp(row.get("upload_date")),
+        uploaded_at: Timestamp(row.get("upload_date")),
         updated_at: Timestamp(row.get("updated_at")),
         is_public: row.get("is_public"),
     })

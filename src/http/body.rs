@@ -1,4 +1,4 @@
-//! The body of a request, which is read when its handler asks for it and never beyond a limit.
+//! The body of a request. It is read only when a handler asks for it, and never beyond the handler's limit.
 
 use std::io::{self, Read};
 
@@ -6,35 +6,36 @@ use crate::error::Error;
 
 /// Where the bytes of a body come from.
 pub trait BodySource {
-    /// Reads some bytes into `buffer` and returns how many; 0 at the end of the body. Where the source knows that more
-    /// than `max` bytes are still to come, it may fail with `FileTooLarge` instead of waiting for them.
+    /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. If the source knows that
+    /// more than `max` bytes are still to come, it may fail with `FileTooLarge` instead of waiting for them.
     fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize>;
 }
 
-/// A reader knows nothing of what is to come.
+/// Other readers do not know how many bytes are still to come.
 impl<R: Read> BodySource for R {
     fn read_at_most(&mut self, buffer: &mut [u8], _max: u64) -> io::Result<usize> {
         self.read(buffer)
     }
 }
 
-/// The body of one request. Until [`Body::set_limit`] is called not a byte of it may be read.
+/// The body of one request. Nothing of it can be read before [`Body::set_limit`] is called.
 pub struct Body<'a> {
     source: Box<dyn BodySource + 'a>,
+    /// The value of `Content-Length`.
     announced: Option<u64>,
+    /// Bytes read so far.
     received: u64,
     limit: u64,
 }
 
 impl<'a> Body<'a> {
-    /// A body that `source` gives and whose end is the source's end. `announced` is its `Content-Length`,
-    /// where it has one.
+    /// Makes a body of everything that `source` gives. `announced` is the value of `Content-Length`, if there is one.
     pub fn new(source: impl BodySource + 'a, announced: Option<u64>) -> Body<'a> {
         Body { source: Box::new(source), announced, received: 0, limit: 0 }
     }
 
-    /// Allows the first `limit` bytes to be read. A body announced longer fails here, before it is read:
-    /// a client that waits for `100 Continue` then never sends it.
+    /// Allows the first `limit` bytes to be read. Fails with [`Error::BodyTooLarge`] if the announced length is
+    /// greater, so that a client that waits for `100 Continue` does not send such a body at all.
     pub fn set_limit(&mut self, limit: u64) -> Result<(), Error> {
         if self.announced.is_some_and(|length| length > limit) {
             return Err(Error::BodyTooLarge);
@@ -43,14 +44,14 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Reads some bytes into `buffer` and returns how many; 0 at the end of the body. Fails with
-    /// [`Error::BodyTooLarge`] beyond the limit, and with [`Error::BodyCutShort`] where the client sent less
-    /// than it announced: the stock server reports that as a plain end.
+    /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. Fails with
+    /// [`Error::BodyTooLarge`] beyond the limit. Fails with [`Error::BodyCutShort`] if the client sent less than it
+    /// announced, which is compared here because the `rouille` server reports that as an ordinary end.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let length = loop {
             match self.source.read_at_most(buffer, self.limit - self.received) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => break outcome.map_err(unreadable)?,
+                outcome => break outcome.map_err(read_error)?,
             }
         };
         if length as u64 > self.limit - self.received {
@@ -63,7 +64,7 @@ impl<'a> Body<'a> {
         Ok(length)
     }
 
-    /// The whole body, at most `limit` bytes, as UTF-8 text; `None` where it is no UTF-8.
+    /// Reads the whole body, at most `limit` bytes. Returns `None` if it is not UTF-8.
     pub fn read_text(&mut self, limit: u64) -> Result<Option<String>, Error> {
         self.set_limit(limit)?;
         let (mut bytes, mut chunk) = (Vec::new(), [0; 8192]);
@@ -76,7 +77,8 @@ impl<'a> Body<'a> {
     }
 }
 
-fn unreadable(error: io::Error) -> Error {
+/// The meaning of the errors by which the builtin server reports a slow client or bad chunked framing.
+fn read_error(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
         io::ErrorKind::InvalidData => Error::BodyMalformed,

@@ -1,13 +1,13 @@
-//! The address of the client, also where proxies stand between it and this process.
+//! The address of the client, also if there are proxies between the client and this process.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The peer's address, or, where the peer is a trusted proxy, the rightmost address of `X-Forwarded-For` that is
-/// not itself a trusted proxy's: a proxy appends, so everything further left is the client's own text.
-/// `forwarded` holds all headers of that name, in order. Something that is no address ends the search, because a
-/// trusted proxy would not have written it.
+/// Finds the client's address. It is the address of the peer, unless that is a trusted proxy: then it is the rightmost
+/// address in `X-Forwarded-For` that is not a trusted proxy. Each proxy appends the address it sees, so the client may
+/// have written everything further left itself. Text that is not an address ends the search, because no trusted proxy
+/// wrote it. `forwarded` holds all `X-Forwarded-For` headers in order.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded: impl DoubleEndedIterator<Item = &'a str>,
@@ -32,7 +32,7 @@ pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address.to_canonical()))
 }
 
-/// An address, also with a port or in brackets, as some proxies write it.
+/// Parses an address, which some proxies write with a port or in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
     let hop = hop.trim();
     let bare = hop.parse().ok().or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
@@ -40,12 +40,21 @@ fn parse(hop: &str) -> Option<IpAddr> {
     bare.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
-/// The part of an address that one client cannot change at will: an IPv6 client commonly has a whole /64 to itself
-/// (RFC 8273), so its lower 64 bits are cleared.
+/// The part of an address that a client cannot change at will. An IPv6 client commonly has a whole /64 to itself
+/// (RFC 8273), so the lower 64 bits of its address are cleared.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),
         v4 => v4,
+    }
+}
+
+/// The network of a site, to which providers hand out a /48 at most (RFC 6177), so the lower 80 bits of an IPv6 address
+/// are cleared. `None` for IPv4.
+pub fn site(address: IpAddr) -> Option<IpAddr> {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Some(IpAddr::V6((v6.to_bits() >> 80 << 80).into())),
+        IpAddr::V4(_) => None,
     }
 }
 
@@ -59,11 +68,11 @@ mod tests {
     }
 
     #[test]
-    fn only_trusted_peers_are_believed() -> Result<(), Box<dyn std::error::Error>> {
+    fn only_trusted_proxies_are_believed() -> Result<(), Box<dyn std::error::Error>> {
         for (peer, forwarded, expected, reason) in [
-            ("192.0.2.1", vec!["203.0.113.9"], "192.0.2.1", "a stranger may write what it likes"),
-            ("10.0.0.1", vec![], "10.0.0.1", "the proxy itself"),
-            ("10.0.0.1", vec!["203.0.113.9"], "203.0.113.9", "one hop"),
+            ("192.0.2.1", vec!["203.0.113.9"], "192.0.2.1", "the peer is not trusted"),
+            ("10.0.0.1", vec![], "10.0.0.1", "no header"),
+            ("10.0.0.1", vec!["203.0.113.9"], "203.0.113.9", "one proxy"),
             (
                 "10.0.0.1",
                 vec!["198.51.100.7, 203.0.113.9"],
@@ -72,8 +81,8 @@ mod tests {
             ),
             ("10.0.0.1", vec!["203.0.113.9, 10.0.0.2"], "203.0.113.9", "two proxies"),
             ("10.0.0.1", vec!["198.51.100.7", "203.0.113.9"], "203.0.113.9", "two headers"),
-            ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3", "a client among the proxies"),
-            ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1", "no address"),
+            ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3", "all hops are trusted"),
+            ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1", "not an address"),
             ("10.0.0.1", vec!["203.0.113.9:4711"], "203.0.113.9", "with a port"),
             ("::1", vec!["[2001:db8::1]:4711"], "2001:db8::1", "IPv6 with a port"),
             ("::1", vec!["[2001:db8::1]"], "2001:db8::1", "IPv6 in brackets"),
@@ -85,10 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_client_is_its_64() -> Result<(), Box<dyn std::error::Error>> {
+    fn an_ipv6_client_is_known_by_its_first_64_bits() -> Result<(), Box<dyn std::error::Error>> {
         assert_eq!(network("2001:db8:1:2:3:4:5:6".parse()?), "2001:db8:1:2::".parse::<IpAddr>()?);
         assert_eq!(network("::ffff:192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
         assert_eq!(network("192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
+        assert_eq!(site("2001:db8:1:2:3:4:5:6".parse()?), Some("2001:db8:1::".parse()?));
+        assert_eq!(site("::ffff:192.0.2.1".parse()?), None);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Responses that are files: streamed whole or as a range, or left out where the client has the file already
-//! (RFC 9110, 13 and 14).
+//! Responses that carry a file: the whole file, a range of it, or nothing if the client has it already (RFC 9110, 13
+//! and 14).
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,7 +12,10 @@ use super::response::{self, Response};
 use crate::error::Error;
 use crate::model::file::File;
 
-/// Everything that is percent-encoded in an extended parameter: all but the `attr-char` of RFC 8187, 3.2.1.
+/// A browser that is made to show a file runs no script of it and loads nothing that it names.
+const CONTENT_SECURITY_POLICY: &str = "sandbox; default-src 'none'";
+
+/// The characters that are percent-encoded in an extended parameter: all but `attr-char` (RFC 8187, 3.2.1).
 const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -27,62 +30,68 @@ const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
-/// A response with `content`, which is the whole content of `file`: 200, 206 for a range, 304 where the client
-/// has it. Fails with [`Error::RangeNotSatisfiable`].
-pub fn file_response(
-    request: &Request,
-    file: &File,
-    mut content: fs::File,
-) -> Result<Response, Error> {
+/// Responds with `content`, which is the whole content of `file`: 200, 206 for a range, or 304 if the client has it
+/// already. Fails with [`Error::RangeNotSatisfiable`].
+pub fn file_response(request: &Request, file: &File, content: fs::File) -> Result<Response, Error> {
     let tag = format!("\"{}\"", file.file_hash);
-    // A content never changes after its upload. HTTP dates have whole seconds.
+    // The content never changes after its upload. HTTP dates have whole seconds.
     let seconds = file.upload_date.0.unix_timestamp();
     let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
-    let length = file.file_size as u64;
-    let headers = [
-        ("ETag", tag.clone()),
-        ("Last-Modified", httpdate::fmt_http_date(modified)),
-        ("Accept-Ranges", "bytes".into()),
-        ("Cache-Control", "private, no-cache".into()),
-    ];
-    let mut response = if is_cached_by_client(request, &tag, modified) {
+    let response = if is_cached_by_client(request, &tag, modified) {
         response::stream(304, std::io::empty(), 0)
     } else {
+        // `Range` has a meaning for GET only (RFC 9110, 14.2).
         let range = if request.method() == "GET" && range_applies(request, &tag, modified) {
-            parse_range(request.header("Range").unwrap_or_default(), length)
+            parse_range(request.header("Range").unwrap_or_default(), file.file_size as u64)
         } else {
-            Range::Whole
+            RequestedRange::Whole
         };
-        let (status, from, to) = match range {
-            Range::Whole => (200, 0, length),
-            Range::Part(from, to) => (206, from, to),
-            Range::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
-        };
-        content
-            .seek(SeekFrom::Start(from))
-            .map_err(|e| Error::Internal(format!("content of file {}: {e}", file.id)))?;
-        let mut response = response::stream(status, content.take(to - from), to - from);
-        if status == 206 {
-            let place = format!("bytes {from}-{}/{length}", to - 1);
-            response = response.with_unique_header("Content-Range", place);
-        }
-        response
-            .with_unique_header("Content-Type", file.content_type.clone())
-            .with_unique_header("Content-Disposition", disposition(&file.original_filename))
+        content_response(file, content, range)?
     };
-    for (name, value) in headers {
-        response = response.with_unique_header(name, value);
-    }
-    Ok(response)
+    Ok(response
+        .with_unique_header("ETag", tag)
+        .with_unique_header("Last-Modified", httpdate::fmt_http_date(modified))
+        .with_unique_header("Accept-Ranges", "bytes")
+        .with_unique_header("Cache-Control", "private, no-cache")
+        .with_unique_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        // Pages of other sites cannot embed the file (Fetch standard).
+        .with_unique_header("Cross-Origin-Resource-Policy", "same-site"))
 }
 
-/// Whether the client has the content already: decided by the entity tags it sends, and only where it sends
-/// none by its date (RFC 9110, 13.2.2).
+/// Responds with the requested part of `content`.
+fn content_response(
+    file: &File,
+    mut content: fs::File,
+    range: RequestedRange,
+) -> Result<Response, Error> {
+    let length = file.file_size as u64;
+    let (status, from, to) = match range {
+        RequestedRange::Whole => (200, 0, length),
+        RequestedRange::Part(from, to) => (206, from, to),
+        RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
+    };
+    content
+        .seek(SeekFrom::Start(from))
+        .map_err(|e| Error::Internal(format!("content of file {}: {e}", file.id)))?;
+    let response = response::stream(status, content.take(to - from), to - from)
+        .with_unique_header("Content-Type", file.content_type.clone())
+        .with_unique_header("Content-Disposition", content_disposition(&file.original_filename));
+    Ok(match status {
+        206 => {
+            let range = format!("bytes {from}-{}/{length}", to - 1);
+            response.with_unique_header("Content-Range", range)
+        }
+        _ => response,
+    })
+}
+
+/// Whether the client has the current content already. Its entity tags decide, and its date only if it sends no tags
+/// (RFC 9110, 13.2.2).
 fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bool {
     let mut tags = request.headers("If-None-Match").peekable();
     if tags.peek().is_some() {
-        // Our tags hold no comma, so the lists can be split at each. The comparison is the weak one
-        // (RFC 9110, 13.1.2).
+        // Our tag contains no comma, so it is not torn apart where lists are split at commas. The comparison is weak,
+        // which means that `W/` is ignored (RFC 9110, 13.1.2).
         return tags
             .flat_map(|list| list.split(','))
             .map(str::trim)
@@ -94,7 +103,7 @@ fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bo
         .is_some_and(|date| modified <= date)
 }
 
-/// Whether `Range` may be honoured: `If-Range` is absent, or names the content as it is (RFC 9110, 13.1.5).
+/// Whether `Range` is to be honoured: `If-Range` is absent, or it names the current content (RFC 9110, 13.1.5).
 fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
     request.header("If-Range").is_none_or(|known| {
         known == tag || httpdate::parse_http_date(known).is_ok_and(|date| date == modified)
@@ -103,21 +112,23 @@ fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
 
 /// What a `Range` header asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Range {
-    /// The whole file: there is no range, more than one, or none that is understood (RFC 9110, 14.2).
+enum RequestedRange {
+    /// The whole file. This also stands for several ranges and for headers that are malformed or in other units, which
+    /// a server may ignore (RFC 9110, 14.2).
     Whole,
-    /// From the first offset up to, not including, the second.
+    /// The bytes from the first offset up to, but not including, the second.
     Part(u64, u64),
     /// Only bytes after the end of the file.
     Unsatisfiable,
 }
 
-fn parse_range(header: &str, length: u64) -> Range {
-    single_range(header, length).unwrap_or(Range::Whole)
+/// Parses `Range` for a file of `length` bytes.
+fn parse_range(header: &str, length: u64) -> RequestedRange {
+    parse_single_range(header, length).unwrap_or(RequestedRange::Whole)
 }
 
-/// `None` where the header is not one well-formed range of bytes.
-fn single_range(header: &str, length: u64) -> Option<Range> {
+/// Returns `None` if the header is not exactly one well-formed range of bytes.
+fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
     let (unit, set) = header.split_once('=')?;
     let (first, last) = set.trim().split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -128,8 +139,8 @@ fn single_range(header: &str, length: u64) -> Option<Range> {
     }
     let (from, to) = match (first, last) {
         ("", suffix) => match number(suffix)? {
-            0 => return Some(Range::Unsatisfiable),
-            // The last bytes of an empty file are none, and `Content-Range` has no form for that.
+            0 => return Some(RequestedRange::Unsatisfiable),
+            // An empty file has no last bytes, and `Content-Range` cannot express an empty range.
             _ if length == 0 => return None,
             n => (length.saturating_sub(n), length),
         },
@@ -142,13 +153,13 @@ fn single_range(header: &str, length: u64) -> Option<Range> {
             (from, length.min(last.saturating_add(1)))
         }
     };
-    Some(if from < length { Range::Part(from, to) } else { Range::Unsatisfiable })
+    Some(if from < length { RequestedRange::Part(from, to) } else { RequestedRange::Unsatisfiable })
 }
 
-/// `Content-Disposition` with the filename (RFC 6266). A name that is a token stands as it is; any other is quoted,
-/// with `_` in place of everything but printable ASCII, and where something was replaced the whole name follows as
-/// `filename*` (RFC 8187). So no character of the name can end the value or the header.
-fn disposition(name: &str) -> String {
+/// The value of `Content-Disposition` for a download under `name` (RFC 6266). A token is written as it is. Any other
+/// name is quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name
+/// follows as `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
+fn content_disposition(name: &str) -> String {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.is_empty() && name.bytes().all(is_token) {
         return format!("attachment; filename={name}");
@@ -176,33 +187,33 @@ mod tests {
     #[test]
     fn single_ranges_are_understood_and_others_ignored() {
         for (header, length, expected) in [
-            ("bytes=0-0", 10, Range::Part(0, 1)),
-            ("bytes=2-5", 10, Range::Part(2, 6)),
-            ("Bytes= 2-", 10, Range::Part(2, 10)),
-            ("bytes=9-100", 10, Range::Part(9, 10)),
-            ("bytes=0-99999999999999999999", 10, Range::Part(0, 10)),
-            ("bytes=-3", 10, Range::Part(7, 10)),
-            ("bytes=-30", 10, Range::Part(0, 10)),
-            ("bytes=10-", 10, Range::Unsatisfiable),
-            ("bytes=99999999999999999999-", 10, Range::Unsatisfiable),
-            ("bytes=-0", 10, Range::Unsatisfiable),
-            ("bytes=0-", 0, Range::Unsatisfiable),
-            ("bytes=-1", 0, Range::Whole),
-            ("bytes=5-2", 10, Range::Whole),
-            ("bytes=0-1,3-4", 10, Range::Whole),
-            ("bytes=-", 10, Range::Whole),
-            ("bytes=a-b", 10, Range::Whole),
-            ("bytes=+1-2", 10, Range::Whole),
-            ("bytes", 10, Range::Whole),
-            ("lines=0-1", 10, Range::Whole),
-            ("", 10, Range::Whole),
+            ("bytes=0-0", 10, RequestedRange::Part(0, 1)),
+            ("bytes=2-5", 10, RequestedRange::Part(2, 6)),
+            ("Bytes= 2-", 10, RequestedRange::Part(2, 10)),
+            ("bytes=9-100", 10, RequestedRange::Part(9, 10)),
+            ("bytes=0-99999999999999999999", 10, RequestedRange::Part(0, 10)),
+            ("bytes=-3", 10, RequestedRange::Part(7, 10)),
+            ("bytes=-30", 10, RequestedRange::Part(0, 10)),
+            ("bytes=10-", 10, RequestedRange::Unsatisfiable),
+            ("bytes=99999999999999999999-", 10, RequestedRange::Unsatisfiable),
+            ("bytes=-0", 10, RequestedRange::Unsatisfiable),
+            ("bytes=0-", 0, RequestedRange::Unsatisfiable),
+            ("bytes=-1", 0, RequestedRange::Whole),
+            ("bytes=5-2", 10, RequestedRange::Whole),
+            ("bytes=0-1,3-4", 10, RequestedRange::Whole),
+            ("bytes=-", 10, RequestedRange::Whole),
+            ("bytes=a-b", 10, RequestedRange::Whole),
+            ("bytes=+1-2", 10, RequestedRange::Whole),
+            ("bytes", 10, RequestedRange::Whole),
+            ("lines=0-1", 10, RequestedRange::Whole),
+            ("", 10, RequestedRange::Whole),
         ] {
             assert_eq!(parse_range(header, length), expected, "{header} of {length}");
         }
     }
 
     #[test]
-    fn no_filename_leaves_its_place_in_the_header() {
+    fn no_filename_can_end_the_parameter_or_the_header() {
         for (name, expected) in [
             ("a.txt", "attachment; filename=a.txt"),
             ("%41.txt", "attachment; filename=%41.txt"),
@@ -217,7 +228,7 @@ mod tests {
             ("\u{1f600}", "attachment; filename=\"_\"; filename*=UTF-8''%F0%9F%98%80"),
             ("\u{202e}gpj", "attachment; filename=\"_gpj\"; filename*=UTF-8''%E2%80%AEgpj"),
         ] {
-            assert_eq!(disposition(name), expected);
+            assert_eq!(content_disposition(name), expected);
         }
     }
 }

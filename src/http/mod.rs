@@ -1,5 +1,5 @@
-//! Requests and responses as handlers see them. The HTTP library's types stay behind this module, the
-//! servers below it and the pipeline above it.
+//! Requests and responses as handlers see them. Handlers do not name the HTTP library: only this module, the servers
+//! and the pipeline do.
 
 pub mod body;
 pub mod client_address;

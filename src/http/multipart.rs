@@ -1,9 +1,9 @@
-//! The parts of a `multipart/form-data` body (RFC 7578, RFC 2046), read as the body arrives: memory does not
-//! grow with it.
+//! A parser of `multipart/form-data` bodies (RFC 7578, RFC 2046). It parses a body while it arrives, so memory does not
+//! grow with the size of the body.
 //!
-//! This is our own parser, over `httparse` and `memchr`, because of what uploads need and the `multipart` crate
-//! 0.18 does not do: it cuts a quoted filename at a `;`, loses parts whose `filename` stands before their `name` or that
-//! have more than four headers, and takes a body without its last delimiter for a complete one.
+//! It takes the place of the `multipart` crate, whose version 0.18 cuts a quoted filename at a `;`, loses parts whose
+//! `filename` stands before their `name` or that have more than four headers, and takes a body without its closing
+//! delimiter for a complete one.
 
 use memchr::memmem::Finder;
 
@@ -13,24 +13,24 @@ use super::part_header::{
 };
 use crate::error::Error;
 
-/// Bytes of the body that are held at once.
+/// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Longest boundary (RFC 2046, 5.1.1).
+/// Longest boundary, in bytes (RFC 2046, 5.1.1).
 const MAX_BOUNDARY: usize = 70;
 
-/// A body in parts. The content of each is read, or skipped, before the next.
+/// A body that consists of parts. They come one after the other: going on to the next part skips what was not read.
 pub struct Multipart<'b, 'a> {
     body: &'b mut Body<'a>,
-    /// Finds a line end, two hyphens and the boundary.
+    /// Finds the delimiter between parts: a line end, two hyphens and the boundary.
     delimiter: Finder<'static>,
     buffer: Vec<u8>,
-    /// `buffer[start..end]` has arrived and was not given out yet.
+    /// `buffer[start..end]` holds the bytes that have arrived and were not returned yet.
     start: usize,
     end: usize,
 }
 
 impl<'b, 'a> Multipart<'b, 'a> {
-    /// The parts of `body`, whose boundary `content_type` names.
+    /// Prepares to parse `body`, whose boundary stands in `content_type`.
     pub fn new(body: &'b mut Body<'a>, content_type: &str) -> Result<Multipart<'b, 'a>, Error> {
         let (essence, parameters) = parse_parameters(content_type.as_bytes());
         let boundary = parameters
@@ -40,14 +40,15 @@ impl<'b, 'a> Multipart<'b, 'a> {
             .filter(|b| (1..=MAX_BOUNDARY).contains(&b.len()) && essence == "multipart/form-data")
             .ok_or_else(malformed)?;
         let mut buffer = vec![0; BUFFER_BYTES];
-        // The first delimiter may begin the body, without a line end before it: here it gets one.
+        // A delimiter begins with a line end, but the first one may stand at the very beginning of the body. With a
+        // line end in front of the body it looks like the others.
         buffer[..2].copy_from_slice(b"\r\n");
         let delimiter = Finder::new(&format!("\r\n--{boundary}")).into_owned();
         Ok(Multipart { body, delimiter, buffer, start: 0, end: 2 })
     }
 
-    /// Skips what is left of the present part and returns the header of the next one. `None` after the last:
-    /// its closing delimiter was there, and the body has been read to its end.
+    /// Skips the rest of the current part and returns the header of the next one. Returns `None` after the last part,
+    /// once the closing delimiter was found and the body was read to its end.
     pub fn next(&mut self) -> Result<Option<PartHeader>, Error> {
         while self.chunk()?.is_some() {}
         self.start += self.delimiter.needle().len();
@@ -61,14 +62,14 @@ impl<'b, 'a> Multipart<'b, 'a> {
                 AfterDelimiter::Incomplete => self.fill()?,
             }
         }
-        // The text after the last delimiter is ignored (RFC 2046, 5.1.1). It is read all the same, because
-        // a body that breaks off there was not sent whole.
+        // The text after the closing delimiter is ignored (RFC 2046, 5.1.1). It is read nevertheless, because a body
+        // that breaks off there is incomplete.
         while self.body.read(&mut self.buffer)? > 0 {}
         Ok(None)
     }
 
-    /// The first `max` bytes of the part's remaining content, without consuming them; fewer only where
-    /// there are fewer. `max` is at most half of [`BUFFER_BYTES`].
+    /// The next `max` bytes of the current part, without consuming them. There are fewer only if the part ends.
+    /// `max` is at most half of [`BUFFER_BYTES`].
     pub fn peek(&mut self, max: usize) -> Result<&[u8], Error> {
         loop {
             let (length, is_end) = self.content_in_buffer();
@@ -79,7 +80,7 @@ impl<'b, 'a> Multipart<'b, 'a> {
         }
     }
 
-    /// Some more of the part's content; `None` at its end.
+    /// The next bytes of the current part, as many as are buffered. Returns `None` at its end.
     pub fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
         loop {
             let (length, is_end) = self.content_in_buffer();
@@ -95,28 +96,36 @@ impl<'b, 'a> Multipart<'b, 'a> {
         }
     }
 
-    /// The part's content as text, cut after `max` bytes.
-    pub fn text(&mut self, max: usize) -> Result<String, Error> {
+    /// The rest of the current part as text, of which at most the characters that fit into the first `max` bytes are
+    /// kept. Returns `None` if it is not UTF-8.
+    pub fn text(&mut self, max: usize) -> Result<Option<String>, Error> {
         let mut text = Vec::new();
         while let Some(chunk) = self.chunk()? {
             let wanted = chunk.len().min(max - text.len());
             text.extend_from_slice(&chunk[..wanted]);
         }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        let is_cut = text.len() == max;
+        if is_cut
+            && let Err(error) = std::str::from_utf8(&text)
+            && error.error_len().is_none()
+        {
+            text.truncate(error.valid_up_to());
+        }
+        Ok(String::from_utf8(text).ok())
     }
 
-    /// How many of the buffered bytes are content, and whether the part ends after them.
+    /// How many of the buffered bytes belong to the current part for certain, and whether the part ends after them.
     fn content_in_buffer(&self) -> (usize, bool) {
         let buffered = &self.buffer[self.start..self.end];
         match self.delimiter.find(buffered) {
             Some(length) => (length, true),
-            // The last bytes may be the beginning of a delimiter that has not arrived in full.
+            // The last bytes may be the beginning of a delimiter, the rest of which has not arrived yet.
             None => (buffered.len().saturating_sub(self.delimiter.needle().len() - 1), false),
         }
     }
 
-    /// Reads more of the body. There is always room, because no more than a part's header or what was peeked
-    /// at is left in the buffer. A body that ends here lacks its last delimiter.
+    /// Reads more of the body into the buffer. There is always room, because at most a part's header or the bytes that
+    /// were peeked at are still in it. Fails if the body ends, because its closing delimiter is missing then.
     fn fill(&mut self) -> Result<(), Error> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -138,22 +147,22 @@ mod tests {
     use super::super::part_header::MAX_PART_HEADER;
     use super::*;
 
-    /// Gives its bytes a few at a time, as a slow connection does.
-    struct Dripping<'a> {
+    /// Returns its bytes a few at a time, as a slow connection does.
+    struct SlowReader<'a> {
         left: &'a [u8],
         step: usize,
     }
 
-    impl Read for Dripping<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
             let step = self.step.min(buffer.len());
             self.left.by_ref().take(step as u64).read(buffer)
         }
     }
 
-    /// The parts of a body that arrives `step` bytes at a time.
+    /// Parses a body that arrives `step` bytes at a time.
     fn read(body: &[u8], step: usize) -> Result<Vec<(PartHeader, Vec<u8>)>, Error> {
-        let mut body = Body::new(Dripping { left: body, step }, None);
+        let mut body = Body::new(SlowReader { left: body, step }, None);
         body.set_limit(u64::MAX)?;
         let content_type = "Multipart/Form-Data; charset=utf-8; Boundary=\"b\"";
         let mut multipart = Multipart::new(&mut body, content_type)?;
@@ -179,7 +188,8 @@ mod tests {
         let big = vec![b'\r'; 3 * BUFFER_BYTES];
         let body = [
             b"preamble\r\n--b \t\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n--a\r\n--".as_slice(),
-            b"\r\n--b\r\ncontent-disposition:form-data;name=y\r\n\r\n\r\n--b\r\nContent-Disposition: form-data; name=z\r\n\r\n",
+            b"\r\n--b\r\ncontent-disposition:form-data;name=y\r\n\r\n",
+            b"\r\n--b\r\nContent-Disposition: form-data; name=z\r\n\r\n",
             &big,
             b"\r\n--b--\r\nepilogue",
         ]
@@ -197,21 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_multipart_are_refused() {
+    fn malformed_and_incomplete_bodies_are_refused() {
         let many = format!("--b\r\n{}\r\n\r\n--b--", "a: b\r\n".repeat(33));
         let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(MAX_PART_HEADER));
         for (body, reason) in [
             ("", "empty"),
-            ("--b", "ends in the delimiter"),
-            ("--b\r\n", "ends before the head"),
-            ("--b\r\na: b\r\n\r\ntext", "no last delimiter"),
-            ("--b\r\na: b\r\n\r\ntext\r\n--b\r\n", "no last delimiter either"),
-            ("--b\r\na: b\r\n\r\ntext\r\n--b-", "half a last delimiter"),
+            ("--b", "ends within the first delimiter"),
+            ("--b\r\n", "ends before the part's header"),
+            ("--b\r\na: b\r\n\r\ntext", "no closing delimiter"),
+            ("--b\r\na: b\r\n\r\ntext\r\n--b\r\n", "another part is announced"),
+            ("--b\r\na: b\r\n\r\ntext\r\n--b-", "half a closing delimiter"),
             ("--c\r\na: b\r\n\r\ntext\r\n--c--\r\n", "another boundary"),
             ("--bb\r\na: b\r\n\r\ntext\r\n--bb--\r\n", "a longer boundary"),
-            ("--b\r\nno header\r\n\r\ntext\r\n--b--", "not a header"),
-            (&many, "more headers than are read"),
-            (&long, "a longer head than is read"),
+            ("--b\r\nno header\r\n\r\ntext\r\n--b--", "not a header line"),
+            (&many, "more header lines than are read"),
+            (&long, "a longer header than is read"),
         ] {
             for step in [1, usize::MAX] {
                 assert!(matches!(read(body.as_bytes(), step), Err(Error::Invalid(_))), "{reason}");
@@ -220,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_needs_a_boundary() {
+    fn the_content_type_must_name_a_boundary() {
         for content_type in [
             "",
             "multipart/form-data",

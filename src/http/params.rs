@@ -1,69 +1,79 @@
-//! Typed parameters of a request, from its body or its query. Every parameter that breaks a rule is
-//! noted, and all of them are answered together.
+//! Typed parameters from the body or the query of a request. Every parameter that breaks a rule is noted, so that one
+//! response can report all of them.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, FieldError, Place, Problem};
+use crate::error::{Error, FieldError, FieldLocation, Problem};
 use crate::model::rules;
 
-/// The named values of one part of a request, and the faults found in them so far.
+/// The named values in the body or the query of a request, and the errors found in them so far.
 pub struct Params {
-    place: Place,
+    location: FieldLocation,
     values: Map<String, Value>,
-    faults: Vec<FieldError>,
+    errors: Vec<FieldError>,
 }
 
 impl Params {
-    /// No parameters. Parts of a multipart body are added with [`Params::set`].
-    pub fn new(place: Place) -> Params {
-        Params { place, values: Map::new(), faults: Vec::new() }
+    /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
+    pub fn new(location: FieldLocation) -> Params {
+        Params { location, values: Map::new(), errors: Vec::new() }
     }
 
-    /// The fields of a JSON object. An empty body is an object without fields.
+    /// Parses a JSON object, whose fields are the parameters. An empty body counts as an object without fields.
     pub fn from_json(text: &str) -> Result<Params, Error> {
         if text.trim().is_empty() {
-            return Ok(Params::new(Place::Body));
+            return Ok(Params::new(FieldLocation::Body));
         }
-        // The parser refuses arrays and objects nested deeper than 127, so its recursion is bounded.
+        // The parser refuses values that are nested deeper than 127, so its recursion is bounded.
         match serde_json::from_str(text) {
-            Ok(Value::Object(values)) => Ok(Params { values, ..Params::new(Place::Body) }),
+            Ok(Value::Object(values)) => Ok(Params { values, ..Params::new(FieldLocation::Body) }),
             Ok(_) => Err(FieldError::of_body(rules::not_an_object())),
             Err(_) => Err(FieldError::of_body(rules::not_json())),
         }
     }
 
-    /// The pairs of `application/x-www-form-urlencoded` text: an HTML form in the body, or a query. Of
-    /// several pairs with one name the last counts.
-    pub fn from_urlencoded(place: Place, text: &str) -> Params {
+    /// Parses `application/x-www-form-urlencoded` text: a query, or a body that is an HTML form. Of several pairs with
+    /// the same name the last one counts. Text that is not UTF-8 is an error of the query or body as a whole.
+    pub fn from_urlencoded(location: FieldLocation, text: &str) -> Params {
+        // The parser replaces what is not UTF-8. All pairs can be checked at once, because the characters between them
+        // are ASCII.
+        if percent_encoding::percent_decode_str(text).decode_utf8().is_err() {
+            let error = FieldError { location, field: None, problem: rules::not_utf8() };
+            return Params { errors: vec![error], ..Params::new(location) };
+        }
         let pairs = form_urlencoded::parse(text.as_bytes());
         let values = pairs.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
-        Params { values: values.collect(), ..Params::new(place) }
+        Params { values: values.collect(), ..Params::new(location) }
     }
 
-    /// Lets `read` take the parameters it wants. Returns what it made of them, or all faults it met.
+    /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. Reads
+    /// nothing if there is an error of the whole query or body.
     pub fn read<T>(mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+        if !self.errors.is_empty() {
+            return Err(Error::Invalid(self.errors));
+        }
         let value = read(&mut self);
         self.finish(Some(value))
     }
 
-    /// `value`, or the faults noted so far. Where it is missing one of them says why.
+    /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Error> {
-        value.filter(|_| self.faults.is_empty()).ok_or(Error::Invalid(self.faults))
+        value.filter(|_| self.errors.is_empty()).ok_or(Error::Invalid(self.errors))
     }
 
-    /// Adds a text parameter, unless one of that name is there already.
+    /// Adds a text parameter, unless there is one with this name already.
     pub fn set(&mut self, name: &str, text: String) {
         self.values.entry(name).or_insert(text.into());
     }
 
-    /// Notes that a parameter is bad.
-    pub fn fault(&mut self, name: &'static str, problem: Problem) {
-        self.faults.push(FieldError { place: self.place, field: Some(name), problem });
+    /// Notes that a parameter breaks a rule.
+    pub fn add_error(&mut self, name: &'static str, problem: Problem) {
+        self.errors.push(FieldError { location: self.location, field: Some(name), problem });
     }
 
-    /// Reads `other` under the name `name`, where `name` itself is absent.
+    /// Accepts the parameter `other` as another name of `name`, if `name` itself is absent.
     pub fn alias(&mut self, name: &'static str, other: &str) {
         if !self.has(name)
             && let Some(value) = self.values.remove(other)
@@ -72,25 +82,25 @@ impl Params {
         }
     }
 
-    /// Whether the parameter is there. `null` is the same as absent.
+    /// Whether the parameter is present. A JSON `null` counts as absent.
     pub fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// A text that must be there and obey `rule`. After a fault this is a placeholder, which
-    /// [`Params::read`] drops.
+    /// Reads a text that must be present and obey `rule`. After an error the result is a default value, which
+    /// [`Params::read`] never returns.
     pub fn required<T: Default>(
         &mut self,
         name: &'static str,
         rule: impl FnOnce(&str) -> Result<T, Problem>,
     ) -> T {
         if !self.has(name) {
-            self.fault(name, rules::missing());
+            self.add_error(name, rules::missing());
         }
         self.optional(name, rule).unwrap_or_default()
     }
 
-    /// A text that obeys `rule` where it is there. An empty text is not absent.
+    /// Reads a text that must obey `rule` if it is present. An empty text is present.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -101,15 +111,15 @@ impl Params {
             Value::String(text) => rule(text),
             _ => Err(rules::not_a_string()),
         };
-        outcome.map_err(|problem| self.fault(name, problem)).ok()
+        outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
-    /// A word of a closed list, as the value that stands beside it.
+    /// Reads a word of a closed list. Returns the value that is paired with it.
     pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
         self.optional(name, |text| rules::choice(text, choices))
     }
 
-    /// A whole number of the range, or `default` where it is absent.
+    /// Reads a whole number, written as text, that must lie in the range. Returns `default` if it is absent.
     pub fn integer(
         &mut self,
         name: &'static str,
@@ -119,18 +129,18 @@ impl Params {
         self.optional(name, |text| rules::integer(text, &allowed)).unwrap_or(default)
     }
 
-    /// A boolean: in a body a JSON one, in a query a word.
+    /// Reads a boolean: JSON `true` or `false` in a body, a word in a query.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
         let outcome = match self.values.get(name)? {
             Value::Null => return None,
             Value::Bool(value) => Ok(*value),
-            Value::String(text) if self.place == Place::Query => rules::boolean(text),
+            Value::String(text) if self.location == FieldLocation::Query => rules::boolean(text),
             _ => Err(rules::not_a_boolean()),
         };
-        outcome.map_err(|problem| self.fault(name, problem)).ok()
+        outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
-    /// A list of texts that obeys `rule`.
+    /// Reads a JSON array of strings that must obey `rule` if it is present.
     pub fn list<T>(
         &mut self,
         name: &'static str,
@@ -142,7 +152,7 @@ impl Params {
             _ => None,
         };
         let outcome = words.ok_or_else(rules::not_a_list).and_then(|words| rule(&words));
-        outcome.map_err(|problem| self.fault(name, problem)).ok()
+        outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 }
 
@@ -151,11 +161,11 @@ mod tests {
     use super::*;
 
     fn query(text: &str) -> Params {
-        Params::from_urlencoded(Place::Query, text)
+        Params::from_urlencoded(FieldLocation::Query, text)
     }
 
     #[test]
-    fn all_faults_of_a_query_are_answered_together() {
+    fn all_errors_of_a_query_are_reported_together() {
         let outcome = query("page=0&size=x&order=up&active=maybe&q=%00").read(|params| {
             params.integer("page", 1, 1..=i64::MAX);
             params.integer("size", 20, 1..=100);
@@ -163,10 +173,10 @@ mod tests {
             params.boolean("active");
             params.optional("q", rules::non_empty);
         });
-        let Err(Error::Invalid(faults)) = outcome else {
+        let Err(Error::Invalid(errors)) = outcome else {
             panic!("not refused");
         };
-        let found: Vec<_> = faults
+        let found: Vec<_> = errors
             .iter()
             .map(|f| (f.field.unwrap_or(""), f.problem.kind, &*f.problem.message))
             .collect();
@@ -197,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_a_boolean_in_a_query_only() -> Result<(), Error> {
+    fn a_word_is_a_boolean_only_in_a_query() -> Result<(), Error> {
         let flag = |params: &mut Params| params.boolean("flag");
         assert_eq!(query("flag=TRUE").read(flag)?, Some(true));
         assert_eq!(Params::from_json(r#"{"flag": false}"#)?.read(flag)?, Some(false));

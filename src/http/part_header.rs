@@ -5,48 +5,55 @@ use httparse::{EMPTY_HEADER, Status};
 use crate::error::{Error, FieldError};
 use crate::model::rules;
 
-/// Longest header of a part, bytes.
+/// Longest header of a part, in bytes.
 pub const MAX_PART_HEADER: usize = 8 * 1024;
-/// Most lines of a part's header.
+/// Most lines in the header of a part.
 const MAX_PART_HEADER_LINES: usize = 32;
 
-/// What the header of a part says.
+/// What is used of the header of a part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PartHeader {
-    /// The form field's name.
+    /// The name of the form field.
     pub name: String,
-    /// The file's name as sent, where the part is a file.
+    /// The name of the file as the client sent it, if the part is a file.
     pub filename: Option<String>,
-    /// The declared type as sent.
+    /// The declared media type as the client sent it.
     pub content_type: Option<String>,
 }
 
-/// What stands after a delimiter.
+/// What follows a delimiter.
 pub enum AfterDelimiter {
-    /// A part: its header, and how many bytes that takes.
+    /// A part: its header, and the length of the header in bytes.
     Part(PartHeader, usize),
-    /// The two hyphens that make the delimiter the last one.
+    /// The two hyphens that make it the closing delimiter.
     Last,
-    /// Too few bytes to tell.
+    /// Too few bytes to decide.
     Incomplete,
 }
 
-/// Parses the bytes after a delimiter. Fails where they are no part of a form, or its header is too long.
+/// Parses the bytes after a delimiter. Fails if they are not the header of a part, or if the header is too long.
 pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
     if bytes.starts_with(b"--") {
         return Ok(AfterDelimiter::Last);
     }
-    // The delimiter's line may be padded with blanks (RFC 2046, 5.1.1).
+    // The line of the delimiter may be padded with blanks (RFC 2046, 5.1.1).
     let blanks = bytes.iter().take_while(|b| b" \t".contains(b)).count();
     let lines = match &bytes[blanks..] {
         [b'\r', b'\n', lines @ ..] => lines,
         [] | [b'\r'] | [b'-'] => return Ok(AfterDelimiter::Incomplete),
         _ => return Err(malformed()),
     };
+    // Filenames may contain control characters, which the parser refuses. A tab is one that it accepts.
+    let replace = |&byte: &u8| match byte {
+        b'\r' | b'\n' => byte,
+        control if control.is_ascii_control() => b'\t',
+        other => other,
+    };
+    let header: Vec<u8> = lines.iter().take(MAX_PART_HEADER).map(replace).collect();
     let mut headers = [EMPTY_HEADER; MAX_PART_HEADER_LINES];
-    let (length, headers) = match httparse::parse_headers(lines, &mut headers) {
-        Ok(Status::Complete(parsed)) if parsed.0 <= MAX_PART_HEADER => parsed,
-        Ok(Status::Partial) if lines.len() <= MAX_PART_HEADER => {
+    let (length, headers) = match httparse::parse_headers(&header, &mut headers) {
+        Ok(Status::Complete(parsed)) => parsed,
+        Ok(Status::Partial) if header.len() < MAX_PART_HEADER => {
             return Ok(AfterDelimiter::Incomplete);
         }
         _ => return Err(malformed()),
@@ -59,29 +66,33 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
         content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
         ..PartHeader::default()
     };
-    let (_, disposition) = parse_parameters(value("Content-Disposition").unwrap_or_default());
+    let disposition = value("Content-Disposition").unwrap_or_default();
+    if std::str::from_utf8(disposition).is_err() {
+        return Err(FieldError::of_body(rules::not_utf8()));
+    }
+    let (_, disposition) = parse_parameters(disposition);
     for (name, value) in disposition {
         match name.as_str() {
             "name" => part.name = value,
             "filename" => part.filename = part.filename.or(Some(value)),
-            // RFC 7578, 4.2 forbids this form, yet some clients send it for names that are not ASCII.
-            "filename*" => part.filename = extended(&value).or(part.filename),
+            // RFC 7578, 4.2 forbids this parameter, but some clients send it for names that are not ASCII.
+            "filename*" => part.filename = decode_extended(&value).or(part.filename),
             _ => {}
         }
     }
     Ok(AfterDelimiter::Part(part, bytes.len() - lines.len() + length))
 }
 
-/// Splits a header value such as `form-data; name="file"` into the text before the first semicolon and the
-/// parameters after it; that text and the parameters' names become lower case. In a quoted value a backslash
-/// escapes a quote or another backslash. Before anything else it stands for itself, because some browsers send
-/// paths with backslashes in them.
+/// Splits a header value such as `form-data; name="file"` into the text before the first semicolon and the parameters
+/// after it. The text and the names of the parameters are returned in lower case. In a quoted value a backslash escapes
+/// a quote or another backslash. Before other characters it stands for itself, because some browsers send Windows
+/// paths.
 pub fn parse_parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
     let text = String::from_utf8_lossy(value);
     let (first, mut rest) = text.split_once(';').unwrap_or((&text, ""));
     let mut found = Vec::new();
     while let Some((name, after)) = rest.split_once('=') {
-        // A parameter without a value may stand before this one: it is skipped.
+        // Words without a value, which may stand before this parameter, are skipped.
         let name = name.rsplit(';').next().unwrap_or_default().trim();
         let after = after.trim_start();
         let (value, left) = match after.strip_prefix('"') {
@@ -97,8 +108,8 @@ pub fn parse_parameters(value: &[u8]) -> (String, Vec<(String, String)>) {
     (first.trim().to_ascii_lowercase(), found)
 }
 
-/// Splits the text after an opening quote into the value up to its closing quote and what follows. A missing
-/// closing quote ends with the text.
+/// Splits the text after an opening quote into the unescaped value and what follows the closing quote. If that is
+/// missing, the value goes on to the end.
 fn unquote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut left = text.char_indices().peekable();
@@ -115,8 +126,8 @@ fn unquote(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Decodes a value of the form `UTF-8'language'percent-encoded` (RFC 8187, 3.2); `None` for other charsets.
-fn extended(text: &str) -> Option<String> {
+/// Decodes a value of the form `UTF-8'language'percent-encoded` (RFC 8187, 3.2). Returns `None` for other charsets.
+fn decode_extended(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let charset = parts.next()?;
     let encoded = parts.nth(1)?;
@@ -125,7 +136,7 @@ fn extended(text: &str) -> Option<String> {
     charset.eq_ignore_ascii_case("utf-8").then_some(value)
 }
 
-/// The error for a body that is no complete `multipart/form-data`.
+/// The error of a body that is not complete and well-formed `multipart/form-data`.
 pub fn malformed() -> Error {
     FieldError::of_body(rules::not_multipart())
 }
@@ -137,12 +148,20 @@ mod tests {
     #[test]
     fn filenames_are_read_as_clients_write_them() -> Result<(), Error> {
         for (disposition, filename, reason) in [
-            (r#"form-data; name="file""#, None, "none"),
-            (r#"form-data; name="file"; filename="""#, Some(""), "empty"),
-            (r#"form-data; x; name="file" ; FileName = "a" ;"#, Some("a"), "words and blanks"),
-            (r#"form-data; name="file"; filename="a;b=c.txt""#, Some("a;b=c.txt"), "separators"),
+            (r#"form-data; name="file""#, None, "no filename"),
+            (r#"form-data; name="file"; filename="""#, Some(""), "empty filename"),
+            (
+                r#"form-data; x; name="file" ; FileName = "a" ;"#,
+                Some("a"),
+                "a word without a value, blanks",
+            ),
+            (
+                r#"form-data; name="file"; filename="a;b=c.txt""#,
+                Some("a;b=c.txt"),
+                "separators in quotes",
+            ),
             (r#"form-data; filename="a.txt"; name="file""#, Some("a.txt"), "before the name"),
-            (r#"form-data; name=file; filename=a.txt"#, Some("a.txt"), "no quotes"),
+            (r#"form-data; name=file; filename=a.txt"#, Some("a.txt"), "without quotes"),
             (
                 r#"form-data; name="file"; filename="say \"x\".txt""#,
                 Some("say \"x\".txt"),
@@ -151,9 +170,13 @@ mod tests {
             (
                 r#"form-data; name="file"; filename="C:\dir\a.txt""#,
                 Some("C:\\dir\\a.txt"),
-                "a path of Windows",
+                "a Windows path",
             ),
-            (r#"form-data; name="file"; filename="%22%41.txt""#, Some("%22%41.txt"), "not decoded"),
+            (
+                r#"form-data; name="file"; filename="%22%41.txt""#,
+                Some("%22%41.txt"),
+                "percent signs are not decoded",
+            ),
             ("form-data; name=\"file\"; filename=\"\u{fc}.txt\"", Some("\u{fc}.txt"), "UTF-8"),
             (
                 r#"form-data; name="file"; filename="u.txt"; filename*=UTF-8''%C3%BC.txt"#,
@@ -163,7 +186,7 @@ mod tests {
             (
                 r#"form-data; name="file"; filename*=latin1''%FC.txt; filename=u.txt"#,
                 Some("u.txt"),
-                "extended, of another charset",
+                "extended, in another charset",
             ),
             (r#"form-data; name="file"; filename="a.txt"#, Some("a.txt"), "no closing quote"),
         ] {
@@ -171,7 +194,7 @@ mod tests {
             let AfterDelimiter::Part(part, length) =
                 parse_after_delimiter(format!("{head}content").as_bytes())?
             else {
-                panic!("no part: {reason}");
+                panic!("not a part: {reason}");
             };
             assert_eq!(
                 (part.name.as_str(), part.filename.as_deref(), length),

@@ -1,17 +1,18 @@
-//! A request as handlers see it: its head, and a body that is read when they ask for it.
+//! A request as handlers see it: its head, and a body that is read only when they ask for it.
 
 use std::net::IpAddr;
 
 use super::body::Body;
 use super::multipart::Multipart;
 use super::params::Params;
-use crate::error::{Error, FieldError, Place};
+use crate::error::{Error, FieldError, FieldLocation};
+use crate::model::file::essence;
 use crate::model::rules;
 
-/// Longest JSON or form body, bytes.
+/// Longest JSON or form body, in bytes.
 const MAX_TEXT_BODY: u64 = 128 * 1024;
 
-/// One request.
+/// One request: the head as the server parsed it, and the body, of which nothing may have arrived yet.
 pub struct Request<'a> {
     head: &'a rouille::Request,
     body: Body<'a>,
@@ -22,7 +23,7 @@ impl<'a> Request<'a> {
         Request { head, body }
     }
 
-    /// The method as sent. Methods are case-sensitive (RFC 9110, 9.1).
+    /// The method as the client sent it. Methods are case-sensitive (RFC 9110, 9.1).
     pub fn method(&self) -> &'a str {
         self.head.method()
     }
@@ -37,15 +38,15 @@ impl<'a> Request<'a> {
         self.head.header(name)
     }
 
-    /// All headers of that name, in the order they were sent.
+    /// All headers of that name, in the order in which they were sent.
     pub fn headers(&self, name: &str) -> impl DoubleEndedIterator<Item = &'a str> + use<'a> {
         let named: Vec<_> =
             self.head.headers().filter(|(key, _)| key.eq_ignore_ascii_case(name)).collect();
         named.into_iter().map(|(_, value)| value)
     }
 
-    /// The token of the `Authorization` header, which must be `Bearer` and one word (RFC 6750, 2.1). The
-    /// scheme's case does not matter.
+    /// The token in the `Authorization` header, which must consist of `Bearer`, in upper or lower case, and one word
+    /// (RFC 6750, 2.1).
     pub fn bearer_token(&self) -> Result<&'a str, Error> {
         let mut words = self.header("Authorization").unwrap_or_default().split_whitespace();
         let scheme = words.next().ok_or(Error::AuthenticationRequired)?;
@@ -58,48 +59,48 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The address at the other end of the connection: the client's, or that of a proxy.
+    /// The address at the other end of the connection, which may be a proxy's.
     pub fn peer(&self) -> IpAddr {
         self.head.remote_addr().ip()
     }
 
-    /// Whether the request comes from this host and no proxy says that it forwards for somebody else.
+    /// Whether the client is on this host: the peer is, and no header says that it is a proxy.
     pub fn is_local(&self) -> bool {
         let forwarding = ["X-Forwarded-For", "Forwarded"];
         self.peer().to_canonical().is_loopback()
             && forwarding.iter().all(|name| self.header(name).is_none())
     }
 
-    /// Reads the query's parameters.
+    /// Reads parameters from the query.
     pub fn query<T>(&self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
-        Params::from_urlencoded(Place::Query, self.head.raw_query_string()).read(read)
+        Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string()).read(read)
     }
 
-    /// Reads the fields of a JSON body, whatever its declared type.
+    /// Reads parameters from a JSON body, whatever its `Content-Type` says.
     pub fn json<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
         Params::from_json(&self.text()?)?.read(read)
     }
 
-    /// Like [`Request::json`], and takes an HTML form as well, where the declared type says so and the body
-    /// does not begin like a JSON object: the password form of OAuth 2.0 (RFC 6749, 4.3.2) is one.
+    /// Like [`Request::json`], but accepts an HTML form as well, because the password grant of OAuth 2.0 is one
+    /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
+    /// clients, such as curl, send JSON with the type of a form.
     pub fn json_or_form<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
         let text = self.text()?;
-        let declared = self.header("Content-Type").unwrap_or_default();
-        let essence = declared.split(';').next().unwrap_or_default().trim();
-        let is_form = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+        let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         if is_form && !text.trim_start().starts_with('{') {
-            Params::from_urlencoded(Place::Body, &text).read(read)
+            Params::from_urlencoded(FieldLocation::Body, &text).read(read)
         } else {
             Params::from_json(&text)?.read(read)
         }
     }
 
+    /// Reads the whole body.
     fn text(&mut self) -> Result<String, Error> {
         let text = self.body.read_text(MAX_TEXT_BODY)?;
         text.ok_or_else(|| FieldError::of_body(rules::not_json()))
     }
 
-    /// The parts of a `multipart/form-data` body of at most `limit` bytes.
+    /// Parses a `multipart/form-data` body of at most `limit` bytes.
     pub fn multipart(&mut self, limit: u64) -> Result<Multipart<'_, 'a>, Error> {
         self.body.set_limit(limit)?;
         let content_type = self.head.header("Content-Type").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The responses of handlers, and the bodies of errors.
+//! The responses of handlers, and the responses to failed requests.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,7 +20,7 @@ pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
     Ok(Response::from_data("application/json", bytes).with_status_code(status))
 }
 
-/// 200 with one sentence for people.
+/// 200 with a sentence for people, as `{"message": text}`.
 pub fn message(text: &str) -> Result<Response, Error> {
     json(200, &json!({ "message": text }))
 }
@@ -30,7 +30,7 @@ pub fn no_content() -> Response {
     Response::empty_204()
 }
 
-/// A body of `length` bytes that is read while it is sent.
+/// A response whose body of `length` bytes is read while it is sent.
 pub fn stream(status: u16, body: impl Read + Send + 'static, length: u64) -> Response {
     Response {
         status_code: status,
@@ -40,8 +40,8 @@ pub fn stream(status: u16, body: impl Read + Send + 'static, length: u64) -> Res
     }
 }
 
-/// 200 with a body of unknown length that clients save under `filename`, which must be a token (RFC 9110,
-/// 5.6.2). `body` is read while it is sent, as fast as the client takes it.
+/// 200 with a body of unknown length that browsers save under `filename`, which must be a token (RFC 9110, 5.6.2). The
+/// body is read while it is sent, as fast as the client takes it.
 pub fn attachment(
     content_type: &'static str,
     filename: &str,
@@ -59,39 +59,25 @@ pub fn attachment(
     }
 }
 
-/// Fails where a header holds a control character, which would end the value, or even the head, early: the
-/// builtin server would send it as it is, the stock server would silently leave the header out.
+/// Fails if a header contains a control character other than a tab. Line ends in a value would let it add headers or
+/// even a second response. The builtin server would send them, and the `rouille` server would silently drop the header.
 pub fn check_headers(response: Response) -> Result<Response, Error> {
-    let breaks = |c: char| c.is_control() && c != '\t';
-    if response.headers.iter().any(|(name, value)| name.contains(breaks) || value.contains(breaks))
+    let is_forbidden = |c: char| c.is_control() && c != '\t';
+    if response
+        .headers
+        .iter()
+        .any(|(name, value)| name.contains(is_forbidden) || value.contains(is_forbidden))
     {
         return Err(Error::Internal(format!("a control character in a header of {response:?}")));
     }
     Ok(response)
 }
 
-/// The response to a failed request, in the configured format.
+/// The response to a failed request, with a body in the configured format.
 pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
-    let (status, message) = (error.status(), error.message());
-    let code = status::error_code(status);
-    let faults = match error {
-        Error::Invalid(faults) => Some(faults.as_slice()),
-        _ => None,
-    };
-    let body = match (format, faults) {
-        (ErrorFormat::Envelope, _) => {
-            let details = faults.map(fault_list);
-            json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}})
-        }
-        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
-        (ErrorFormat::Detail, Some(faults)) => json!({
-            "detail": fault_list(faults),
-            "error_code": code,
-            "field_errors": faults_by_field(faults),
-        }),
-    };
-    let response =
-        Response::from_data("application/json", body.to_string()).with_status_code(status);
+    let status = error.status();
+    let body = error_body(error, format, now).to_string();
+    let response = Response::from_data("application/json", body).with_status_code(status);
     match error {
         Error::MethodNotAllowed(allow) => response.with_unique_header("Allow", allow.clone()),
         Error::RateLimited { retry_after, .. } => response
@@ -108,21 +94,41 @@ pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
     }
 }
 
-/// One object for each fault, in the form that FastAPI's clients know.
-fn fault_list(faults: &[FieldError]) -> Vec<Value> {
-    let entry = |fault: &FieldError| {
-        let loc: Vec<&str> = std::iter::once(fault.place.name()).chain(fault.field).collect();
-        json!({ "loc": loc, "msg": fault.problem.message, "type": fault.problem.kind })
+fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
+    let (code, message) = (status::error_code(error.status()), error.message());
+    let errors = match error {
+        Error::Invalid(errors) => Some(errors.as_slice()),
+        _ => None,
     };
-    faults.iter().map(entry).collect()
+    match (format, errors) {
+        (ErrorFormat::Envelope, _) => {
+            let details = errors.map(error_list);
+            json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}})
+        }
+        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
+        (ErrorFormat::Detail, Some(errors)) => json!({
+            "detail": error_list(errors),
+            "error_code": code,
+            "field_errors": messages_by_field(errors),
+        }),
+    }
 }
 
-/// The texts for each field; a fault of the whole body stands under the place's name.
-fn faults_by_field(faults: &[FieldError]) -> BTreeMap<&str, Vec<&str>> {
+/// One object for each field error, in the form of FastAPI, which many clients know.
+fn error_list(errors: &[FieldError]) -> Vec<Value> {
+    let entry = |error: &FieldError| {
+        let loc: Vec<&str> = std::iter::once(error.location.name()).chain(error.field).collect();
+        json!({ "loc": loc, "msg": error.problem.message, "type": error.problem.kind })
+    };
+    errors.iter().map(entry).collect()
+}
+
+/// The messages for each field. A problem with the whole body stands under the name of its location, `body`.
+fn messages_by_field(errors: &[FieldError]) -> BTreeMap<&str, Vec<&str>> {
     let mut by_field: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for fault in faults {
-        let field = fault.field.unwrap_or(fault.place.name());
-        by_field.entry(field).or_default().push(&fault.problem.message);
+    for error in errors {
+        let field = error.field.unwrap_or(error.location.name());
+        by_field.entry(field).or_default().push(&error.problem.message);
     }
     by_field
 }

@@ -1,15 +1,16 @@
 //! The HTTP statuses that the service answers with.
 
-/// The reason phrase that follows the status on the wire (RFC 9110, 15). Clients read the number only.
+/// The reason phrase that follows the number in the status line (RFC 9110, 15). Clients ignore it.
 pub fn reason(status: u16) -> &'static str {
     names(status).0
 }
 
-/// The `error_code` of an error body: a word for programs, one for each status.
+/// The code in the body of an error: a word for programs, one for each status.
 pub fn error_code(status: u16) -> &'static str {
     names(status).1
 }
 
+/// The reason phrase and the error code; both are empty for statuses that the service does not use.
 fn names(status: u16) -> (&'static str, &'static str) {
     match status {
         200 => ("OK", ""),

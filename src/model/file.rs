@@ -1,36 +1,38 @@
-//! Files as clients see them, and whether a content is of its declared type.
+//! Files as clients see them, and the check of a file's first bytes against its declared type.
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// How many of a file's first bytes are looked at to recognise its type.
+/// How many of a file's first bytes are examined to recognise its type.
 pub const SIGNATURE_BYTES: usize = 8192;
 
 /// A stored file.
 #[derive(Debug, Clone, Serialize)]
 pub struct File {
-    /// Also the name of the content on disk.
+    /// Also the name under which the content is stored on disk.
     pub id: Uuid,
     /// The owner.
     pub user_id: Uuid,
-    /// The name that is shown, which the owner may change.
+    /// The name that is shown. The owner may change it.
     pub filename: String,
-    /// The name sent at upload, under which the file is downloaded.
+    /// The name given at upload. Downloads are saved under it.
     pub original_filename: String,
     /// Media type without parameters, in lower case.
     pub content_type: String,
     /// In bytes.
     pub file_size: i64,
-    /// SHA-256 of the content in hexadecimal; clients see it after `sha256:`.
+    /// SHA-256 of the content in hexadecimal digits. Clients see it as `sha256:<digits>`.
     #[serde(serialize_with = "with_algorithm")]
     pub file_hash: String,
     pub description: Option<String>,
     pub upload_date: Timestamp,
+    /// The same as `upload_date`, under the name that some clients know.
+    pub uploaded_at: Timestamp,
     /// Last change of the name, the description or `is_public`.
     pub updated_at: Timestamp,
-    /// Whether every signed-in user may read it.
+    /// Whether every signed-in user may read it, not only the owner.
     pub is_public: bool,
 }
 
@@ -38,20 +40,105 @@ fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(&format!("sha256:{hash}"))
 }
 
-/// The declared type without its parameters, in lower case; `text/plain` where none is declared (RFC 7578, 4.4).
+/// The essence of a declared media type (WHATWG MIME Sniffing): without parameters, in lower case. It is `text/plain`
+/// where no type is declared (RFC 7578, 4.4).
 pub fn essence(declared: Option<&str>) -> String {
     let essence = declared.map(|text| text.split(';').next().unwrap_or_default());
     essence.unwrap_or("text/plain").trim().to_ascii_lowercase()
 }
 
-/// Whether the first bytes of a content are the signature of another type than the declared one. A declared text
-/// that is UTF-8 without NUL is never doubted, because signatures of two letters occur in honest text.
-pub fn contradicts(essence: &str, first: &[u8]) -> bool {
-    let is_text = essence.starts_with("text/") && is_utf8_text(first);
-    !is_text && infer::get(first).is_some_and(|found| found.mime_type() != essence)
+/// Types that have several names. Each group is one type. Beside registered names it has older ones and those without a
+/// registration, which browsers and operating systems still send, and those by which signatures are recognised.
+const SPELLINGS: &[&[&str]] = &[
+    &["application/gzip", "application/x-gzip"],
+    &["application/pdf", "application/x-pdf"],
+    &["application/rtf", "text/rtf"],
+    &["application/vnd.rar", "application/x-rar", "application/x-rar-compressed"],
+    &["application/x-bzip2", "application/x-bzip", "application/bzip2"],
+    &["application/xml", "text/xml"],
+    &["application/zip", "application/x-zip", "application/x-zip-compressed"],
+    &["audio/aac", "audio/x-aac", "audio/aacp"],
+    &["audio/aiff", "audio/x-aiff"],
+    &["audio/flac", "audio/x-flac"],
+    &["audio/midi", "audio/x-midi", "audio/mid"],
+    &["audio/mp4", "audio/m4a", "audio/x-m4a"],
+    &["audio/mpeg", "audio/mp3", "audio/x-mp3", "audio/x-mpeg"],
+    &["audio/ogg", "audio/opus", "application/ogg"],
+    &["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+    &["font/ttf", "font/otf", "font/sfnt", "application/font-sfnt"],
+    &["font/woff", "font/woff2", "application/font-woff", "application/font-woff2"],
+    &["image/bmp", "image/x-bmp", "image/x-ms-bmp"],
+    &["image/heic", "image/heif"],
+    &["image/jpeg", "image/jpg", "image/pjpeg"],
+    &["image/png", "image/x-png"],
+    &["image/vnd.microsoft.icon", "image/x-icon"],
+    &["video/mp4", "video/x-m4v"],
+    &["video/x-msvideo", "video/avi", "video/msvideo"],
+];
+
+/// The beginnings of types that are ZIP archives, beside those that end in `+zip` (RFC 6839, 3.6).
+const PACKED_IN_ZIP: &[&str] = &[
+    "application/java-archive",
+    "application/oxps",
+    "application/vnd.android.package-archive",
+    "application/vnd.apple.",
+    "application/vnd.google-earth.kmz",
+    "application/vnd.ms-excel.",
+    "application/vnd.ms-powerpoint.",
+    "application/vnd.ms-visio.",
+    "application/vnd.ms-word.",
+    "application/vnd.ms-xpsdocument",
+    "application/vnd.oasis.opendocument.",
+    "application/vnd.openxmlformats-officedocument.",
+    "application/vnd.sun.xml.",
+    "application/x-java-archive",
+    "application/x-xpinstall",
+    "image/openraster",
+];
+
+/// The types that are OLE compound files. The first one is also what the signature of all of them is recognised as.
+const PACKED_IN_OLE: &[&str] = &[
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-outlook",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.ms-project",
+    "application/vnd.ms-works",
+    "application/vnd.visio",
+    "application/x-msi",
+    "application/x-mspublisher",
+    "application/x-ole-storage",
+];
+
+/// Whether both are names of one type. They are lower case and without parameters.
+pub fn is_same_type(one: &str, other: &str) -> bool {
+    let both = |group: &&[&str]| group.contains(&one) && group.contains(&other);
+    one == other || SPELLINGS.iter().any(both)
 }
 
-/// Whether the bytes are UTF-8 without NUL. Where they are the first of many, the last character may be cut off.
+/// Whether the first bytes of a file are the signature of another type than the declared one. UTF-8 without NUL that is
+/// declared as text is always believed, because some signatures are two letters long and occur in ordinary text.
+pub fn contradicts(essence: &str, first: &[u8]) -> bool {
+    let is_text = essence.starts_with("text/") && is_utf8_text(first);
+    !is_text && infer::get(first).is_some_and(|found| !may_look_like(essence, found.mime_type()))
+}
+
+/// Whether files of the declared type may be recognised as `found`: as the same type, or as the container in which the
+/// type is packed, because the first bytes often show nothing but that.
+fn may_look_like(declared: &str, found: &str) -> bool {
+    is_same_type(declared, found)
+        || match found {
+            "application/zip" => {
+                declared.ends_with("+zip")
+                    || PACKED_IN_ZIP.iter().any(|beginning| declared.starts_with(beginning))
+            }
+            "text/xml" => declared.ends_with("+xml"), // RFC 7303, 4.2; SVG is one of them.
+            found => PACKED_IN_OLE.contains(&found) && PACKED_IN_OLE.contains(&declared),
+        }
+}
+
+/// Whether the bytes are UTF-8 without NUL. If there are [`SIGNATURE_BYTES`] of them, the file probably goes on, so its
+/// last character may be cut off.
 fn is_utf8_text(bytes: &[u8]) -> bool {
     !bytes.contains(&0)
         && match std::str::from_utf8(bytes) {
@@ -65,21 +152,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_must_not_contradict_their_declared_type() {
+    fn a_signature_of_another_type_contradicts_the_declared_one() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         let cut = [b"x".repeat(SIGNATURE_BYTES - 1), vec![0xc3]].concat();
         for (declared, first, expected, reason) in [
-            ("image/png", &png[..], false, "what it says"),
-            ("image/jpeg", png, true, "another picture"),
-            ("image/png", b"<!DOCTYPE html><p>", true, "a page"),
+            ("image/png", &png[..], false, "a picture of the declared type"),
+            ("image/jpeg", png, true, "a picture of another type"),
+            ("image/png", b"<!DOCTYPE html><p>", true, "an HTML page"),
             ("image/png", b"hello", false, "no known signature"),
             ("image/png", b"", false, "empty"),
-            ("text/plain", b"BMW sales", false, "text, though BM starts a picture"),
-            ("text/plain", b"%PDF-1.4 as text", false, "text, whatever it starts with"),
-            ("text/plain", png, true, "no text"),
-            ("text/plain", b"MZ\0\0", true, "a program"),
-            ("text/plain", b"caf\xe9", false, "an old encoding"),
-            ("text/plain", &cut, false, "a character across the edge"),
+            ("text/plain", b"BMW sales", false, "text, though BM is the signature of BMP"),
+            ("text/plain", b"%PDF-1.4 as text", false, "text, though it begins like a PDF"),
+            ("text/plain", png, true, "a picture"),
+            ("text/plain", b"MZ\0\0", true, "a Windows program"),
+            ("text/plain", b"caf\xe9", false, "not UTF-8, but without a known signature"),
+            ("text/plain", &cut, false, "a character cut off after the examined bytes"),
         ] {
             assert_eq!(contradicts(declared, first), expected, "{declared}: {reason}");
         }

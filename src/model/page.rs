@@ -2,27 +2,27 @@
 
 use serde::Serialize;
 
-/// Which page a client asks for.
+/// Which page of a list a client asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
-    /// The first page is 1.
+    /// The number of the page; the first one is 1.
     pub page: i64,
-    /// Items of one page, 1 to [`PageRequest::MAX_SIZE`].
+    /// Items on a page, from 1 to [`PageRequest::MAX_SIZE`].
     pub size: i64,
 }
 
 impl PageRequest {
-    /// Most items of one page.
+    /// Most items on a page.
     pub const MAX_SIZE: i64 = 100;
 
-    /// How many items lie before the page. Beyond 64 bits it stays at the largest number, which is past the end
-    /// of any list.
+    /// How many items lie before the page. Where that exceeds 64 bits it is `i64::MAX`, which is past the end of any
+    /// list as well.
     pub fn offset(self) -> i64 {
         (self.page - 1).saturating_mul(self.size)
     }
 }
 
-/// A page as clients see it.
+/// One page of a list, with the size of the whole list, as clients see it.
 #[derive(Debug, Serialize)]
 pub struct Page<T> {
     items: Vec<T>,
@@ -33,7 +33,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The `items` of the page that was asked for, out of `total` in all.
+    /// The page of `items` that was `asked` for, out of a list of `total` items.
     pub fn new(items: Vec<T>, total: i64, asked: PageRequest) -> Page<T> {
         Page {
             items,

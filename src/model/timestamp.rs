@@ -1,4 +1,4 @@
-//! Points in time as clients see and send them.
+//! Points in time, as clients send and receive them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
-/// Bytes of the text form, `2026-01-02T03:04:05.000000Z`.
+/// The length of the text form, `2026-01-02T03:04:05.000000Z`, in bytes.
 const LENGTH: usize = 27;
 
 /// A point in time, written as RFC 3339 in UTC with `Z` and microseconds.
@@ -14,11 +14,15 @@ const LENGTH: usize = 27;
 pub struct Timestamp(pub OffsetDateTime);
 
 impl Timestamp {
-    /// The text form. An export writes millions of them, so this allocates nothing.
+    pub fn now() -> Timestamp {
+        Timestamp(OffsetDateTime::now_utc())
+    }
+
+    /// The text form, without an allocation, because an export writes millions of them.
     pub fn bytes(self) -> [u8; LENGTH] {
         let at = self.0.to_offset(UtcOffset::UTC);
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        // RFC 3339 has four digits for the year. The database holds no others.
+        // RFC 3339 has four digits for the year, and no stored timestamp needs more.
         write_digits(&mut text[..4], at.year().clamp(0, 9999).unsigned_abs());
         write_digits(&mut text[5..7], u8::from(at.month()).into());
         write_digits(&mut text[8..10], at.day().into());
@@ -34,15 +38,15 @@ impl Timestamp {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// Parses any RFC 3339 text. A space in place of the offset's `+` is understood, because that is what
-    /// decoding a query makes of a `+`.
+    /// Parses RFC 3339. A space is accepted in place of the `+` of an offset, because decoding a query string turns an
+    /// unescaped `+` into a space.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let mut text = text.to_owned();
         let sign = text.len().checked_sub("+00:00".len())?;
         if text.get(sign..=sign) == Some(" ") {
             text.replace_range(sign..=sign, "+");
         }
-        // The library accepts any character between date and time, RFC 3339 only these.
+        // The library accepts any character between date and time, but RFC 3339 allows only these.
         if !["T", "t", " "].contains(&text.get(10..11)?) {
             return None;
         }
@@ -52,12 +56,13 @@ impl Timestamp {
 
 /// The time since 1970-01-01 UTC by the system clock.
 pub fn unix_time() -> Duration {
-    // Before 1970 this is zero: tokens then last longer, but no request fails for it.
+    // With a clock before 1970 this is zero. Tokens then last longer, but no request fails because of it.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-fn write_digits(place: &mut [u8], mut number: u32) {
-    for digit in place.iter_mut().rev() {
+/// Fills `digits` with the decimal digits of `number`, padded with zeros.
+fn write_digits(digits: &mut [u8], mut number: u32) {
+    for digit in digits.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }

@@ -9,15 +9,15 @@ use super::timestamp::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Use its own profile and files.
+    /// May use its own profile and files.
     #[default]
     User,
-    /// Manage all accounts as well.
+    /// May also manage all accounts.
     Admin,
 }
 
 impl Role {
-    /// The word for the role in tokens, bodies and the database.
+    /// The name of the role in tokens, JSON and the database.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -25,12 +25,12 @@ impl Role {
         }
     }
 
-    /// Every role, by its name.
+    /// Every role with its name.
     pub const CHOICES: [(&'static str, Role); 2] = [("user", Role::User), ("admin", Role::Admin)];
 
-    /// The role of that name.
+    /// The role with this name.
     pub fn named(name: &str) -> Option<Role> {
-        [Role::User, Role::Admin].into_iter().find(|role| role.name() == name)
+        Role::CHOICES.iter().find(|(word, _)| *word == name).map(|(_, role)| *role)
     }
 }
 
@@ -38,19 +38,19 @@ impl Role {
 #[derive(Debug, Clone, Serialize)]
 pub struct User {
     pub id: Uuid,
-    /// Absent where the account was registered by e-mail address only.
+    /// `None` if the account was registered with an e-mail address only.
     pub username: Option<String>,
-    /// As it was given: its case is kept, but not compared.
+    /// Stored as it was given, but compared without regard to case.
     pub email: String,
     /// Display name.
     pub name: Option<String>,
     pub role: Role,
-    /// Words for clients to interpret; the service only keeps them.
+    /// Words for clients to interpret; the service only stores them.
     pub permissions: Vec<String>,
     /// Whether the account may sign in.
     pub is_active: bool,
     pub created_at: Timestamp,
-    /// Last change of the profile or the password.
+    /// When the profile or the password last changed.
     pub updated_at: Timestamp,
     pub last_login: Option<Timestamp>,
     /// Serialised only as part of a [`Profile`].
@@ -67,7 +67,7 @@ pub struct Stats {
     pub total_storage_used: i64,
 }
 
-/// An account with its `stats`, as the profile and the lists of administrators show it.
+/// An account together with its `stats`, as users see their own and administrators see all in lists.
 #[derive(Serialize)]
 pub struct Profile<'a> {
     #[serde(flatten)]

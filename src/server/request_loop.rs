@@ -3,8 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 
-use time::OffsetDateTime;
-
 use super::body::BodyReader;
 use super::builtin_server::Server;
 use super::client_stream::{ClientStream, HeadError};
@@ -71,20 +69,20 @@ impl RequestLoop<'_> {
         Ok(self.writer.send(body.stream(), response, &options)? && body.drain())
     }
 
-    /// Answers the buffered bytes, which are no request. The connection ends with it, as nobody knows where the next
-    /// request begins. The request's own id is kept where a whole head was read.
+    /// Refuses the buffered bytes, which are no request, and ends the connection, because it is unknown where the next
+    /// request begins. The response to a complete head keeps the id that the client sent in it.
     fn refuse(&mut self, error: &Error) -> io::Result<bool> {
         let head = self.stream.complete_head();
         let id = request_id(head.and_then(|head| find_header(head, "X-Request-ID")));
         let options = ResponseOptions::refusal(self.stream.buffered().starts_with(b"HEAD "));
-        let now = Timestamp(OffsetDateTime::now_utc());
+        let now = Timestamp::now();
         let mut response = response::error(error, self.server.error_format, now);
         response.headers.push(("X-Request-ID".into(), id.to_string().into()));
         response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
         self.server.metrics.count_malformed(response.status_code);
         log::info!(
             target: "cloakroom::access",
-            request_id:% = id, status = response.status_code, client:% = self.peer.ip();
+            status = response.status_code, error = &*error.message(), client:% = self.peer.ip(), request_id:% = id;
             "refused"
         );
         self.writer.send(&mut self.stream, response, &options)

@@ -1,4 +1,4 @@
-//! What the process counts about itself, in the form that `/metrics` shows.
+//! Counters, histograms and gauges, and the text that `/metrics` shows of them.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-/// An endpoint as a label: its method and the template of its path. The names are a closed set and static, so a
-/// stranger cannot make the metrics grow, and counting allocates nothing.
+/// The name of an endpoint, used as a label: its method and the template of its path. There are only as many names as
+/// endpoints, so no client can make the metrics grow, and all are static, so counting a request allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EndpointName {
     pub method: &'static str,
-    /// The beginning of the path that `template` leaves out.
+    /// The beginning of the path, such as `/api/v1`, which `template` leaves out.
     pub prefix: &'static str,
-    /// The path, with the name of an id in braces.
+    /// The rest of the path, with `{name}` in place of an id.
     pub template: &'static str,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for EndpointName {
     }
 }
 
-/// The label of requests; `none` where a request reached no endpoint.
+/// The label `endpoint`. Its text is `none` for requests that reached no endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct EndpointLabel(Option<EndpointName>);
 
@@ -57,7 +57,7 @@ struct LimitLabels {
     class: &'static str,
 }
 
-/// Handles of all metrics. Clones count into the same ones.
+/// All metrics of the process. Clones share the same values.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -66,22 +66,22 @@ pub struct Metrics {
     connections: Gauge,
     running: Gauge,
     rate_limited: Family<LimitLabels, Counter>,
-    /// One for each field of [`Gauges`], in that order.
+    /// One for each number in [`GaugeValues`], in that order.
     gauges: [Gauge; 7],
 }
 
-/// Values that other parts of the process know, read when somebody asks for the metrics.
-pub struct Gauges {
+/// Values that other parts of the process know. They are read only when the metrics are asked for.
+pub struct GaugeValues {
     pub pool_in_use: usize,
     pub pool_open: usize,
     pub pool_waiting: usize,
     pub hashes_running: usize,
     pub hashes_waiting: usize,
-    /// Bytes of all files, and messages that wait to be sent; unknown while the database is away.
+    /// Bytes of all files, and the number of messages that wait to be sent. `None` if the database did not answer.
     pub stored: Option<(i64, i64)>,
 }
 
-/// Sixteen buckets from half a millisecond to 16 seconds.
+/// A histogram with sixteen buckets whose upper bounds double from half a millisecond to 16 seconds.
 fn duration_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0005, 2.0, 16))
 }
@@ -117,7 +117,7 @@ impl Metrics {
         Metrics { registry, requests, durations, connections, running, rate_limited, gauges }
     }
 
-    /// Counts an answered request. `endpoint` is `None` where no endpoint was found for it.
+    /// Counts an answered request. `endpoint` is `None` if the request reached none.
     pub fn count_request(&self, endpoint: Option<EndpointName>, status: u16, duration: Duration) {
         let endpoint = EndpointLabel(endpoint);
         self.requests.get_or_create(&RequestLabels { endpoint: endpoint.clone(), status }).inc();
@@ -125,29 +125,29 @@ impl Metrics {
         durations.observe(duration.as_secs_f64());
     }
 
-    /// Counts bytes that the server refused before they were a request.
+    /// Counts a request that the server refused with `status` while parsing it.
     pub fn count_malformed(&self, status: u16) {
         let endpoint = EndpointLabel(None);
         self.requests.get_or_create(&RequestLabels { endpoint, status }).inc();
     }
 
-    /// Counts a request that a rate limit refused.
+    /// Counts a request that was refused by the rate limit named `class`.
     pub fn count_rate_limited(&self, class: &'static str) {
         self.rate_limited.get_or_create(&LimitLabels { class }).inc();
     }
 
-    /// A client connection is open as long as the returned value lives.
+    /// Counts an open client connection until the returned guard is dropped.
     pub fn connection_open(&self) -> GaugeGuard {
         GaugeGuard::new(&self.connections)
     }
 
-    /// A request is being answered as long as the returned value lives.
+    /// Counts a request that is being answered until the returned guard is dropped.
     pub fn request_running(&self) -> GaugeGuard {
         GaugeGuard::new(&self.running)
     }
 
-    /// All metrics in the text format of OpenMetrics 1.0. A gauge whose value is unknown keeps its last one.
-    pub fn text(&self, values: &Gauges) -> Result<String, fmt::Error> {
+    /// All metrics in the text format of OpenMetrics 1.0. A gauge whose value is not known keeps its previous one.
+    pub fn text(&self, values: &GaugeValues) -> Result<String, fmt::Error> {
         let counts = [
             values.pool_in_use,
             values.pool_open,
@@ -166,7 +166,7 @@ impl Metrics {
     }
 }
 
-/// Counts one in a gauge until it is dropped.
+/// Adds one to a gauge until it is dropped.
 pub struct GaugeGuard(Gauge);
 
 impl GaugeGuard {

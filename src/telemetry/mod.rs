@@ -1,4 +1,4 @@
-//! What the process tells about itself: log lines and metrics.
+//! What the process reports about itself: log lines and metrics.
 
 pub mod logging;
 pub mod metrics;

@@ -86,6 +86,43 @@ fn fields_of_another_type_and_nul_characters_are_told_so() {
 }
 
 #[test]
+fn text_that_is_not_utf_8_is_told_so() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for (path, parameter) in [
+        ("/users", "email"),
+        ("/users", "name"),
+        ("/users", "role"),
+        ("/admin/users", "search"),
+        ("/uploads", "search"),
+        ("/uploads", "content_type"),
+        ("/users/export", "email"),
+    ] {
+        for (value, reason) in [
+            ("a%ff", "a byte that UTF-8 does not have"),
+            ("%c3", "half a character"),
+            ("%c3&x=%a9", "half a character before another parameter"),
+            ("%ed%a0%80", "half a surrogate pair"),
+            ("user&%ff=1", "a name of a parameter"),
+        ] {
+            let answer = api.get(&format!("{path}?{parameter}={value}"), &root).case(reason);
+            answer.invalid(&[("query", "value_error")]);
+        }
+        let nul = api.get(&format!("{path}?{parameter}=a%00b"), &root).expect(422).problems();
+        assert_eq!(nul[0].0, format!("query.{parameter}"));
+    }
+    api.get("/uploads?search=caf%C3%A9", &root).expect(200);
+    let form = api
+        .request("POST", "/auth/login")
+        .header("Content-Type", "application/x-www-form-urlencoded");
+    let form = |body: &[u8]| form.clone().body(body).send();
+    form(b"username=root&password=%ff").invalid(&[("body", "value_error")]);
+    form(b"username=root&password=\xff").expect(422);
+    form(b"username=root&password=a%00b").invalid(&[("body.password", "value_error")]);
+    form(format!("username=root&password={}", PASSWORD.replace(' ', "+")).as_bytes()).expect(200);
+}
+
+#[test]
 fn missing_and_empty_fields_are_reported_together() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");

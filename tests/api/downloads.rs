@@ -22,6 +22,9 @@ fn a_download_says_what_it_is() {
             ("Accept-Ranges", "bytes"),
             ("Cache-Control", "private, no-cache"),
             ("X-Content-Type-Options", "nosniff"),
+            // A browser that is made to show the file runs none of it, and other sites cannot embed it.
+            ("Content-Security-Policy", "sandbox; default-src 'none'"),
+            ("Cross-Origin-Resource-Policy", "same-site"),
         ] {
             assert_eq!(answer.header(name), value, "{method} {name}");
         }
@@ -141,7 +144,7 @@ fn no_filename_escapes_from_content_disposition() {
         ("a\\\"b.txt", "filename=\"a\\\"b.txt\""),
         ("na\u{ef}ve.txt", "filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve.txt"),
         ("\u{1f600}.txt", "filename=\"_.txt\"; filename*=UTF-8''%F0%9F%98%80.txt"),
-        ("\u{202e}gpj.exe", "filename=\"_gpj.exe\"; filename*=UTF-8''%E2%80%AEgpj.exe"),
+        ("\u{202e}gpj.exe", "filename=gpj.exe"),
         (&long, &format!("filename=\"{underscores}\"; filename*=UTF-8''{encoded}")),
     ] {
         let id = api.new_file(&ann, name, "x");

@@ -205,6 +205,7 @@ fn in_production_exports_need_authentication() {
         ("CLOAKROOM_ENV", "production"),
         ("CLOAKROOM_SMTP_URL", "none"),
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_SCRYPT", "14,8,5"),
     ]);
     for path in EXPORTS.iter().chain(&PROBES) {
         api.get(path, Anonymous).refused(401, "Authentication required");

@@ -128,7 +128,8 @@ fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
 fn ids_of_files_are_uuids() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    for path in ["/uploads/x", "/uploads/x/download", "/uploads/1"] {
+    for path in ["/uploads/x", "/uploads/x/download", "/uploads/1", "/uploads/%ff", "/uploads/%00"]
+    {
         api.get(path, &ann).invalid(&[("path.file_id", "uuid_parsing")]);
         api.get(path, Anonymous).refused(401, "Authentication required");
     }
@@ -170,6 +171,18 @@ fn an_update_changes_what_is_given_and_nothing_else() {
         ("body.description", "string_too_long"),
         ("body.is_public", "bool_type"),
     ]);
+    // Characters that reverse the direction of text leave the name, and control characters are refused.
+    update(json!({"filename": "dir/\u{202e}a\u{2069}.txt"}))
+        .expect(200)
+        .has(json!({"filename": "a.txt"}));
+    for name in ["a\u{0}.txt", "a\tb.txt", "a.txt\n", "\u{7f}", "dir\r/a.txt"] {
+        update(json!({ "filename": name })).invalid(&[("body.filename", "value_error")]);
+    }
+    let file = api.show_file(&ann, &id).expect(200).has(json!({"filename": "a.txt"})).json();
+    assert_eq!(file["uploaded_at"], file["upload_date"]);
+    assert!(file["uploaded_at"].is_string(), "{file}");
+    let listed = api.list_files(&ann, "").expect(200).json();
+    assert_eq!(listed["items"][0]["uploaded_at"], file["upload_date"]);
     update(json!({"filename": "..", "description": 1, "is_public": 1})).invalid(&[
         ("body.filename", "value_error"),
         ("body.description", "string_type"),

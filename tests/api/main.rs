@@ -17,6 +17,7 @@ mod http_server;
 mod last_admin;
 mod lifecycle;
 mod mutated_requests;
+mod nginx;
 mod nginx_comparison;
 mod outage;
 mod overload;

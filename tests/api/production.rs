@@ -7,6 +7,7 @@ const GOOD: &[(&str, &str)] = &[
     ("CLOAKROOM_ENV", "production"),
     ("CLOAKROOM_SMTP_URL", "none"),
     ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+    ("CLOAKROOM_SCRYPT", "14,8,5"),
 ];
 
 /// Settings that replace good ones, and the refusals that they cause; none where production starts with them.
@@ -18,7 +19,7 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
     const FROM: (&str, &str) = ("CLOAKROOM_MAIL_FROM", "Cloakroom <noreply@example.com>");
     const LINK: (&str, &str) =
         ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset?token={token}");
-    const CLOSED: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "false");
+    const UNSAID: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "");
     let cases: &[Case] = &[
         (&[], &[]),
         (&[("CLOAKROOM_JWT_SECRET", "")], &["CLOAKROOM_JWT_SECRET is not set"]),
@@ -32,16 +33,44 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
         (&[MAIL, LINK], &["CLOAKROOM_MAIL_FROM is not set"]),
         (&[MAIL, FROM], &["CLOAKROOM_PASSWORD_RESET_URL is not set"]),
         (&[MAIL, FROM, LINK], &[]),
-        (&[CLOSED], &["CLOAKROOM_EXPORT_REQUIRE_ADMIN is false"]),
-        (&[CLOSED, ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true")], &[]),
-        // Without a key it starts, and answers 500 where one is needed.
-        (&[CLOSED, ("CLOAKROOM_API_KEY_ENABLED", "true")], &[]),
+        // Somebody must have said who may export; every answer counts.
+        (&[UNSAID], &["CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set"]),
+        (&[("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "false")], &[]),
+        (&[UNSAID, ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true")], &[]),
+        (&[UNSAID, ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "false")], &[]),
         (
-            &[CLOSED, ("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_SMTP_URL", "")],
+            &[UNSAID, ("CLOAKROOM_API_KEY_ENABLED", "false")],
+            &["CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set"],
+        ),
+        // Without a key it starts, and answers 500 where one is needed.
+        (&[UNSAID, ("CLOAKROOM_API_KEY_ENABLED", "true")], &[]),
+        (&[("CLOAKROOM_TRUSTED_PROXIES", "10.0.0.0/8,::1,192.0.2.0/1")], &[]),
+        (
+            &[("CLOAKROOM_TRUSTED_PROXIES", "10.0.0.0/8,0.0.0.0/0")],
+            &["CLOAKROOM_TRUSTED_PROXIES holds 0.0.0.0/0"],
+        ),
+        (&[("CLOAKROOM_TRUSTED_PROXIES", "::/0")], &["CLOAKROOM_TRUSTED_PROXIES holds ::/0"]),
+        // The least costs that OWASP recommends are all the same work.
+        (&[("CLOAKROOM_SCRYPT", "17,8,1")], &[]),
+        (&[("CLOAKROOM_SCRYPT", "13,8,10")], &[]),
+        (&[("CLOAKROOM_SCRYPT", "14,8,4")], &["CLOAKROOM_SCRYPT is 14,8,4"]),
+        (&[("CLOAKROOM_SCRYPT", "12,8,20")], &["CLOAKROOM_SCRYPT is 12,8,20"]),
+        (&[("CLOAKROOM_API_KEY", "0123456789abcdef,\u{e9}123456789abcdef")], &[]),
+        (
+            &[("CLOAKROOM_API_KEY", "0123456789abcdef,0123456789abcde")],
+            &["CLOAKROOM_API_KEY holds a key of fewer than 16 characters"],
+        ),
+        (
+            &[("CLOAKROOM_JWT_SECRET", "012345678012345678012345678012345678")],
+            &["CLOAKROOM_JWT_SECRET holds only 9 different bytes"],
+        ),
+        (&[("CLOAKROOM_JWT_SECRET", "012345678901234567890123456789012")], &[]),
+        (
+            &[UNSAID, ("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_SMTP_URL", "")],
             &[
                 "CLOAKROOM_AUTH_ENABLED is false",
                 "CLOAKROOM_SMTP_URL is not set",
-                "CLOAKROOM_EXPORT_REQUIRE_ADMIN is false",
+                "CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set",
             ],
         ),
     ];
@@ -53,6 +82,55 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
             assert!(text.contains(refusal), "{settings:?}: {text}");
         }
         let lines = text.lines().filter(|line| line.starts_with("  ")).count();
-        assert_eq!(lines, refusals.len(), "{text}");
+        assert_eq!(lines, refusals.len(), "{settings:?}: {text}");
+        for secret in ["123456789abcde", "012345678"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    // Development starts with all of that.
+    let weak = [
+        ("CLOAKROOM_TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("CLOAKROOM_SCRYPT", "4,8,1"),
+        ("CLOAKROOM_API_KEY", "short"),
+        ("CLOAKROOM_JWT_SECRET", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"),
+    ];
+    run("postgres://db.example.com/x", &["config"], &weak).exits(0);
+}
+
+#[test]
+fn production_warns_where_rate_limits_are_off() {
+    let quiet = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+    let warning = "CLOAKROOM_RATE_LIMIT_ENABLED is false";
+    let log = Server::start(GOOD).log();
+    assert!(log.contains("WARN") && log.contains(warning), "{log}");
+    let log = Server::start(&[GOOD, &[quiet]].concat()).log();
+    assert!(!log.contains("WARN"), "{log}");
+    let development = Server::start(&[]).log();
+    assert!(!development.contains(warning), "{development}");
+}
+
+#[test]
+fn export_switches_that_contradict_each_other_are_named_at_the_start() {
+    const OPEN: (&str, &str) = ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true");
+    const ADMIN: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true");
+    const KEY: (&str, &str) = ("CLOAKROOM_API_KEY_ENABLED", "true");
+    const KEYS: (&str, &str) = ("CLOAKROOM_API_KEY", "0123456789abcdef");
+    for (settings, named) in [
+        (&[OPEN, ADMIN][..], &["CLOAKROOM_EXPORT_REQUIRE_ADMIN"][..]),
+        (&[OPEN, KEY, KEYS], &["CLOAKROOM_API_KEY_ENABLED"]),
+        (
+            &[OPEN, ADMIN, KEY, KEYS],
+            &["CLOAKROOM_EXPORT_REQUIRE_ADMIN", "CLOAKROOM_API_KEY_ENABLED"],
+        ),
+        (&[OPEN], &[]),
+        (&[ADMIN, KEY, KEYS], &[]),
+    ] {
+        let log = Server::start(settings).log();
+        let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
+        assert_eq!(warnings.len(), usize::from(!named.is_empty()), "{settings:?}: {log}");
+        for name in named {
+            let is_named = warnings[0].contains(name) && warnings[0].contains(OPEN.0);
+            assert!(is_named, "{settings:?}: {log}");
+        }
     }
 }

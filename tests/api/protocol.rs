@@ -36,6 +36,16 @@ fn every_answer_carries_the_common_headers() {
         ("GET", "/api/v1/nope", 404, true),
         ("DELETE", "/api/v1/auth/me", 405, true),
         ("GET", "/nope", 404, false),
+        // The route decides, however the path is spelt.
+        ("GET", "/%61pi/v1/auth/me", 401, true),
+        ("GET", "/api/%76%31/uploads/x", 401, true),
+        ("PUT", "/%61pi/v1/auth/me", 405, true),
+        ("GET", "/%61pi/v1/nope", 404, true),
+        ("GET", "/%61pi/v1/%ff", 404, true),
+        ("GET", "/api/v1", 404, true),
+        ("GET", "/api/v1/", 404, true),
+        ("GET", "/api/v10/auth/me", 404, false),
+        ("GET", "/api%2Fv1/auth/me", 404, false),
     ] {
         let answer = api.request_at_root(method, path).send().expect(status);
         assert_eq!(answer.header("X-Request-ID").len(), 36);
@@ -153,11 +163,20 @@ fn cors_allows_the_configured_origins_and_no_others() {
     let answer = preflight(&api, "/api/v1/users/me", "https://app.example").expect(204);
     assert_eq!(answer.header(ALLOW_ORIGIN), "https://app.example");
     assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
-    assert!(answer.header("Access-Control-Allow-Headers").contains("Authorization"));
+    let words = |answer: &Answer, name: &str| {
+        answer.header(name).split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let allowed = words(&answer, "Access-Control-Allow-Headers");
+    for name in ["Authorization", "Content-Type", "Range", "If-Range", "If-None-Match"] {
+        assert!(allowed.iter().any(|word| word == name), "{name}: {allowed:?}");
+    }
     assert_eq!(answer.header("Vary"), "Origin");
     let answer = cross_origin(&api, "http://localhost:3000");
     assert_eq!(answer.header(ALLOW_ORIGIN), "http://localhost:3000");
-    assert!(answer.header("Access-Control-Expose-Headers").contains("X-Request-ID"));
+    let exposed = words(&answer, "Access-Control-Expose-Headers");
+    for name in ["X-Request-ID", "ETag", "Content-Range", "Accept-Ranges"] {
+        assert!(exposed.iter().any(|word| word == name), "{name}: {exposed:?}");
+    }
     for origin in ["https://evil.example", "null", "https://app.example.evil.example"] {
         let answer = preflight(&api, "/api/v1/users/me", origin).expect(204);
         assert!(!answer.has_header(ALLOW_ORIGIN), "{origin}");
@@ -208,10 +227,82 @@ fn each_request_is_one_line_without_secrets() {
 }
 
 #[test]
+fn a_line_has_its_parts_in_order_and_the_message_of_a_refusal() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let line = |id: &str| {
+        let line = api.logged(id);
+        line.split_once("method=").map(|(_, rest)| format!("method={rest}")).expect("a request")
+    };
+    // The time that a request takes is the only part that is not known beforehand.
+    let expect = |answer: Answer, before: &str, after: &str| {
+        let id = answer.header("X-Request-ID");
+        let line = line(id);
+        let (start, rest) = line.split_once(" ms=").expect("a time");
+        let (ms, end) = rest.split_once(' ').expect("more");
+        assert!(ms.parse::<f64>().is_ok(), "{line}");
+        assert_eq!(start, before);
+        assert_eq!(end, format!("{after} client=127.0.0.1 request_id={id}"));
+    };
+    let user = format!("user={}", ann.id());
+    expect(api.me(&ann), "method=GET path=/api/v1/auth/me status=200", &user);
+    expect(
+        api.me("nonsense"),
+        "method=GET path=/api/v1/auth/me status=401",
+        "error=\"Invalid token\" user=-",
+    );
+    expect(
+        api.admin_stats(&ann),
+        "method=GET path=/api/v1/admin/stats status=403",
+        &format!("error=\"Admin privileges required.\" {user}"),
+    );
+    expect(
+        api.update_me(&ann, json!({"email": "s3cret"})),
+        "method=PUT path=/api/v1/users/me status=422",
+        &format!("error=\"Validation failed\" {user}"),
+    );
+    expect(
+        api.request_at_root("GET", "/nope").send(),
+        "method=GET path=/nope status=404",
+        "error=\"Not Found\" user=-",
+    );
+}
+
+#[test]
+fn a_line_names_the_account_as_soon_as_it_is_known() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let user_of = |answer: Answer| {
+        let line = api.logged(answer.header("X-Request-ID"));
+        let (_, rest) = line.split_once(" user=").expect("a user");
+        rest.split(' ').next().expect("an id").to_owned()
+    };
+    let bob = api.register("bob").expect(201);
+    assert_eq!(bob.id(), user_of(bob));
+    let carl =
+        api.register_with(json!({"email": "carl@example.com", "password": PASSWORD})).expect(201);
+    assert_eq!(carl.tokens().id(), user_of(carl));
+    assert_eq!(user_of(api.register("ann").expect(400)), "-");
+    assert_eq!(user_of(api.login("ann", PASSWORD).expect(200)), ann.id());
+    assert_eq!(user_of(api.login("Ann@example.com", "wrong horse").expect(401)), ann.id());
+    assert_eq!(user_of(api.login("nobody", PASSWORD).expect(401)), "-");
+    assert_eq!(user_of(api.refresh(&ann.refresh).expect(200)), ann.id());
+    assert_eq!(user_of(api.refresh("nonsense").expect(401)), "-");
+    api.logout(&ann).expect(204);
+    assert_eq!(user_of(api.refresh(&ann.refresh).expect(401)), ann.id(), "an ended session");
+    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
+    assert_eq!(user_of(api.login("ann", PASSWORD).expect(403)), ann.id(), "inactive");
+}
+
+#[test]
 fn json_logs_are_one_object_a_line() {
     let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+    api.request_at_root("GET", "/nope").send().expect(404);
+    let line: Value = serde_json::from_str(&api.logged("/nope")).expect("JSON");
+    assert_eq!(line["error"], json!("Not Found"), "{line}");
     api.healthz().expect(200);
     let line: Value = serde_json::from_str(&api.logged("/healthz")).expect("JSON");
+    assert_eq!(line.get("error"), None, "{line}");
     for (name, value) in
         [("level", json!("INFO")), ("method", json!("GET")), ("status", json!(200))]
     {

@@ -1,5 +1,7 @@
 //! Rate limits: token buckets for each class of endpoints, and whom they count.
 
+use std::time::Instant;
+
 use serde_json::json;
 
 use crate::harness::*;
@@ -17,7 +19,7 @@ fn each_auth_endpoint_has_five_requests_a_minute_for_an_address() {
         ("request-password-reset", "Rate limit exceeded"),
         ("reset-password", "Rate limit exceeded"),
     ] {
-        // Requests with an empty object are refused, and count nevertheless.
+        // Requests with an empty object are refused, and count nevertheless, for the address.
         let send = || api.post(&format!("/auth/{name}"), Anonymous, json!({}));
         let begin = now();
         for n in 1..=5 {
@@ -53,6 +55,107 @@ fn the_general_class_counts_per_user_over_all_its_endpoints() {
     let bad = api.request("PUT", "/users/me").by(&ann).body("not json");
     bad.send().refused(429, "Rate limit exceeded");
     api.me(&bob).expect(200);
+}
+
+#[test]
+fn change_password_has_five_requests_a_minute_for_a_user() {
+    let api = Server::start(&[ON]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let guess = |token: &str| api.change_password(token, "wrong horse", NEW_PASSWORD);
+    for left in (0..5).rev() {
+        let answer = guess(&ann.access).refused(400, "Current password is incorrect");
+        assert_eq!(answer.rate_limit(), (5, left));
+    }
+    guess(&ann.access).refused(429, "Rate limit exceeded");
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).refused(429, "Rate limit exceeded");
+    guess(&bob.access).refused(400, "Current password is incorrect");
+    assert_eq!(api.me(&ann).expect(200).rate_limit().0, 100);
+    // Without a good token it counts against the address, as everywhere.
+    assert_eq!(guess("nonsense").expect(401).rate_limit().0, 100);
+}
+
+#[test]
+fn refreshes_with_a_good_token_count_for_their_session_and_others_for_the_address() {
+    let api = Server::start(&[ON]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    // An office behind one address: its bad tokens use up what the address has.
+    for n in 1..=5 {
+        let answer = api.refresh("nonsense").refused(401, "Invalid token");
+        assert_eq!(answer.rate_limit(), (5, 5 - n));
+    }
+    let in_header = |token: &str| api.request("POST", "/auth/refresh").by(token).send();
+    let as_body = |body: &str| api.request("POST", "/auth/refresh").body(body).send();
+    let unsigned = format!("{}x", ann.refresh);
+    let expired = sign(with_member(&claims(&ann.refresh), "exp", json!(now() - 1)));
+    let too_long = format!("{{\"x\": \"{}\"}}", "x".repeat(200_000));
+    for (answer, reason) in [
+        (api.refresh("nonsense"), "no token of ours"),
+        (api.refresh(&unsigned), "a bad signature"),
+        (api.refresh(&expired), "expired"),
+        (api.refresh(&ann.access), "an access token"),
+        (in_header(&ann.access), "an access token in the header"),
+        (as_body(""), "no token"),
+        (as_body("{\"refresh_token\": 7}"), "a token of another type"),
+        (as_body("nonsense"), "a body that cannot be read"),
+        (as_body(&too_long), "a body that is too long"),
+    ] {
+        let answer = answer.case(reason).refused(429, "Rate limit exceeded");
+        assert_eq!(answer.rate_limit(), (5, 0), "{reason}");
+    }
+    // Good tokens still work, five times a minute for each session, in the body as in the header.
+    let mut ann_token = ann.refresh.clone();
+    for n in 1..=5 {
+        let answer = if n % 2 == 0 { in_header(&ann_token) } else { api.refresh(&ann_token) };
+        let answer = answer.expect(200);
+        assert_eq!(answer.rate_limit(), (5, 5 - n));
+        ann_token = answer.tokens().refresh;
+    }
+    api.refresh(&ann_token).refused(429, "Rate limit exceeded");
+    api.refresh(&ann.refresh).refused(429, "Rate limit exceeded");
+    api.refresh(&bob.refresh).expect(200);
+    let other_session = api.sign_in("ann");
+    api.refresh(&other_session.refresh).expect(200);
+    // A token of a session that has ended counts for that session as well.
+    api.logout(&other_session).expect(204);
+    let ended = api.refresh(&other_session.refresh).refused(401, "Invalid token");
+    assert_eq!(ended.rate_limit(), (5, 3));
+}
+
+#[test]
+fn a_site_with_many_ipv6_networks_has_eight_times_the_limit_of_one() {
+    let api = Server::start(&[ON, TRUSTED]);
+    let begin = Instant::now();
+    let mut statuses = Vec::new();
+    for network in 0..9 {
+        // The first network is as busy as it may be and more: what it is refused costs the others nothing.
+        for host in 0..if network == 0 { 20 } else { 5 } {
+            statuses.push(login_from(&api, &format!("2001:db8:1:{network:x}::{host:x}")));
+        }
+    }
+    let allowed = statuses.iter().filter(|status| **status == 422).count();
+    // A token of the site comes back every 1.5 s.
+    let most = 40.0 + begin.elapsed().as_secs_f64() / 1.5;
+    assert!(allowed >= 40 && allowed as f64 <= most, "{allowed} of {most}: {statuses:?}");
+    assert!(statuses[5..20].contains(&429), "{statuses:?}");
+    // Networks that have not asked before, so that only the site can be refused.
+    let mut networks = 0x100..;
+    let refused = eventually(|| {
+        let address = format!("2001:db8:1:{:x}::1", networks.next()?);
+        let request = api.request("POST", "/auth/login").header("X-Forwarded-For", &address);
+        Some(request.json(json!({})).send()).filter(|answer| answer.status == 429)
+    });
+    assert_eq!(refused.rate_limit(), (40, 0));
+    let retry: u64 = refused.header("Retry-After").parse().unwrap();
+    assert!((1..=2).contains(&retry), "{retry}");
+    assert_eq!(login_from(&api, "2001:db8:2::1"), 422, "another /48");
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", "2001:db8:3::1");
+    assert_eq!(request.json(json!({})).send().expect(422).rate_limit(), (5, 4));
+    // The general class has no limit for a /48.
+    for network in 0..50 {
+        let address = format!("2001:db8:1:{network:x}::1");
+        let request = api.request("GET", "/auth/me").header("X-Forwarded-For", &address);
+        assert_eq!(request.send().expect(401).rate_limit(), (100, 99));
+    }
 }
 
 #[test]

@@ -139,7 +139,8 @@ fn config_prints_effective_values_without_secrets() {
     );
     let settings = [
         ("CLOAKROOM_ENV", "production"),
-        ("CLOAKROOM_API_KEY", "s3cret-1,s3cret-2"),
+        ("CLOAKROOM_API_KEY", "s3cret-1-0123456789,s3cret-2-0123456789"),
+        ("CLOAKROOM_SCRYPT", "14,8,5"),
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
         ("CLOAKROOM_SMTP_URL", "smtps://ann:s3cret@mail.example.com:465"),
         ("CLOAKROOM_MAIL_FROM", "noreply@example.com"),

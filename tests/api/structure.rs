@@ -48,27 +48,26 @@ fn every_query_fits_the_schema_and_is_used() {
     }
 }
 
-/// The floors of `src/README.md`, from top to bottom. A module may name only its own room and rooms of floors
-/// below its own.
-const FLOORS: &[&[&str]] = &[
+/// The layers of `src/README.md`, from top to bottom. A module names only itself and modules of layers below its own.
+const LAYERS: &[&[&str]] = &[
     &["main"],
     &["commands"],
     &["server", "api", "background"],
-    &["http", "auth", "db", "storage"],
-    &["model", "telemetry", "semaphore"],
+    &["http", "auth", "db", "storage", "telemetry"],
+    &["model", "semaphore"],
     &["config", "error"],
 ];
 
 /// The same inside `src/api/`.
-const API_FLOORS: &[&[&str]] =
+const API_LAYERS: &[&[&str]] =
     &[&["pipeline"], &["router"], &["handlers", "middleware"], &["context"]];
 
 #[test]
-fn modules_name_only_floors_below_their_own() {
+fn modules_name_only_layers_below_their_own() {
     for (path, text) in files("src", "rs") {
         let own = segments(&path);
         let named = named_paths(&own, &text);
-        assert_order(&own, &named, FLOORS);
+        assert_order(&own, &named, LAYERS);
         if own.len() > 1 && own[0] == "api" {
             let inside = |path: &Vec<String>| {
                 (path.len() > 1 && path[0] == "api").then(|| path[1..].to_vec())
@@ -76,24 +75,24 @@ fn modules_name_only_floors_below_their_own() {
             assert_order(
                 &own[1..],
                 &named.iter().filter_map(inside).collect::<Vec<_>>(),
-                API_FLOORS,
+                API_LAYERS,
             );
         }
     }
 }
 
-fn assert_order(own: &[String], named: &[Vec<String>], floors: &[&[&str]]) {
-    let floor = |room: &str| {
-        let found = floors.iter().position(|rooms| rooms.contains(&room));
-        found.unwrap_or_else(|| panic!("{room} has no floor"))
+fn assert_order(own: &[String], named: &[Vec<String>], layers: &[&[&str]]) {
+    let layer = |module: &str| {
+        let found = layers.iter().position(|modules| modules.contains(&module));
+        found.unwrap_or_else(|| panic!("{module} has no layer"))
     };
     for other in named.iter().filter(|other| other[0] != own[0]) {
-        let is_below = floor(&other[0]) > floor(&own[0]);
+        let is_below = layer(&other[0]) > layer(&own[0]);
         assert!(is_below, "{} names {}, which is not below it", own.join("::"), other.join("::"));
     }
 }
 
-/// `mod.rs` gathers the files of a room, so it does not count.
+/// `mod.rs` gathers the files of a directory, so it does not count.
 #[test]
 fn no_two_files_name_each_other_even_through_others() {
     let texts = files("src", "rs");
@@ -141,7 +140,7 @@ fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
     for rest in code.split("crate::").skip(1) {
         expand(rest, &mut Vec::new(), &mut found);
     }
-    // In a file of a room `super` is the room.
+    // In a file of a directory `super` is the module.
     for rest in code.split("super::").skip(1) {
         expand(rest, &mut own[..own.len() - 1].to_vec(), &mut found);
     }
@@ -178,14 +177,15 @@ fn expand<'a>(rest: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<Strin
 }
 
 #[test]
-fn each_library_is_named_in_its_room_only() {
-    for (library, rooms) in [
+fn each_library_is_named_in_its_module_only() {
+    for (library, modules) in [
         ("rouille::", &["http/", "server/", "api/pipeline.rs"][..]),
         ("postgres::", &["db/"]),
         ("std::env::", &["config/"]),
     ] {
         for (path, text) in files("src", "rs") {
-            let is_allowed = rooms.iter().any(|room| path.to_string_lossy().starts_with(room));
+            let is_allowed =
+                modules.iter().any(|module| path.to_string_lossy().starts_with(module));
             assert!(!text.contains(library) || is_allowed, "{} names {library}", path.display());
         }
     }

@@ -31,7 +31,7 @@ fn filter(query: &mut Params) -> UserFilter {
     }
 }
 
-/// Reads `page` and `size`, as all lists with a page envelope take them.
+/// Reads `page` and `size`, which all lists that respond with a [`Page`] take.
 pub fn page_request(query: &mut Params) -> PageRequest {
     PageRequest {
         page: query.integer("page", 1, 1..=i64::MAX),

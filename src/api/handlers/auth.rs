@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::db::resets;
@@ -21,7 +21,7 @@ use crate::model::rules;
 use crate::model::timestamp::unix_time;
 use crate::model::user::User;
 
-/// What a client registers with.
+/// The body of a registration.
 struct Registration {
     username: Option<String>,
     email: String,
@@ -38,8 +38,8 @@ fn registration(body: &mut Params) -> Registration {
     }
 }
 
-/// `POST /api/v1/auth/register`: with a `username` the response is the account. Without one the account is signed in
-/// as well, and the response holds its tokens.
+/// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
+/// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let Registration { username, email, password, name } = context.request.json(registration)?;
     let app = context.app;
@@ -53,20 +53,23 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             ..AccountFields::default()
         };
         let user = users::insert(&app.db, &account).map_err(Error::at_registration)?;
+        context.account = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(app, Uuid::new_v4());
     let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
     let user = user.map_err(Error::at_registration)?;
+    context.account = Some(user.id);
     token_response(app, 201, &user, session.id, session.refresh_id)
 }
 
-/// `POST /api/v1/auth/login`: a pair of tokens. A wrong name takes the same work as a wrong password, so that neither
-/// the response nor its time tells which accounts exist.
+/// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
+/// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.request.json_or_form(credentials)?;
     let app = context.app;
     let account = users::find_by_login(&app.db, &login)?;
+    context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let check = app.hasher.check(&password, stored)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
@@ -84,29 +87,22 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     token_response(app, 200, &user, session.id, session.refresh_id)
 }
 
-/// The login name, which may be an e-mail address, and the password.
+/// Reads the login name, which may be an e-mail address, and the password.
 fn credentials(body: &mut Params) -> (String, String) {
     body.alias("username", "email");
     (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
 }
 
-/// `POST /api/v1/auth/refresh`: the next pair of tokens. The refresh token stands in the body or in `Authorization`.
-pub fn refresh(context: &mut RequestContext) -> Result<Response, Error> {
+/// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
+pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
     let app = context.app;
-    let in_body = context.request.json(|body| body.optional("refresh_token", rules::token))?;
-    let token = match &in_body {
-        Some(token) => token,
-        None => context.request.bearer_token()?,
-    };
-    let claims = app.verify_token(token, TokenType::Refresh)?;
-    let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
-    let next = new_session(app, session);
+    let next = new_session(app, token.session);
     let (user, refresh_id) =
-        sessions::rotate(&app.db, claims.user, id, &next, app.config.refresh_reuse)?;
-    token_response(app, 200, &user, session, refresh_id)
+        sessions::rotate(&app.db, token.user, token.id, &next, app.config.refresh_reuse)?;
+    token_response(app, 200, &user, token.session, refresh_id)
 }
 
-/// `POST /api/v1/auth/logout`: ends all sessions of the user, or those that `scope` names.
+/// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scopes =
         [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
@@ -115,17 +111,17 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     Ok(response::no_content())
 }
 
-/// `POST /api/v1/auth/request-password-reset`: stores the request for the background thread. The response is the same
-/// for every address, and comes after the same work.
+/// `POST /api/v1/auth/request-password-reset`: stores the request, which the background thread handles. The response is
+/// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json(|body| body.required("email", rules::email))?;
     resets::request(&context.app.db, &email)?;
-    // A full channel means that the thread is about to wake.
+    // If the channel is full, the thread is about to wake anyway.
     let _ = context.app.wake_background.try_send(());
     response::message("If the e-mail exists, a reset message has been sent")
 }
 
-/// `POST /api/v1/auth/reset-password`: sets a new password, once for each token, and ends all sessions.
+/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
 pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password) = context.request.json(|body| {
         (body.required("token", rules::token), body.required("new_password", rules::password))
@@ -146,7 +142,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     response::message("Password has been reset")
 }
 
-/// A session with the id `id` that lasts until the last of the tokens made now expires.
+/// A session with this id that lasts until both tokens made for it now have expired.
 fn new_session(app: &App, id: Uuid) -> NewSession {
     let config = &app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
@@ -157,17 +153,18 @@ fn after(duration: Duration) -> OffsetDateTime {
     OffsetDateTime::now_utc() + duration
 }
 
-/// The response of every endpoint that signs in (RFC 6749, 5.1), with the account beside the tokens.
+/// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
 #[derive(Serialize)]
 struct TokenResponse<'a> {
     access_token: String,
     refresh_token: String,
     token_type: &'static str,
-    /// Lifetime of the access token, seconds.
+    /// The lifetime of the access token in seconds.
     expires_in: u64,
     user: &'a User,
 }
 
+/// Signs an access token and the refresh token with the id `refresh_id`, and responds with them.
 fn token_response(
     app: &App,
     status: u16,

@@ -7,12 +7,12 @@ use crate::db;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 
-/// `GET /healthz`: 200 while the process serves.
+/// `GET /healthz`: responds with 200 as long as the process serves requests.
 pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: 200 when the database answers, else 503.
+/// `GET /readyz`: responds with 200 if the database answers, otherwise with 503.
 pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     db::ping(&context.app.db).map_err(|_| Error::Unavailable)?;
     response::json(200, &json!({ "status": "ok" }))

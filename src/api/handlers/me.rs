@@ -9,13 +9,13 @@ use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::user::Profile;
 
-/// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with `stats`. Authentication has read it already,
-/// so this asks the database for nothing more.
+/// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
+/// so this needs no query of its own.
 pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     response::json(200, &Profile::of(user.account()))
 }
 
-/// `PUT /api/v1/users/me`: changes what is given of `username`, `email` and `name`.
+/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (username, email, name) = context.request.json(|body| {
         (
@@ -34,7 +34,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     response::json(200, &account)
 }
 
-/// `POST /api/v1/users/change-password`: ends the user's other sessions.
+/// `POST /api/v1/users/change-password`: sets a new password and ends the user's other sessions.
 pub fn change_password(
     context: &mut RequestContext,
     user: &CurrentUser,
@@ -48,13 +48,13 @@ pub fn change_password(
     }
     let hash = app.hasher.hash(&new)?;
     if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
-        // Another change was faster, so what was the current password is no longer current.
+        // The password was changed in the meantime, so the given one is no longer the current one.
         return Err(Error::WrongCurrentPassword);
     }
     response::message("Password changed successfully")
 }
 
-/// The current and the new password.
+/// Reads the current and the new password.
 fn passwords(body: &mut Params) -> (String, String) {
     body.alias("current_password", "old_password");
     (

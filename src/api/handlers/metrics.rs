@@ -1,14 +1,14 @@
-//! What the process counts about itself.
+//! The metrics of the process.
 
 use crate::api::context::RequestContext;
 use crate::config::MetricsAccess;
 use crate::db::stats;
 use crate::error::Error;
 use crate::http::response::Response;
-use crate::telemetry::metrics::Gauges;
+use crate::telemetry::metrics::GaugeValues;
 
-/// `GET /metrics`: the text format of OpenMetrics 1.0, for those whom the settings let read it. For others there is no
-/// such path.
+/// `GET /metrics`: all metrics in the text format of OpenMetrics 1.0. Clients that `CLOAKROOM_METRICS` does not let
+/// read them get the same 404 as for an unknown path.
 pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
     let is_allowed = match app.config.metrics {
@@ -20,7 +20,7 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
         return Err(Error::RouteNotFound);
     }
     let (hashes_running, hashes_waiting) = app.hasher.load();
-    let text = app.metrics.text(&Gauges {
+    let text = app.metrics.text(&GaugeValues {
         pool_in_use: app.db.in_use(),
         pool_open: app.db.open(),
         pool_waiting: app.db.waiting(),

@@ -1,5 +1,5 @@
-//! The endpoints, each in one rhythm: parse, validate, store, respond. Bodies are read and passwords hashed before
-//! the database is asked, so that no connection is held while waiting for a client or a hash.
+//! The endpoints. Each function parses and validates the request, reads or changes what is stored, and responds. No
+//! database connection is held while a body is read or a password hashed, because both take long.
 
 pub mod admin;
 pub mod auth;

@@ -1,4 +1,4 @@
-//! Endpoints for the tests of clients. They are switched off by default and always in production.
+//! Endpoints that help to test clients. They are disabled by default, and production refuses to start with them.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -10,15 +10,15 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 
-/// `GET /api/v1/users/test-only/alive`.
+/// `GET /api/v1/users/test-only/alive`: responds if these endpoints are enabled.
 pub fn alive(_: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "test-only endpoints alive" }))
 }
 
-/// `POST /api/v1/users/test-only/create`: an account of whatever is given, without the ordinary rules. What is not
-/// given is made up.
+/// `POST /api/v1/users/test-only/create`: creates an account. The usual rules for values do not apply, and everything
+/// that is not given is made up.
 pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (given, password) = context.request.json(described)?;
+    let (given, password) = context.request.json(read_account)?;
     let unique = Uuid::new_v4().simple().to_string();
     let made_up = |prefix: &str| format!("{prefix}_{unique}");
     let password = password.unwrap_or_else(|| made_up("password"));
@@ -32,8 +32,8 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
-/// The described account, and its password.
-fn described(body: &mut Params) -> (AccountFields, Option<String>) {
+/// Reads the account and its password.
+fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
     let account = AccountFields {
         username: body.optional("username", rules::test_text),
         email: body.optional("email", rules::test_text),
@@ -48,14 +48,14 @@ fn described(body: &mut Params) -> (AccountFields, Option<String>) {
     (account, body.optional("password", rules::test_text))
 }
 
-/// `DELETE /api/v1/users/test-only/delete-all`: every account, also the one that asks.
+/// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (deleted, files) = users::delete_all(&context.app.db)?;
     context.app.storage.remove_all(&files);
     response::json(200, &json!({ "deleted": deleted }))
 }
 
-/// `GET /api/v1/users/test-only/count`.
+/// `GET /api/v1/users/test-only/count`: the number of accounts.
 pub fn count(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     response::json(200, &json!({ "count": users::count(&context.app.db)? }))
 }

@@ -1,4 +1,4 @@
-//! The files of users.
+//! The files of users: upload, list, download, change and delete.
 
 use uuid::Uuid;
 
@@ -6,7 +6,7 @@ use super::admin::page_request;
 use super::users::is_descending;
 use crate::api::context::{App, CurrentUser, RequestContext};
 use crate::db::files::{self, FileQuery, FileSort, NewFile};
-use crate::error::{Error, Place};
+use crate::error::{Error, FieldLocation};
 use crate::http::file_response::file_response;
 use crate::http::multipart::Multipart;
 use crate::http::params::Params;
@@ -16,27 +16,27 @@ use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::storage::Draft;
 
-/// Bytes that an upload's body may hold beside the file: boundaries, headers of parts, the description.
+/// Bytes that the body of an upload may have beside the file: boundaries, headers of parts, the description.
 const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
-/// Bytes that are kept of a description: the longest one in UTF-8 and one character more, so that a longer one
-/// is still too long for the rule.
+/// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
+/// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
 
-/// What an upload's body holds, its file on disk already.
+/// The fields of an upload's form. The file is on disk already.
 struct UploadForm {
     file: UploadedFile,
     description: Option<String>,
 }
 
-/// A file that has arrived in full, but is not recorded yet.
+/// A file that has arrived in full, but has no record in the database yet.
 struct UploadedFile {
     draft: Draft,
     filename: String,
     content_type: String,
 }
 
-/// `POST /api/v1/uploads`: a form with `file` and, optionally, `description`, in any order. The file is recorded, and
-/// the request answered, once the content is safe on disk.
+/// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, in any order. The
+/// content is safe on disk before it is recorded in the database and the response sent.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let limit = app.config.max_upload_size;
@@ -58,40 +58,51 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     };
     let (user_quota, quota) = (app.config.user_storage_quota, app.config.storage_quota);
     let recorded = files::insert(&app.db, &upload, user_quota, quota);
-    // Where nobody knows whether the file was recorded, the content stays, and the sweep finds out.
+    // If it is unknown whether the file was recorded, the content stays. The sweep removes it later if it has no
+    // record.
     if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown)) {
         draft.release();
     }
     response::json(201, &recorded?)
 }
 
-/// Reads the parts to the end of the body. Of several parts with one name the first counts.
+/// Reads all parts of the body. There must be exactly one `file`; of several descriptions the first one counts.
 fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
-    let mut form = Params::new(Place::Body);
-    let (mut has_file, mut file) = (false, None);
+    let mut form = Params::new(FieldLocation::Body);
+    let (mut count, mut file) = (0, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
-            "file" if !has_file => {
-                has_file = true;
+            "file" => {
+                count += 1;
+                if count > 1 {
+                    if count == 2 {
+                        form.add_error("file", rules::sent_twice());
+                    }
+                    continue;
+                }
                 let name = part.filename.ok_or_else(rules::missing);
-                // A file whose name is refused is not worth the disk.
+                // A file whose name is refused is not stored at all.
                 match name.and_then(|name| rules::uploaded_filename(&name)) {
                     Ok(name) => file = Some(receive_file(app, parts, name, part.content_type)?),
-                    Err(problem) => form.fault("file", problem),
+                    Err(problem) => form.add_error("file", problem),
                 }
             }
-            "description" => form.set("description", parts.text(MAX_DESCRIPTION_BYTES)?),
+            "description" => match parts.text(MAX_DESCRIPTION_BYTES)? {
+                Some(text) => form.set("description", text),
+                None => form.add_error("description", rules::not_utf8()),
+            },
             _ => {}
         }
     }
-    if !has_file {
-        form.fault("file", rules::missing());
+    if count == 0 {
+        form.add_error("file", rules::missing());
     }
     let description = form.optional("description", rules::description);
     form.finish(file.map(|file| UploadForm { file, description }))
 }
 
-/// Writes the content of the present part to disk. Fails where its type is not accepted, or not what it says.
+/// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
+/// accepted or the content is of another type, and with [`Error::FileTooLarge`] beyond the limit.
 fn receive_file(
     app: &App,
     parts: &mut Multipart,
@@ -100,7 +111,8 @@ fn receive_file(
 ) -> Result<UploadedFile, Error> {
     let config = &app.config;
     let content_type = file::essence(declared_type.as_deref());
-    if !config.allowed_upload_types.allow(&content_type)
+    let is_allowed = |allowed: &str| file::is_same_type(allowed, &content_type);
+    if !config.allowed_upload_types.iter().any(is_allowed)
         || file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?)
     {
         return Err(Error::TypeNotAllowed);
@@ -115,7 +127,7 @@ fn receive_file(
     Ok(UploadedFile { draft, filename, content_type })
 }
 
-/// `GET /api/v1/uploads`: a page of the user's own files.
+/// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (asked, listing) = context.request.query(listing)?;
     response::json(200, &files::list(&context.app.db, user.id(), &listing, asked)?)
@@ -128,7 +140,7 @@ fn listing(query: &mut Params) -> (PageRequest, FileQuery) {
         ("filename", FileSort::Filename),
         ("file_size", FileSort::Size),
     ];
-    // An empty text matches every file, so it is the same as none.
+    // An empty text would match every file, so it is the same as no filter.
     let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
     let (search, content_type) = (text("search"), text("content_type"));
     let listing = FileQuery {
@@ -153,13 +165,13 @@ pub fn download(
 ) -> Result<Response, Error> {
     let file = find_readable(context.app, user, id)?;
     let content = context.app.storage.read(id, file.file_size as u64);
-    // Where the content is missing, the file may have been deleted since it was looked up: that is a 404. A record
-    // that still exists without its content is an internal error.
+    // If the content is missing, the file may have been deleted since its record was read. Looking the record up again
+    // turns that into a 404. A record that still exists without its content is an internal error.
     let content = content.or_else(|lost| find_readable(context.app, user, id).and(Err(lost)))?;
     file_response(&context.request, &file, content)
 }
 
-/// `PUT /api/v1/uploads/{file_id}`: changes what is given of `filename`, `description` and `is_public`.
+/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given.
 pub fn update(
     context: &mut RequestContext,
     user: &CurrentUser,
@@ -183,7 +195,8 @@ pub fn update(
     response::json(200, &file)
 }
 
-/// `DELETE /api/v1/uploads/{file_id}`: removes the record first, so that no file is listed without its content.
+/// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
+/// content.
 pub fn delete(
     context: &mut RequestContext,
     user: &CurrentUser,
@@ -194,7 +207,7 @@ pub fn delete(
     Ok(response::no_content())
 }
 
-/// A file that the user may read: an own one or a public one.
+/// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
 fn find_readable(app: &App, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
     let file = files::find(&app.db, id)?;
     if file.is_public || file.user_id == user.id() { Ok(file) } else { Err(Error::NotPermitted) }

@@ -11,12 +11,12 @@ use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::user::Role;
 
-/// Most accounts in one response.
+/// Most accounts that `limit` may ask for.
 const MAX_LIMIT: i64 = 100;
-/// Accounts in a response where the client does not say how many.
+/// The `limit` of a request that gives none.
 const DEFAULT_LIMIT: i64 = 20;
 
-/// `POST /api/v1/users`: the new account.
+/// `POST /api/v1/users`: creates an account.
 pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (account, password) = context.request.json(|body| {
         let account = AccountFields {
@@ -31,7 +31,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     response::json(201, &users::insert(&context.app.db, &account)?)
 }
 
-/// The fields that are optional for a new account and for a change.
+/// Reads the fields that are optional both for a new account and for a change.
 fn optional_fields(body: &mut Params) -> AccountFields {
     AccountFields {
         username: body.optional("username", rules::username),
@@ -42,8 +42,8 @@ fn optional_fields(body: &mut Params) -> AccountFields {
     }
 }
 
-/// What a list of accounts is asked for.
-struct Listing {
+/// The query of a list of accounts.
+struct UserListQuery {
     filter: UserFilter,
     sort: UserSort,
     descending: bool,
@@ -51,9 +51,10 @@ struct Listing {
     offset: i64,
 }
 
-/// `GET /api/v1/users`: the accounts that match, from `offset` on.
+/// `GET /api/v1/users`: at most `limit` of the accounts that match, after the first `offset` of them.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let Listing { filter, sort, descending, limit, offset } = context.request.query(listing)?;
+    let UserListQuery { filter, sort, descending, limit, offset } =
+        context.request.query(listing)?;
     if offset < 0 {
         return Err(Error::OffsetOutOfRange);
     }
@@ -65,10 +66,10 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
     response::json(200, &body)
 }
 
-fn listing(query: &mut Params) -> Listing {
+fn listing(query: &mut Params) -> UserListQuery {
     let columns =
         [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
-    Listing {
+    UserListQuery {
         filter: UserFilter {
             email: query.optional("email", rules::search_part),
             name: query.optional("name", rules::search_part),
@@ -85,17 +86,17 @@ fn listing(query: &mut Params) -> Listing {
     }
 }
 
-/// Reads `sort_order`, as all sorted lists take it.
+/// Reads `sort_order`, which all sorted lists take. Descending is the default.
 pub fn is_descending(query: &mut Params) -> bool {
     query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
 }
 
-/// `GET /api/v1/users/{user_id}`: the account.
+/// `GET /api/v1/users/{user_id}`: one account.
 pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     response::json(200, &users::find(&context.app.db, id)?)
 }
 
-/// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes what is given.
+/// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
 pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     let (change, password) = context.request.json(|body| {
         let change = AccountFields {
@@ -110,8 +111,8 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
     response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
 }
 
-/// `DELETE /api/v1/users/{user_id}`: hides the account, frees its username and address, ends its sessions and
-/// removes its files.
+/// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
+/// sessions and removes its files.
 pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
     let files = users::delete(&context.app.db, id)?;
     context.app.storage.remove_all(&files);

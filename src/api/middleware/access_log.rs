@@ -1,39 +1,42 @@
-//! One log line for each request. It holds no query values, tokens, keys, passwords or e-mail addresses.
+//! The access log: one line for each request, without query values, tokens, keys, passwords and e-mail addresses.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-/// Longest path that is logged, bytes.
+/// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
 
-/// What the line tells.
-pub struct Line<'a> {
-    /// The value of `X-Request-ID`.
-    pub id: Uuid,
-    /// The method as sent.
+/// What is logged about a request.
+pub struct AccessLogEntry<'a> {
+    /// The method as the client sent it.
     pub method: &'a str,
-    /// The path as sent, without the query.
+    /// The path as the client sent it, without the query.
     pub path: &'a str,
     pub status: u16,
-    /// From the head to the response, before that is sent.
+    /// From the end of the head until the response is ready to be sent.
     pub duration: Duration,
-    /// The signed-in user.
+    /// What the client was told was wrong.
+    pub error: Option<&'a str>,
+    /// The account that the request comes from or tries to sign in to.
     pub user: Option<Uuid>,
     pub client: IpAddr,
+    /// The value of `X-Request-ID`.
+    pub id: Uuid,
 }
 
-pub fn write(line: &Line) {
-    let path = line.path.get(..MAX_PATH).unwrap_or(line.path);
-    // A client may have put an e-mail address where an id belongs.
+/// Writes the entry.
+pub fn write(entry: &AccessLogEntry) {
+    let path = entry.path.get(..MAX_PATH).unwrap_or(entry.path);
+    // A client may have put an e-mail address in place of an id.
     let path = if path.contains('@') || path.contains("%40") { "(not logged)" } else { path };
-    let millis = line.duration.as_micros() as f64 / 1000.0;
-    let user = line.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    let millis = entry.duration.as_micros() as f64 / 1000.0;
+    let user = entry.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
     log::info!(
         target: "cloakroom::access",
-        request_id:% = line.id, method = line.method, path = path, status = line.status, ms = millis,
-        user = user.as_str(), client:% = line.client;
+        method = entry.method, path = path, status = entry.status, ms = millis, error = entry.error.unwrap_or(""),
+        user = user.as_str(), client:% = entry.client, request_id:% = entry.id;
         "request"
     );
 }

@@ -1,4 +1,4 @@
-//! The check of `X-API-Key`, and who may export without a token.
+//! The check of `X-API-Key`, and the rule for exports without a token.
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
@@ -7,8 +7,8 @@ use crate::api::context::RequestContext;
 use crate::config::{ApiKeyScope, Environment};
 use crate::error::Error;
 
-/// Checks the key of a request, where the settings ask for one: always at an export, elsewhere by the configured
-/// scope.
+/// Checks the API key of a request, if keys are enabled. Exports always need one then, other endpoints only if
+/// `CLOAKROOM_API_KEY_SCOPE` is `all`.
 pub fn check(context: &RequestContext, is_export: bool) -> Result<(), Error> {
     let config = &context.app.config;
     let in_scope = is_export || config.api_key_scope == ApiKeyScope::All;
@@ -20,13 +20,14 @@ pub fn check(context: &RequestContext, is_export: bool) -> Result<(), Error> {
     }
     let sent = context.request.header("X-API-Key").unwrap_or_default();
     if sent.is_empty() {
-        return Err(Error::ApiKeyMissing(match is_export {
-            true => "API key required for export endpoints",
-            false => "API key is required",
+        return Err(Error::ApiKeyMissing(if is_export {
+            "API key required for export endpoints"
+        } else {
+            "API key is required"
         }));
     }
-    // Digests of equal length are compared, and with every key, so that the time tells neither how long a key is
-    // nor which one was nearly right.
+    // Hashes are compared in constant time, because they have the same length, and with every key. So the time reveals
+    // neither the length of a key nor which key was nearly right.
     let sent = Sha256::digest(sent.as_bytes());
     let found = config.api_keys.iter().fold(Choice::from(0), |found, key| {
         found | Sha256::digest(key.expose().as_bytes()).ct_eq(&sent)
@@ -34,8 +35,9 @@ pub fn check(context: &RequestContext, is_export: bool) -> Result<(), Error> {
     if found.into() { Ok(()) } else { Err(Error::ApiKeyInvalid) }
 }
 
-/// Whether this export needs no token: it carries no `Authorization`, no setting asks for a key or an administrator, and
-/// the settings open exports to anyone, or it is development and the client is on this host.
+/// Whether this export needs no token. That is so if it carries no `Authorization`, the settings ask neither for a key
+/// nor for an administrator, and either anonymous exports are allowed, or the client is on the host of a service in
+/// development.
 pub fn may_export_anonymously(context: &RequestContext) -> bool {
     let (config, request) = (&context.app.config, &context.request);
     let is_local = || config.environment == Environment::Development && request.is_local();

@@ -1,11 +1,11 @@
 //! Finds out who a request comes from.
 
-use crate::api::context::{CurrentUser, RequestContext};
+use crate::api::context::{CurrentUser, RefreshToken, RequestContext};
 use crate::auth::jwt::TokenType;
 use crate::error::Error;
+use crate::model::rules;
 
-/// The user of the access token in `Authorization`. While authentication is switched off, every request is the
-/// development admin's.
+/// The user of the access token in `Authorization`, or the development admin if authentication is switched off.
 pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
@@ -13,4 +13,24 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     }
     let token = context.request.bearer_token()?;
     CurrentUser::from_claims(&app.db, &app.verify_token(token, TokenType::Access)?)
+}
+
+/// The refresh token in the body, which is JSON or an HTML form, or else in `Authorization`. If there is one in
+/// `Authorization`, a body that cannot be read does not matter.
+pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
+    let in_body = context.request.json_or_form(|body| body.optional("refresh_token", rules::token));
+    let claims = match in_body {
+        Ok(Some(token)) => context.app.verify_token(&token, TokenType::Refresh)?,
+        // The body was read, but the field is no text.
+        Err(Error::Invalid(errors)) if errors.iter().all(|error| error.field.is_some()) => {
+            return Err(Error::Invalid(errors));
+        }
+        no_token => {
+            let in_header = context.request.bearer_token();
+            let token = in_header.map_err(|missing| no_token.err().unwrap_or(missing))?;
+            context.app.verify_token(token, TokenType::Refresh)?
+        }
+    };
+    let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
+    Ok(RefreshToken { user: claims.user, session, id })
 }

@@ -1,18 +1,20 @@
-//! Cross-origin requests of browsers (Fetch standard, CORS protocol).
+//! Headers for cross-origin requests of browsers (Fetch standard, CORS protocol).
 
 use crate::api::context::RequestContext;
 use crate::config::CorsOrigins;
 use crate::http::response::{Response, no_content};
 
-/// Response headers that pages may read beside those the standard always lets them read.
+/// Response headers that web pages may read in addition to those that the standard always exposes.
 const EXPOSED_HEADERS: &str = "X-Request-ID, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
-                               X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag";
-/// Request headers that pages may send beside those the standard always lets them send.
-const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID";
-/// How long a browser may remember a preflight's answer, seconds.
+                               X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, \
+                               Content-Range, Accept-Ranges";
+/// Request headers that web pages may send in addition to those that the standard always allows.
+const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID, Range, \
+                               If-Range, If-None-Match";
+/// How long a browser may cache the response to a preflight, in seconds.
 const PREFLIGHT_MAX_AGE: &str = "600";
 
-/// The response to a preflight, where the request is one and CORS is on. `methods` are those of its path.
+/// The response to a CORS preflight. `None` if the request is not one or CORS is off. `methods` are those of its path.
 pub fn preflight(context: &RequestContext, methods: &str) -> Option<Response> {
     let request = &context.request;
     let is_preflight = request.method() == "OPTIONS"
@@ -30,8 +32,8 @@ pub fn preflight(context: &RequestContext, methods: &str) -> Option<Response> {
     Some(response)
 }
 
-/// Tells the browser whether the page of `origin` may read the response. Credentials are never allowed, because
-/// tokens travel in a header and not in cookies.
+/// Adds the headers that tell a browser whether a page of `origin` may read the response. Credentials are never
+/// allowed, because tokens travel in a header and not in cookies.
 pub fn add_headers(response: &mut Response, origin: Option<&str>, allowed: &CorsOrigins) {
     let granted = match allowed {
         CorsOrigins::Off => return,

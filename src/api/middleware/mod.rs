@@ -1,4 +1,4 @@
-//! The steps around a handler, one plain function each. `api/pipeline.rs` calls them in order.
+//! The steps before and after a handler, as plain functions. `api/pipeline.rs` runs them in order.
 
 pub mod access_log;
 pub mod api_key;

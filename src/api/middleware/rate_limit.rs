@@ -1,4 +1,4 @@
-//! Rate limits: which token bucket a request takes from, and the headers that tell how full it is.
+//! Rate limits: which token bucket a request takes a token from, and the headers that say how full it is.
 
 use std::time::Duration;
 
@@ -7,14 +7,19 @@ use uuid::Uuid;
 use crate::api::context::{BucketKey, RequestContext};
 use crate::auth::token_bucket::BucketDecision;
 use crate::error::Error;
-use crate::http::client_address::network;
+use crate::http::client_address::{network, site};
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
 
-/// The limit that an endpoint counts against.
+/// How many times the limit of a client's network all networks of its site have together in the auth class. Who has a
+/// /48 has 65,536 networks, and would otherwise have as many times the limit.
+const SITE_FACTOR: u32 = 8;
+
+/// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Sign-in and the like: each such endpoint, named here, has a bucket of its own.
+    /// Sign-in and the like: where passwords and tokens can be guessed. Each of these endpoints has buckets of its own,
+    /// under the name given here.
     Auth(&'static str),
     /// Uploads of files.
     Upload,
@@ -25,7 +30,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The name of its buckets, also in the metrics.
+    /// The name of the limit in bucket keys and metrics.
     fn name(self) -> &'static str {
         match self {
             Limit::Auth(endpoint) => endpoint,
@@ -36,24 +41,46 @@ impl Limit {
     }
 }
 
-/// Takes a token from the user's bucket or, where no user is known, from that of the client's network. `None` where
-/// rate limits are off.
-pub fn take(context: &RequestContext, limit: Limit, user: Option<Uuid>) -> Option<BucketDecision> {
-    let (app, config) = (context.app, &context.app.config);
+/// Whom a request counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The network that the request comes from.
+    Client,
+    User(Uuid),
+    Session(Uuid),
+}
+
+/// Takes a token from the bucket of the subject. Returns `None` if rate limits are switched off.
+pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<BucketDecision> {
+    let (app, config, name) = (context.app, &context.app.config, limit.name());
+    if !config.rate_limit_enabled {
+        return None;
+    }
     let per_minute = match limit {
         Limit::Auth(_) => config.rate_limit_auth,
         Limit::Upload => config.rate_limit_upload,
         Limit::Admin => config.rate_limit_admin,
         Limit::General => config.rate_limit_general,
     };
-    let key = match user {
-        Some(id) => BucketKey::User(limit.name(), id),
-        None => BucketKey::Address(limit.name(), network(context.client)),
+    let key = match subject {
+        Subject::Client => BucketKey::Address(name, network(context.client)),
+        Subject::User(id) => BucketKey::User(name, id),
+        Subject::Session(id) => BucketKey::Session(name, id),
     };
-    config.rate_limit_enabled.then(|| app.buckets.take(key, per_minute, app.started.elapsed()))
+    let now = app.started.elapsed();
+    let own = app.buckets.take(key, per_minute, now);
+    // What the own bucket refuses does not count for the site, so one network cannot use up what its neighbours have.
+    let counts_for_site =
+        own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
+    let Some(site) = site(context.client).filter(|_| counts_for_site) else {
+        return Some(own);
+    };
+    let of_site = app.buckets.take(BucketKey::Site(name, site), SITE_FACTOR * per_minute, now);
+    // The client is told about the bucket that stops it first.
+    Some(if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own })
 }
 
-/// Fails where the bucket was empty.
+/// Fails with [`Error::RateLimited`] if the bucket was empty, and counts that.
 pub fn enforce(
     context: &RequestContext,
     limit: Limit,
@@ -81,7 +108,7 @@ pub fn add_headers(response: &mut Response, decision: &BucketDecision) {
     ]);
 }
 
-/// Rounded up, so that a client that comes back then does not come too early.
+/// Rounds up, so that a client that waits as long does not come back too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -33,6 +33,12 @@ impl Form {
         self.part(&format!("{disposition}\r\nContent-Type: {content_type}"), content)
     }
 
+    /// Adds the parts of another form.
+    pub fn then(mut self, other: Form) -> Form {
+        self.0.extend(other.0);
+        self
+    }
+
     /// The body, with its closing delimiter.
     pub fn bytes(self) -> Vec<u8> {
         [&self.0, format!("--{BOUNDARY}--\r\n").as_bytes()].concat()

@@ -1,0 +1,234 @@
+//! The sample site `scripts/nginx.conf`, run by a real nginx in front of the service.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::json;
+
+use crate::harness::*;
+
+/// The site's name in the sample.
+const NAME: &str = "cloakroom.example";
+
+fn sample() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/nginx.conf");
+    std::fs::read_to_string(path).expect("the sample")
+}
+
+/// An nginx with the sample site. It listens on loopback only, and is killed when this is dropped.
+struct Nginx {
+    process: Child,
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    _directory: Directory,
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Nginx {
+    /// Starts one in front of the server at `upstream`. Only addresses and certificate of the sample are replaced.
+    fn start(upstream: &str) -> Nginx {
+        let directory = Directory::create();
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let certificate = write("site.pem", &made.cert.pem());
+        let key = write("site.key", &made.signing_key.serialize_pem());
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = free.local_addr().expect("an address");
+        let mut site = sample();
+        for (old, new) in [
+            ("listen [::]:443 ssl http2;", ""),
+            ("listen 443 ssl http2;", &*format!("listen {address} ssl http2;")),
+            ("server 127.0.0.1:8000;", &format!("server {upstream};")),
+            ("/etc/ssl/certs/cloakroom.example.pem", &certificate),
+            ("/etc/ssl/private/cloakroom.example.key", &key),
+        ] {
+            let found = site.lines().filter(|line| line.contains(old)).count();
+            assert_eq!(found, 1, "{old} in {site}");
+            site = site.replace(old, new);
+        }
+        let site = write("site.conf", &site);
+        let path = directory.path().display();
+        let mut main = format!(
+            "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
+             include {site};\nclient_body_temp_path {path}/body;\nproxy_temp_path {path}/proxy;\n"
+        );
+        let nginx = || {
+            let mut command = Command::new("nginx");
+            let path = std::env::var("PATH").unwrap_or_default();
+            command.env("PATH", format!("{path}:/usr/sbin")).stdin(Stdio::null());
+            command
+        };
+        let built = nginx().arg("-V").output().expect("nginx, which scripts/test installs").err();
+        for module in ["fastcgi", "scgi", "uwsgi"] {
+            if !built.contains(&format!("--without-http_{module}_module")) {
+                writeln!(main, "{module}_temp_path {path}/{module};").expect("text");
+            }
+        }
+        let main = write("nginx.conf", &(main + "}\n"));
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).expect("PEM");
+        roots.add(certificate).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        drop(free);
+        let log = std::fs::File::create(directory.join("log")).expect("a file");
+        let arguments = ["-p", &path.to_string(), "-e", "stderr", "-c", &main];
+        let process = nginx().args(arguments).stderr(log).spawn().expect("nginx");
+        let mut nginx = Nginx { process, address, tls: Arc::new(tls), _directory: directory };
+        wait_until(|| {
+            if let Some(status) = nginx.process.try_wait().expect("a child") {
+                let log = std::fs::read_to_string(nginx._directory.join("log"));
+                panic!("nginx ended with {status}: {log:?}");
+            }
+            TcpStream::connect(address).is_ok()
+        });
+        nginx
+    }
+
+    /// Sends a request on a connection of its own, from `source`, and returns the head and the body of the response.
+    fn ask_from(
+        &self,
+        source: Ipv4Addr,
+        method: &str,
+        target: &str,
+        rest: &[u8],
+    ) -> (String, String) {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        socket.bind(&SocketAddr::from((source, 0)).into()).expect("an address of this host");
+        socket.connect(&self.address.into()).expect("nginx accepts");
+        socket.set_read_timeout(Some(Duration::from_secs(40))).expect("a timeout");
+        let name = ServerName::try_from(NAME).expect("a name");
+        let client = ClientConnection::new(self.tls.clone(), name).expect("TLS");
+        let mut stream = StreamOwned::new(client, TcpStream::from(socket));
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n");
+        stream.write_all(&[head.as_bytes(), rest].concat()).expect("nginx reads");
+        let mut answer = Vec::new();
+        // After it has refused a body, nginx closes the connection without ending TLS.
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    fn get(&self, target: &str) -> (String, String) {
+        self.ask_from(Ipv4Addr::LOCALHOST, "GET", target, b"\r\n")
+    }
+}
+
+/// The servers that may stand behind the sample.
+const SERVERS: [&str; 2] = ["builtin", "rouille"];
+
+#[test]
+fn the_sample_serves_the_api_over_tls_and_says_so_to_browsers() {
+    for server in SERVERS {
+        let api = Server::start(&[
+            ("CLOAKROOM_HTTP_SERVER", server),
+            ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1"),
+        ]);
+        let ann = api.sign_up("ann");
+        let nginx = Nginx::start(&api.address);
+        let (head, body) = nginx.get("/healthz");
+        assert!(head.starts_with("http/1.1 200 ") && body.contains("ok"), "{head}\n{body}");
+        assert!(head.contains("\r\nstrict-transport-security: max-age=31536000"), "{head}");
+        // A form around the largest file passes, and its client is the one that nginx saw, whatever it wrote itself.
+        let form = file_form("a.txt", "text/plain", &vec![b'x'; 10 << 20]).bytes();
+        let head = format!(
+            "Authorization: Bearer {}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
+             X-Forwarded-For: 203.0.113.9\r\nX-Request-ID: {UNKNOWN_ID}\r\nContent-Length: {}\r\n\r\n",
+            ann.access,
+            form.len()
+        );
+        let upload = [head.into_bytes(), form].concat();
+        let from = Ipv4Addr::new(127, 0, 0, 2);
+        let (head, body) = nginx.ask_from(from, "POST", "/api/v1/uploads", &upload);
+        assert!(head.starts_with("http/1.1 201 "), "{head}\n{body}");
+        let line = api.logged(UNKNOWN_ID);
+        assert!(line.contains("client=127.0.0.2 "), "{line}");
+        api.list_files(&ann, "").expect(200).has(json!({"total": 1}));
+        let (head, _) =
+            nginx.ask_from(from, "POST", "/api/v1/uploads", b"Content-Length: 12000000\r\n\r\n");
+        assert!(head.starts_with("http/1.1 413 "), "{head}");
+    }
+}
+
+#[test]
+fn the_sample_lets_no_form_of_the_metrics_through() {
+    for server in SERVERS {
+        // Nothing but nginx stands between a client and the metrics here.
+        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server), ("CLOAKROOM_METRICS", "any")]);
+        let nginx = Nginx::start(&api.address);
+        for target in [
+            "/metrics",
+            "/metrics/",
+            "/metrics?x=1",
+            "/metrics/?x=1",
+            "/%6detrics",
+            "/%6Detric%73/",
+            "/metrics%2f",
+            "/metrics%2F%2f",
+            "//metrics",
+            "//metrics/",
+            "/metrics//",
+            "/./metrics/",
+            "/x/../metrics/",
+            "/x/%2e%2e/metrics/",
+            "/metrics/.",
+            "/metrics/x/..",
+            "/metrics%3f",
+            "/metrics#x",
+            "/metrics/#x",
+            "https://cloakroom.example/metrics/",
+        ] {
+            let (head, body) = nginx.get(target);
+            assert!(head.starts_with("http/1.1 404 "), "{target}: {head}\n{body}");
+            // The answer is nginx's own, so the request never reached the service.
+            assert!(!head.contains("x-request-id"), "{target}: {head}\n{body}");
+        }
+        for target in ["/%256detrics", "/metrics%00", "/METRICS/"] {
+            let (head, body) = nginx.get(target);
+            assert!(!body.contains("cloakroom_requests_total"), "{target}: {head}\n{body}");
+        }
+        assert!(api.metrics().contains("cloakroom_requests_total"));
+    }
+}
+
+/// Where the service closes an idle connection at the moment in which nginx reuses it, the client gets a 502.
+#[test]
+fn the_sample_closes_idle_connections_to_the_service_well_before_the_service_does() {
+    let sample = sample();
+    let (_, upstream) = sample.split_once("upstream cloakroom {").expect("an upstream");
+    let (upstream, _) = upstream.split_once("\n}").expect("its end");
+    let setting = upstream.lines().find_map(|line| {
+        line.trim().strip_prefix("keepalive_timeout ")?.strip_suffix("s;")?.parse::<u64>().ok()
+    });
+    let shown = run("postgres://db.example.com/x", &["config"], &[]).exits(0).out();
+    let ours = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("CLOAKROOM_IDLE_TIMEOUT_SECONDS=")?.parse::<u64>().ok());
+    // nginx closes them after 60 s where nothing is said.
+    assert!(2 * setting.unwrap_or(60) <= ours.expect("a number"), "{upstream}");
+}
