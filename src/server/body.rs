@@ -11,8 +11,8 @@ use crate::http::body::BodySource;
 
 /// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
 /// answered. Read errors are `TimedOut` where the client is too slow, `InvalidData` where the chunked coding is
-/// malformed, `FileTooLarge` where a chunk is larger than what may still be read, and `UnexpectedEof` where the client has
-/// closed the connection early.
+/// malformed, `FileTooLarge` where a chunk is larger than what may still be read, and `UnexpectedEof` where the client
+/// has closed the connection early.
 pub struct BodyReader<'a> {
     stream: &'a mut ClientStream,
     unread: UnreadBody,

@@ -201,8 +201,8 @@ impl ClientStream {
         (self.written, self.write_waited) = (0, Duration::ZERO);
     }
 
-    /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for [`MAX_WRITE_STALL`], or
-    /// accepts the response at less than [`MIN_RESPONSE_RATE`].
+    /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for [`MAX_WRITE_STALL`],
+    /// or accepts the response at less than [`MIN_RESPONSE_RATE`].
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut last_progress = Instant::now();
         self.connection.start_waiting(false);

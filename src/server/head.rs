@@ -137,8 +137,8 @@ impl ProtocolHeaders {
         Ok(())
     }
 
-    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, which is empty only where the target
-    /// names no authority, and only one header may frame the body. HTTP/1.0 has no chunked coding.
+    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, which is empty only where the
+    /// target names no authority, and only one header may frame the body. HTTP/1.0 has no chunked coding.
     fn check(&self, is_http_1_0: bool, target_has_authority: bool) -> Result<(), Error> {
         let hosts_valid = (self.hosts == 1 || (self.hosts == 0 && is_http_1_0))
             && !(self.has_empty_host && target_has_authority);

@@ -35,15 +35,15 @@ pub const BODY_CHUNK: usize = 64 * 1024;
 pub const MAX_IDLE_WRITE_BUFFER: usize = 4 * 1024;
 /// How long a client may accept no byte of a response before its connection is closed.
 pub const MAX_WRITE_STALL: Duration = Duration::from_secs(30);
-/// How long a client may keep the server waiting for it to accept a response, beyond the time that [`MIN_RESPONSE_RATE`]
-/// allows.
+/// How long a client may keep the server waiting for it to accept a response, beyond the time that
+/// [`MIN_RESPONSE_RATE`] allows.
 pub const RESPONSE_GRACE: Duration = Duration::from_secs(30);
 /// Slowest average rate at which a client may accept a response after [`RESPONSE_GRACE`], in bytes a second. The
 /// connection of a slower one is closed.
 pub const MIN_RESPONSE_RATE: u64 = 1024;
 /// Most bytes of a response that the kernel holds for a connection beside those on their way. Without this limit it may
-/// accept megabytes at once: then nobody knows how fast the client reads, and a slow one seems to make no progress while
-/// those leave.
+/// accept megabytes at once: then nobody knows how fast the client reads, and a slow one seems to make no progress
+/// while those leave.
 pub const MAX_UNSENT: u32 = 16 * 1024;
 /// Longest single wait of a write, which is how often [`MAX_WRITE_STALL`] is checked.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);

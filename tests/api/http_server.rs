@@ -96,6 +96,10 @@ fn a_body_over_the_limit_is_refused_before_it_is_read() {
     }
     // A body that is waited for ends after 10 seconds.
     assert!(begin.elapsed() < Duration::from_secs(9), "{:?}", begin.elapsed());
+    let ann = api.sign_up("ann");
+    // A little over the default limit of 10 MiB and what the form around the file may add.
+    let upload = api.begin_upload(&ann, "Transfer-Encoding: chunked", b"b00000\r\n--a");
+    assert_eq!(status_of(upload), 413, "a chunk that is larger than any file");
     let whole = format!("20000\r\n{}\r\n0\r\n\r\n", " ".repeat(0x20000));
     let chunked = post("/auth/login", "Transfer-Encoding: chunked\r\n", &whole);
     assert_eq!(ask(&api.address, chunked).1.status, 422, "a chunk of exactly the limit is read");

@@ -1,9 +1,7 @@
 //! The sample site `scripts/nginx.conf`, run by a real nginx in front of the service.
 
-use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,19 +20,11 @@ fn sample() -> String {
     std::fs::read_to_string(path).expect("the sample")
 }
 
-/// An nginx with the sample site. It listens on loopback only, and is killed when this is dropped.
+/// An nginx with the sample site. It listens on loopback only.
 struct Nginx {
-    process: Child,
     address: SocketAddr,
     tls: Arc<ClientConfig>,
-    _directory: Directory,
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    _process: NginxProcess,
 }
 
 impl Nginx {
@@ -64,24 +54,6 @@ impl Nginx {
             site = site.replace(old, new);
         }
         let site = write("site.conf", &site);
-        let path = directory.path().display();
-        let mut main = format!(
-            "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n\
-             include {site};\nclient_body_temp_path {path}/body;\nproxy_temp_path {path}/proxy;\n"
-        );
-        let nginx = || {
-            let mut command = Command::new("nginx");
-            let path = std::env::var("PATH").unwrap_or_default();
-            command.env("PATH", format!("{path}:/usr/sbin")).stdin(Stdio::null());
-            command
-        };
-        let built = nginx().arg("-V").output().expect("nginx, which scripts/test installs").err();
-        for module in ["fastcgi", "scgi", "uwsgi"] {
-            if !built.contains(&format!("--without-http_{module}_module")) {
-                writeln!(main, "{module}_temp_path {path}/{module};").expect("text");
-            }
-        }
-        let main = write("nginx.conf", &(main + "}\n"));
         let mut roots = RootCertStore::empty();
         let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).expect("PEM");
         roots.add(certificate).expect("a certificate");
@@ -92,18 +64,9 @@ impl Nginx {
             .with_root_certificates(roots)
             .with_no_client_auth();
         drop(free);
-        let log = std::fs::File::create(directory.join("log")).expect("a file");
-        let arguments = ["-p", &path.to_string(), "-e", "stderr", "-c", &main];
-        let process = nginx().args(arguments).stderr(log).spawn().expect("nginx");
-        let mut nginx = Nginx { process, address, tls: Arc::new(tls), _directory: directory };
-        wait_until(|| {
-            if let Some(status) = nginx.process.try_wait().expect("a child") {
-                let log = std::fs::read_to_string(nginx._directory.join("log"));
-                panic!("nginx ended with {status}: {log:?}");
-            }
-            TcpStream::connect(address).is_ok()
-        });
-        nginx
+        let is_ready = || TcpStream::connect(address).is_ok();
+        let process = NginxProcess::start(directory, &format!("include {site};"), is_ready);
+        Nginx { address, tls: Arc::new(tls), _process: process }
     }
 
     /// Sends a request on a connection of its own, from `source`, and returns the head and the body of the response.

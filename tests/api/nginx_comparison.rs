@@ -1,11 +1,10 @@
-//! Random mutations of valid requests, sent to this server and to nginx. Where the two disagree on where a request ends,
-//! a request could be smuggled past one of them.
+//! Random mutations of valid requests, sent to this server and to nginx. Where the two disagree on where a request
+//! ends, a request could be smuggled past one of them.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -59,40 +58,24 @@ fn field<'a>(response: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// An nginx that reads requests and tells in `X-Seen` what it has read.
-struct Nginx {
-    directory: Directory,
-    process: Child,
-}
+struct Nginx(NginxProcess);
 
 impl Nginx {
     fn start() -> Nginx {
         let directory = Directory::create();
-        let path = directory.path().display();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|module| format!("{module}_temp_path {path}/{module};\n"))
-            .concat();
-        let config = format!(
-            "daemon off; master_process off; pid {path}/pid; error_log {path}/error.log;\n\
-             events {{ worker_connections 100; }}\n\
-             http {{ access_log off; client_header_buffer_size 32k; {temporary}\n\
-             server {{ listen unix:{path}/socket; location / {{\n\
-             add_header X-Seen \"$request_method $request_uri\" always; return 200; }} }} }}\n"
+        let socket = directory.join("socket");
+        let http = format!(
+            "client_header_buffer_size 32k;\n\
+             server {{ listen unix:{}; location / {{\n\
+             add_header X-Seen \"$request_method $request_uri\" always; return 200; }} }}\n",
+            socket.display()
         );
-        std::fs::write(directory.join("nginx.conf"), config).expect("a file");
-        let search = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
-        let process = Command::new("nginx")
-            .env("PATH", search)
-            .args(["-c", &format!("{path}/nginx.conf"), "-e", &format!("{path}/error.log")])
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("nginx is installed, see scripts/test");
-        let nginx = Nginx { directory, process };
-        eventually(|| UnixStream::connect(nginx.directory.join("socket")).ok());
-        nginx
+        let is_ready = || UnixStream::connect(&socket).is_ok();
+        Nginx(NginxProcess::start(directory, &http, is_ready))
     }
 
     fn replies(&self, bytes: &[u8]) -> Vec<Reply> {
-        let stream = UnixStream::connect(self.directory.join("socket")).expect("a connection");
+        let stream = UnixStream::connect(self.0.directory.join("socket")).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let reply = |response: &String| Reply {
             seen: field(response, "X-Seen").and_then(parse_seen),
@@ -109,13 +92,6 @@ fn parse_seen(text: &str) -> Option<Seen> {
     let (method, target) = text.split_once(' ')?;
     let path = target.split('?').next().filter(|path| !path.is_empty()).unwrap_or("/");
     Some(Seen { method: method.to_owned(), path: Some(path.to_owned()) })
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// The log line of each request that this server has read, by the request's id.
@@ -158,8 +134,8 @@ impl AccessLog {
     }
 }
 
-/// How the two servers disagree on where a request ends, if they do. Each may refuse what the other accepts, and end the
-/// connection there.
+/// How the two servers disagree on where a request ends, if they do. Each may refuse what the other accepts, and end
+/// the connection there.
 fn disagreement(both: &mut Both, bytes: &[u8]) -> Option<String> {
     let (ours, nginx) = (both.ours(bytes), both.nginx.replies(bytes));
     both.counts.add(&ours, &nginx);
@@ -218,8 +194,8 @@ impl Both {
         self.log.replies(&self.api, &responses)
     }
 
-    /// Whether request `i` starts at the same byte for both, although this server refuses it: where the connection is cut
-    /// at that byte and [`NEXT`] put behind it, both read that as request `i`. Cut anywhere else, none does.
+    /// Whether request `i` starts at the same byte for both, although this server refuses it: where the connection is
+    /// cut at that byte and [`NEXT`] put behind it, both read that as request `i`. Cut anywhere else, none does.
     fn agree_on_start(&mut self, bytes: &[u8], i: usize) -> bool {
         let is_next = |replies: Vec<Reply>| {
             let seen = replies.into_iter().nth(i).and_then(|reply| reply.seen);
@@ -240,7 +216,7 @@ impl Both {
             return last.is_malformed_body || text.contains("close") || text.contains("http/1.0");
         }
         let mut stream = TcpStream::connect(&self.api.address).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(4))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_secs(8))).expect("a timeout");
         // The server may have closed the connection by now.
         let _ = stream.write_all(bytes);
         match stream.read_to_end(&mut Vec::new()) {
