@@ -29,8 +29,8 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
-    /// Wakes the background thread. A full channel means that it is about to wake anyway.
-    pub wake_background: SyncSender<()>,
+    /// Wakes the background thread.
+    background: SyncSender<()>,
     /// The moment from which the token buckets count time.
     pub started: Instant,
     /// Whether an `X-Forwarded-For` from an untrusted peer was logged already.
@@ -51,7 +51,7 @@ impl App {
         db: Arc<Database>,
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
-        wake_background: SyncSender<()>,
+        background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
@@ -64,8 +64,13 @@ impl App {
             db,
             storage,
             signing_key,
-            wake_background,
+            background,
         })
+    }
+
+    /// Has the background thread look for work now. A full channel means that it is about to do so anyway.
+    pub fn wake_background(&self) {
+        let _ = self.background.try_send(());
     }
 
     /// The claims of a token of that type, where it is good now.

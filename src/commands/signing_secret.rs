@@ -1,12 +1,12 @@
 //! The secret that signs tokens.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::config::Config;
 use crate::model::hex::hex;
+use crate::storage::private_file;
 
 /// The configured secret. Where none is configured, which only development allows, it is the one in the
 /// file `jwt-secret` of the data directory, made at the first start. On failure: what to tell the operator.
@@ -28,25 +28,10 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
 fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
     if !path.exists() {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        create(path)?;
+        // Of processes that start together one creates it, and all read that.
+        private_file::create(path, random_hex(64)?.as_bytes())?;
     }
     fs::read(path)
-}
-
-/// Writes a new secret to a temporary file and then links that to `path`. Linking fails where another
-/// process was faster, so processes that start together all use the same secret, and a crash leaves no
-/// incomplete file at `path`.
-fn create(path: &Path) -> io::Result<()> {
-    let temporary = path.with_extension(random_hex(16)?);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.write_all(random_hex(64)?.as_bytes())?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&temporary, path);
-    fs::remove_file(&temporary)?;
-    match linked {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
 }
 
 /// `count` random bytes from the operating system, as hexadecimal digits.

@@ -28,6 +28,8 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/png,jpeg"),
         ("CLOAKROOM_STORAGE_QUOTA", "0"),
         ("CLOAKROOM_USER_STORAGE_QUOTA", "99999999999999999999"),
+        ("CLOAKROOM_USER_FILE_QUOTA", "0"),
+        ("CLOAKROOM_TRASH_DAYS", "-1"),
         ("CLOAKROOM_RATE_LIMIT_ENABLED", "2"),
         ("CLOAKROOM_RATE_LIMIT_AUTH", "0"),
         ("CLOAKROOM_RATE_LIMIT_UPLOAD", "-1"),

@@ -111,9 +111,9 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
 }
 
 /// `DELETE /api/v1/users/{user_id}`: hides the account, frees its username and address, ends its sessions and
-/// removes its files.
+/// hides its files, which the background removes.
 pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    let files = users::delete(&context.app.db, id)?;
-    context.app.storage.remove_all(&files);
+    users::delete(&context.app.db, id)?;
+    context.app.wake_background();
     Ok(response::no_content())
 }
