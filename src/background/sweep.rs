@@ -50,15 +50,16 @@ pub fn sweep(
     let orphans = orphans(storage, db)?;
     let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
+    // On a full disk this makes the room that moving may need.
+    for path in storage.remove_old_drafts()?.into_iter().chain(storage.empty_trash(trash_days)?) {
+        report(format!("removed {}", path.display()));
+        swept.removed += 1;
+    }
     if swept.refusal.is_none() {
         storage.discard(&orphans, |from: &Path, to: &Path| {
             report(format!("moved {} to {}", from.display(), to.display()));
             swept.moved += 1;
         })?;
-    }
-    for path in storage.remove_old_drafts()?.into_iter().chain(storage.empty_trash(trash_days)?) {
-        report(format!("removed {}", path.display()));
-        swept.removed += 1;
     }
     Ok(swept)
 }
