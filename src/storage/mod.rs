@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 pub use draft::Draft;
-use draft::{remove_file, sync_directory, translate};
+use draft::{not_removed, remove_file, sync_directory, translate};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -108,8 +108,11 @@ impl Storage {
     /// Removes contents that nobody can ask for any more. One that is gone already is no failure; another failure is
     /// logged, and the content is left to the sweep.
     pub fn remove_all(&self, ids: &[Uuid]) {
-        for path in ids.iter().map(|id| self.path(*id)).filter(|path| path.exists()) {
-            remove_file(&path);
+        for path in ids.iter().map(|id| self.path(*id)) {
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != ErrorKind::NotFound => not_removed(&path, &e),
+                _ => {}
+            }
         }
     }
 

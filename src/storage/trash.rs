@@ -10,7 +10,7 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use super::Storage;
-use super::draft::{sync_directory, translate};
+use super::draft::{not_removed, sync_directory, translate};
 use crate::error::Error;
 
 impl Storage {
@@ -50,7 +50,7 @@ impl Storage {
                 match fs::remove_dir_all(&path) {
                     Ok(()) => removed.push(path),
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
-                    Err(e) => log::warn!("{} was not removed: {e}", path.display()),
+                    Err(e) => not_removed(&path, &e),
                 }
             }
         }

@@ -144,6 +144,28 @@ fn a_deletion_that_waits_for_an_upload_removes_it_too() {
 }
 
 #[test]
+fn several_processes_remove_the_files_of_deleted_users_without_faults() {
+    let (database, data) = (Database::create(), Arc::new(Directory::create()));
+    let servers = [0, 1].map(|_| Server::start_with(&database, &data, &[]));
+    let root = servers[0].sign_up_admin("root");
+    let users = ["ann", "bob", "cid", "dan"].map(|name| {
+        let user = servers[0].sign_up(name);
+        database.insert_files(user.id(), &[1; 2500]);
+        servers[1].new_file(&user, "a.txt", "x");
+        user
+    });
+    // Each deletion wakes the server that made it.
+    parallel(4, |i| servers[i % 2].delete_user(&root, users[i].id()).expect(204));
+    wait_until(|| database.count("files") == 0 && database.count("pending_removals") == 0);
+    assert_eq!(data.contents().len(), 0);
+    assert_eq!(database.value::<i64>("SELECT used FROM storage"), 0);
+    assert_eq!(database.value::<i64>("SELECT sum(total_uploads)::bigint FROM users"), 0);
+    for api in &servers {
+        assert!(!api.log().contains("WARN"), "{}", api.log());
+    }
+}
+
+#[test]
 fn deleting_all_users_removes_their_files_too_but_not_those_of_the_development_admin() {
     let settings =
         [("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];

@@ -207,7 +207,10 @@ fn the_development_secret_is_made_once_and_kept_private() {
     let secret = std::fs::read_to_string(&path).unwrap();
     assert!(secret.len() == 128 && secret.bytes().all(|b| b.is_ascii_hexdigit()), "{secret}");
     let entries = std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(entries.filter(|path| path.is_file()).count(), 1, "no temporary file is left");
+    let mut files: Vec<_> = entries.filter(|path| path.is_file()).collect();
+    files.sort();
+    let expected = ["installation-id", "jwt-secret"].map(|name| data.join(name));
+    assert_eq!(files, expected, "no temporary file is left");
     let ann = servers[0].sign_up("ann");
     for api in &servers {
         api.me(&ann).expect(200);

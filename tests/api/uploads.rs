@@ -172,7 +172,7 @@ fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
     let entries = std::fs::read_dir(api.data.path()).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["files", "tmp"]);
+    assert_eq!(names, ["files", "installation-id", "tmp", "trash"]);
 }
 
 #[test]
