@@ -39,7 +39,8 @@ struct Task {
     run: fn(&Background) -> Result<Progress, Error>,
 }
 
-/// All tasks, in the order of their urgency. None takes long, so that no other waits long.
+/// All tasks, in the order of their urgency. Those that change the database do a limited part at a time, so that none
+/// waits long for another; only the last one reads whole directories, once an hour.
 const TASKS: [Task; 5] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
