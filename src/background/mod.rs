@@ -20,8 +20,8 @@ use crate::storage::Storage;
 
 /// How often expired sessions, expired records of used tokens, and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
-/// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the same
-/// database. A task that failed is tried again after this time too.
+/// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
+/// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
 /// Whether a task has left work over, because it does a limited part of it at a time.

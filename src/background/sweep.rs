@@ -38,7 +38,8 @@ pub fn run(background: &Background) -> Result<Progress, Error> {
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
 /// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record, none of them is moved, unless that `is_confirmed`. Passes a line on each change to `report`.
+/// than 20, have no record, none of them is moved, unless that `is_confirmed`. Passes a line for each change to
+/// `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -73,8 +74,8 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     let contents = storage.count_contents(enough)?;
     Ok((contents < enough).then(|| {
         format!(
-            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was moved to \
-             the trash. Check that database and data directory are of the same service and time; if they are, run \
+            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was moved \
+             to the trash. Check that database and data directory are of the same service and time; if they are, run \
              `cloakroom gc --confirm`"
         )
     }))

@@ -167,7 +167,8 @@ pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>, Erro
     Ok(rows.iter().map(|row| (row.get("id"), row.get("is_owner_deleted"))).collect())
 }
 
-/// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left out.
+/// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left
+/// out.
 pub fn ids_after(db: &Database, after: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.read(sql!("files/ids_after"), &[&after])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())

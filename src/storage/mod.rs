@@ -55,8 +55,8 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what to
-    /// tell the operator.
+    /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
+    /// to tell the operator.
     pub fn installation_id(&self) -> Result<Option<Uuid>, String> {
         let path = self.installation_id.display();
         let text = match fs::read_to_string(&self.installation_id) {
@@ -100,7 +100,8 @@ impl Storage {
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
     }
 
-    /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next sweep.
+    /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next
+    /// sweep.
     pub fn remove(&self, id: Uuid) {
         remove_file(&self.path(id));
     }
