@@ -48,8 +48,18 @@ enum Command {
         #[arg(long)]
         username: Option<String>,
     },
-    /// Remove file contents that no record owns, older than an hour; report records without content.
-    Gc,
+    /// Move file contents that no record owns, older than an hour, to the trash; report records without content.
+    Gc {
+        /// Move them also where they are over 5 % of all contents.
+        #[arg(long)]
+        confirm: bool,
+    },
+    /// Make the data directory the database's, after a refusal that named both ids.
+    AdoptDataDir {
+        /// Installation id that the data directory holds, or `none`.
+        #[arg(value_parser = commands::parse_held_id)]
+        id: commands::HeldId,
+    },
 }
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
@@ -69,7 +79,8 @@ fn main() -> ExitCode {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
-        Command::Gc => commands::gc(&config),
+        Command::Gc { confirm } => commands::gc(&config, confirm),
+        Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {
             commands::create_admin(&config, &email, username.as_deref())
         }

@@ -5,7 +5,7 @@
 SELECT id, username, email, name, role, is_active, created_at, updated_at, last_login, total_uploads,
        total_storage_used
 FROM users
-WHERE NOT is_deleted AND password_hash IS NOT NULL AND ($1::text IS NULL OR lower(email) LIKE lower($1))
+WHERE NOT is_deleted AND NOT is_development_admin AND ($1::text IS NULL OR lower(email) LIKE lower($1))
   AND (created_at, id) > ($2, $3)
 ORDER BY created_at, id
 LIMIT $4

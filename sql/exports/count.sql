@@ -2,6 +2,6 @@
 -- because more rows than the limit are refused however many there are.
 SELECT count(*) AS accounts FROM (
     SELECT FROM users
-    WHERE NOT is_deleted AND password_hash IS NOT NULL AND ($1::text IS NULL OR lower(email) LIKE lower($1))
+    WHERE NOT is_deleted AND NOT is_development_admin AND ($1::text IS NULL OR lower(email) LIKE lower($1))
     LIMIT $2
 ) found

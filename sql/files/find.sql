@@ -1,5 +1,5 @@
--- The file with id $1, whoever owns it.
-SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-       updated_at, is_public
-FROM files
-WHERE id = $1
+-- The file with id $1, whoever owns it, unless its owner is deleted.
+SELECT f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
+       f.upload_date, f.updated_at, f.is_public
+FROM files f JOIN users owner ON owner.id = f.user_id AND NOT owner.is_deleted
+WHERE f.id = $1

@@ -1,13 +1,16 @@
--- Records a file if it fits into both quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
--- $6: hash; $7: description; $8: quota of the owner; $9: quota of the whole service. No row means that there is no
--- such user; a row without an id means that the file does not fit.
+-- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
+-- $6: hash; $7: description; $8: the owner's quota of bytes; $9: the owner's quota of files; $10: quota of bytes of
+-- the whole service. No row means that there is no such user; a row without an id means that the file does not fit.
 -- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
 -- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
 -- otherwise two uploads could deadlock.
 WITH owner AS (
-    SELECT id, total_storage_used FROM users WHERE id = $2 AND is_active AND NOT is_deleted FOR NO KEY UPDATE
+    SELECT id, total_uploads, total_storage_used
+    FROM users WHERE id = $2 AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE
 ), service AS (
-    SELECT FROM storage, owner WHERE owner.total_storage_used + $5 <= $8 AND storage.used + $5 <= $9
+    SELECT FROM storage, owner
+    WHERE owner.total_storage_used + $5 <= $8 AND owner.total_uploads < $9 AND storage.used + $5 <= $10
     FOR UPDATE OF storage
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,

@@ -15,6 +15,7 @@ WITH matching AS MATERIALIZED (
     WHERE user_id = $1
       AND ($2::text IS NULL OR strpos(lower(filename), lower($2)) > 0 OR strpos(lower(description), lower($2)) > 0)
       AND ($3::text IS NULL OR content_type = $3)
+      AND EXISTS (SELECT FROM users WHERE id = $1 AND NOT is_deleted)
 )
 SELECT f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
        f.upload_date, f.updated_at, f.is_public, t.total

@@ -8,5 +8,5 @@ FROM users u
 LEFT JOIN LATERAL (
     SELECT * FROM files WHERE user_id = u.id ORDER BY upload_date DESC, id LIMIT $2 OFFSET $3
 ) f ON true
-WHERE u.id = $1
+WHERE u.id = $1 AND NOT u.is_deleted
 ORDER BY f.upload_date DESC, f.id

@@ -1,2 +1,5 @@
--- Those of the ids $1 that have a record.
-SELECT id FROM files WHERE id = ANY($1)
+-- Those of the ids $1 that have a record, and whether the owner is deleted, which means that the background is about to
+-- remove record and content.
+SELECT f.id, owner.is_deleted AS is_owner_deleted
+FROM files f JOIN users owner ON owner.id = f.user_id
+WHERE f.id = ANY($1)

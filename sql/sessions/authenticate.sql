@@ -12,4 +12,4 @@ SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.
                OR coalesce($3::bigint > floor(extract(epoch FROM u.sessions_ended_at)), false)
        END AS session_is_live
 FROM users u
-WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND u.password_hash IS NOT NULL
+WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

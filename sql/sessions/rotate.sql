@@ -25,4 +25,4 @@ SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.
        CASE WHEN r.ended_at IS NULL THEN r.refresh_id END AS refresh_id,
        r.ended_at IS NOT NULL AS was_reused
 FROM users u LEFT JOIN rotated r ON r.user_id = u.id
-WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND u.password_hash IS NOT NULL
+WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

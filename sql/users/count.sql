@@ -1,2 +1,2 @@
 -- The number of accounts, active or not.
-SELECT count(*) AS accounts FROM users WHERE NOT is_deleted AND password_hash IS NOT NULL
+SELECT count(*) AS accounts FROM users WHERE NOT is_deleted AND NOT is_development_admin

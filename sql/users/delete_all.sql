@@ -1,11 +1,15 @@
--- For tests of clients: removes every account, as if there had never been one, and the records of all files. Returns
--- how many accounts were not deleted before, and the ids of the files. The rows themselves go, which the trigger of
--- the last admin does not watch; the development admin stays.
-WITH files_removed AS (
-    DELETE FROM files USING users u WHERE u.id = files.user_id AND u.password_hash IS NOT NULL
-    RETURNING files.id
-), removed AS (
-    DELETE FROM users WHERE password_hash IS NOT NULL RETURNING is_deleted
+-- For tests of clients: deletes every account as users/delete does, but for the development admin. Returns how many.
+-- The setting suspends the trigger users_last_admin until the end of this transaction.
+WITH suspended AS MATERIALIZED (
+    SELECT set_config('cloakroom.deletes_all_users', 'on', true) AS setting
+), deleted AS (
+    UPDATE users
+    SET is_deleted = true, username = NULL, email = NULL, name = NULL, password_hash = NULL, permissions = '{}',
+        credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
+    FROM suspended
+    WHERE suspended.setting = 'on' AND NOT is_deleted AND NOT is_development_admin
+    RETURNING id
+), queued AS (
+    INSERT INTO pending_removals (user_id) SELECT id FROM deleted
 )
-SELECT (SELECT count(*) FROM removed WHERE NOT is_deleted) AS accounts,
-       (SELECT coalesce(array_agg(id), '{}') FROM files_removed) AS file_ids
+SELECT count(*) AS accounts FROM deleted, end_sessions(deleted.id)

@@ -2,4 +2,4 @@
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used
 FROM users
-WHERE id = $1 AND NOT is_deleted AND password_hash IS NOT NULL
+WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin

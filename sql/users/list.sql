@@ -7,7 +7,7 @@
 WITH matching AS NOT MATERIALIZED (
     SELECT id, created_at, lower(name) AS name, lower(email) AS email
     FROM users
-    WHERE NOT is_deleted AND password_hash IS NOT NULL
+    WHERE NOT is_deleted AND NOT is_development_admin
       AND ($1::text IS NULL OR lower(email) LIKE lower($1))
       AND ($2::text IS NULL OR lower(name) LIKE lower($2))
       AND ($3::text IS NULL OR lower(username) LIKE lower($3) OR lower(email) LIKE lower($3))

@@ -8,7 +8,7 @@ WITH changed AS (
         credentials_version = credentials_version + 1,
         sessions_ended_at = now(),
         updated_at = now()
-    WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND password_hash IS NOT NULL
+    WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND NOT is_development_admin
     RETURNING id
 )
 INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)

@@ -17,7 +17,7 @@ WITH changed AS (
             ELSE sessions_ended_at
         END,
         updated_at = now()
-    WHERE id = $1 AND NOT is_deleted AND password_hash IS NOT NULL
+    WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
     RETURNING *
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,

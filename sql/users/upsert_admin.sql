@@ -4,7 +4,7 @@
 WITH admin AS (
     INSERT INTO users (id, username, email, password_hash, role)
     VALUES ($1, $2, $3, $4, 'admin')
-    ON CONFLICT (lower(email)) WHERE NOT is_deleted AND password_hash IS NOT NULL DO UPDATE
+    ON CONFLICT (lower(email)) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
     SET password_hash = excluded.password_hash,
         role = 'admin',
         is_active = true,

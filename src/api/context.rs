@@ -29,8 +29,8 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
-    /// Wakes the background thread. If the channel is full, the thread is about to wake anyway.
-    pub wake_background: SyncSender<()>,
+    /// Wakes the background thread.
+    background: SyncSender<()>,
     /// The moment from which the token buckets count time.
     pub started: Instant,
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
@@ -55,7 +55,7 @@ impl App {
         db: Arc<Database>,
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
-        wake_background: SyncSender<()>,
+        background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
@@ -68,8 +68,13 @@ impl App {
             db,
             storage,
             signing_key,
-            wake_background,
+            background,
         })
+    }
+
+    /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
+    pub fn wake_background(&self) {
+        let _ = self.background.try_send(());
     }
 
     /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.

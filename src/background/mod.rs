@@ -1,7 +1,8 @@
-//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired or
-//! belongs to no record.
+//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired, was
+//! deleted, or belongs to no record.
 
 pub mod password_resets;
+mod removals;
 pub mod sweep;
 
 use std::io;
@@ -19,9 +20,47 @@ use crate::storage::Storage;
 
 /// How often expired sessions, expired records of used tokens, and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
-/// How often the thread looks for password reset requests without being woken. Other processes, which cannot wake it,
-/// store requests in the same database.
+/// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
+/// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
+
+/// Whether a task has left work over, because it does a limited part of it at a time.
+pub enum Progress {
+    Done,
+    More,
+}
+
+/// A part of the background work, independent of the others.
+struct Task {
+    /// Names the task in the log.
+    name: &'static str,
+    /// The time between two runs, where the first has finished the work.
+    period: Duration,
+    run: fn(&Background) -> Result<Progress, Error>,
+}
+
+/// All tasks, in the order of their urgency. Those that change the database do a limited part at a time, so that none
+/// waits long for another; only the last one reads whole directories, once an hour.
+const TASKS: [Task; 5] = [
+    Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
+    Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
+    Task {
+        name: "expired sessions",
+        period: SWEEP_PERIOD,
+        run: |background| db::sessions::sweep(&background.db).map(progress),
+    },
+    Task {
+        name: "used reset tokens",
+        period: SWEEP_PERIOD,
+        run: |background| db::resets::sweep(&background.db).map(progress),
+    },
+    Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
+];
+
+/// A batch that removed something may have left more. One that removed nothing has not.
+fn progress(removed: i64) -> Progress {
+    if removed > 0 { Progress::More } else { Progress::Done }
+}
 
 /// What background work uses of the process.
 pub struct Background {
@@ -41,23 +80,31 @@ impl Background {
         Ok(wake)
     }
 
-    /// Works until every sender is gone. A panic or a database that is down ends one round of work, not the thread.
+    /// Works until every sender is gone. The tasks take turns as long as any of them has work left. One that fails or
+    /// panics is tried again later, and keeps no other from running.
     fn run(&self, woken: &Receiver<()>) {
-        let mut swept: Option<Instant> = None;
+        let mut due = TASKS.map(|_| Instant::now());
         loop {
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                password_resets::deliver(self)?;
-                if swept.is_none_or(|at| at.elapsed() >= SWEEP_PERIOD) {
-                    db::sessions::sweep(&self.db)?;
-                    sweep::remove_orphans(&self.storage, &self.db)?;
-                    swept = Some(Instant::now());
+            let mut is_more = false;
+            for (task, due) in TASKS.iter().zip(&mut due) {
+                if *due > Instant::now() {
+                    continue;
                 }
-                Ok::<_, Error>(())
-            }));
-            if let Ok(Err(error)) = outcome {
-                log::warn!("background work failed, tried again soon: {error:?}");
+                match catch_unwind(AssertUnwindSafe(|| (task.run)(self))) {
+                    Ok(Ok(Progress::More)) => is_more = true,
+                    Ok(Ok(Progress::Done)) => *due = Instant::now() + task.period,
+                    Ok(Err(error)) => {
+                        log::warn!(
+                            "background task failed, tried again soon: {}: {error:?}",
+                            task.name
+                        );
+                        *due = Instant::now() + POLL_PERIOD;
+                    }
+                    Err(_) => *due = Instant::now() + POLL_PERIOD,
+                }
             }
-            if woken.recv_timeout(POLL_PERIOD) == Err(RecvTimeoutError::Disconnected) {
+            let wait = if is_more { Duration::ZERO } else { POLL_PERIOD };
+            if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
         }

@@ -4,7 +4,7 @@
 
 use uuid::Uuid;
 
-use super::Background;
+use super::{Background, Progress};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::config::Environment;
 use crate::db;
@@ -14,11 +14,11 @@ use crate::model::user::Role;
 
 /// Handles all waiting requests. A request is taken before its message is delivered, so a crash loses messages
 /// instead of sending them twice; the user asks again.
-pub fn deliver(background: &Background) -> Result<(), Error> {
+pub fn deliver(background: &Background) -> Result<Progress, Error> {
     loop {
         let addresses = db::resets::take(&background.db)?;
         if addresses.is_empty() {
-            return Ok(());
+            return Ok(Progress::Done);
         }
         for address in addresses {
             if let Some((user, version)) = db::users::find_by_email(&background.db, &address)? {

@@ -1,23 +1,84 @@
 //! Compares the directory of contents with the records in the database.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use uuid::Uuid;
 
+use super::{Background, Progress};
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// Removes contents without a record and unfinished uploads, both over an hour old. Returns the paths of what is gone.
-pub fn remove_orphans(storage: &Storage, db: &Database) -> Result<Vec<PathBuf>, Error> {
-    // Nothing is removed before all lookups have succeeded, so no error hides what was removed.
-    let orphans = orphans(storage, db)?;
-    let mut removed = storage.remove_old_drafts()?;
-    removed.extend(orphans.into_iter().filter_map(|id| storage.remove(id)));
-    for path in &removed {
-        log::info!("removed {}, which no record owns", path.display());
+/// Up to this many contents without a record are moved to the trash, whatever part of all contents they are.
+const MAX_UNQUESTIONED: usize = 20;
+/// Above that, one in so many contents may go: 5 %. More than a crash leaves over means that database and directory are
+/// of different times, or do not belong together at all.
+const MIN_CONTENTS_PER_ORPHAN: usize = 20;
+
+/// What a sweep did.
+pub struct Swept {
+    /// Contents that were moved to the trash.
+    pub moved: usize,
+    /// Unfinished uploads, and days of the trash, that were removed.
+    pub removed: usize,
+    /// Where too many contents have no record and none of them was moved: what to tell the operator.
+    pub refusal: Option<String>,
+}
+
+/// The sweep of the background thread. A refusal is logged, and the next sweep looks again.
+pub fn run(background: &Background) -> Result<Progress, Error> {
+    let report = |line: String| log::info!("{line}");
+    let Background { storage, db, config, .. } = background;
+    let swept = sweep(storage, db, config.trash_days, false, report)?;
+    if let Some(refusal) = swept.refusal {
+        log::error!("{refusal}");
     }
-    Ok(removed)
+    Ok(Progress::Done)
+}
+
+/// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
+/// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
+/// than 20, have no record, none of them is moved, unless that `is_confirmed`. Passes a line for each change to
+/// `report`.
+pub fn sweep(
+    storage: &Storage,
+    db: &Database,
+    trash_days: u32,
+    is_confirmed: bool,
+    mut report: impl FnMut(String),
+) -> Result<Swept, Error> {
+    // Nothing is changed before all lookups have succeeded.
+    let orphans = orphans(storage, db)?;
+    let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
+    let mut swept = Swept { moved: 0, removed: 0, refusal };
+    // On a full disk this makes the room that moving may need.
+    for path in storage.remove_old_drafts()?.into_iter().chain(storage.empty_trash(trash_days)?) {
+        report(format!("removed {}", path.display()));
+        swept.removed += 1;
+    }
+    if swept.refusal.is_none() {
+        storage.discard(&orphans, |from: &Path, to: &Path| {
+            report(format!("moved {} to {}", from.display(), to.display()));
+            swept.moved += 1;
+        })?;
+    }
+    Ok(swept)
+}
+
+/// Why so many contents must not be moved without being asked for; `None` where they may.
+fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
+    if orphans <= MAX_UNQUESTIONED {
+        return Ok(None);
+    }
+    let enough = orphans.saturating_mul(MIN_CONTENTS_PER_ORPHAN);
+    let contents = storage.count_contents(enough)?;
+    Ok((contents < enough).then(|| {
+        format!(
+            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was moved \
+             to the trash. Check that database and data directory are of the same service and time; if they are, run \
+             `cloakroom gc --confirm`"
+        )
+    }))
 }
 
 /// Returns the ids of old contents without a record. The records are looked up after the directory was read: a content
@@ -27,12 +88,13 @@ fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
     for batch in storage.old_contents()? {
         let batch = batch?;
         let recorded = db::files::recorded(db, &batch)?;
-        orphans.extend(batch.into_iter().filter(|id| !recorded.contains(id)));
+        orphans.extend(batch.into_iter().filter(|id| !recorded.contains_key(id)));
     }
     Ok(orphans)
 }
 
-/// Returns the ids of records whose content is missing, and logs each.
+/// Returns the ids of records whose content is missing, and logs each. Files of deleted users do not count, because
+/// their contents are removed before their records.
 pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
     let mut missing = Vec::new();
     let mut last = Uuid::nil();
@@ -43,10 +105,12 @@ pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, E
         };
         last = *newest;
         ids.retain(|id| !storage.has(*id));
-        // A file may have been deleted since its record was read, so only what still has one is missing.
-        for id in db::files::recorded(db, &ids)? {
-            log::error!("the content of file {id} is missing");
-            missing.push(id);
+        // A file or its owner may have been deleted since its record was read.
+        for (id, is_owner_deleted) in db::files::recorded(db, &ids)? {
+            if !is_owner_deleted {
+                log::error!("the content of file {id} is missing");
+                missing.push(id);
+            }
         }
     }
 }

@@ -2,11 +2,13 @@
 
 mod create_admin;
 mod gc;
+mod installation;
 mod serve;
 mod signing_secret;
 
 pub use create_admin::create_admin;
 pub use gc::gc;
+pub use installation::{HeldId, adopt_data_dir, parse_held_id};
 pub use serve::serve;
 
 use std::io::{self, Write};

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::signing_secret;
+use super::{installation, signing_secret};
 use crate::api::context::App;
 use crate::api::pipeline;
 use crate::auth::jwt::SigningKey;
@@ -25,6 +25,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     let db = db::open_and_migrate(&config)?;
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
+    installation::check(&config, &storage)?;
     let signing_key = Arc::new(SigningKey::new(config.jwt_algorithm, &secret));
     let (config, db) = (Arc::new(config), Arc::new(db));
     let background = Background {

@@ -1,12 +1,12 @@
 //! The secret that signs tokens: from the settings, or made and kept in the data directory.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use crate::config::Config;
 use crate::model::hex::hex;
+use crate::storage::private_file;
 
 /// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
 /// in the data directory, which is made at the first start. The error is a message for the operator.
@@ -29,24 +29,10 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
 fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
     if !path.exists() {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        create(path)?;
+        // Of processes that start together one creates it, and all read that.
+        private_file::create(path, random_hex(64)?.as_bytes())?;
     }
     fs::read(path)
-}
-
-/// Writes a new secret to a temporary file and then links it to `path`. The link fails if another process was faster,
-/// so that processes that start together use the same secret. A crash never leaves an incomplete file at `path`.
-fn create(path: &Path) -> io::Result<()> {
-    let temporary = path.with_extension(random_hex(16)?);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-    file.write_all(random_hex(64)?.as_bytes())?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&temporary, path);
-    fs::remove_file(&temporary)?;
-    match linked {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other,
-    }
 }
 
 /// Returns `count` random bytes from the operating system as hexadecimal digits.

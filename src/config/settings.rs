@@ -76,6 +76,10 @@ pub struct Config {
     pub storage_quota: u64,
     /// Most bytes of one user's files.
     pub user_storage_quota: u64,
+    /// Most files of one user.
+    pub user_file_quota: u32,
+    /// How many days contents without a record stay in the trash.
+    pub trash_days: u32,
     pub rate_limit_enabled: bool,
     /// Requests a minute for sign-in and the like, per client address and endpoint.
     pub rate_limit_auth: u32,
@@ -186,6 +190,8 @@ impl Config {
             ),
             storage_quota: r.bytes("CLOAKROOM_STORAGE_QUOTA", 10 << 30),
             user_storage_quota: r.bytes("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30),
+            user_file_quota: r.count("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1_000_000_000),
+            trash_days: r.count("CLOAKROOM_TRASH_DAYS", 7, 3650),
             rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
             rate_limit_auth: r.count("CLOAKROOM_RATE_LIMIT_AUTH", 5, MAX_RATE),
             rate_limit_upload: r.count("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, MAX_RATE),

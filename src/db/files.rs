@@ -1,6 +1,6 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use postgres::Row;
 use uuid::Uuid;
@@ -46,14 +46,19 @@ pub struct NewFile<'a> {
     pub description: Option<&'a str>,
 }
 
-/// Records a file where it fits into both quotas, which are bytes: of its owner's files, and of all files. Fails with
-/// [`Error::StorageFull`], or with [`Error::UserNotUsable`] where the owner is gone.
-pub fn insert(
-    db: &Database,
-    file: &NewFile,
-    user_quota: u64,
-    service_quota: u64,
-) -> Result<File, Error> {
+/// What a new file must fit into, each together with the files that exist.
+pub struct FileQuotas {
+    /// Bytes of the owner's files.
+    pub user_bytes: u64,
+    /// Number of the owner's files.
+    pub user_files: u32,
+    /// Bytes of all files.
+    pub service_bytes: u64,
+}
+
+/// Records a file where it fits into all quotas. Fails with [`Error::StorageFull`], or with [`Error::UserNotUsable`]
+/// where the owner is gone.
+pub fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Error> {
     let rows = db.write(
         sql!("files/insert"),
         &[
@@ -65,15 +70,16 @@ pub fn insert(
             &(file.size as i64),
             &file.hash,
             &file.description,
-            &(user_quota as i64),
-            &(service_quota as i64),
+            &(quotas.user_bytes as i64),
+            &i64::from(quotas.user_files),
+            &(quotas.service_bytes as i64),
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     from_row(row).ok_or(Error::StorageFull)
 }
 
-/// Finds a file by id, whoever owns it. Fails with [`Error::FileNotFound`].
+/// Finds a file by id, whoever owns it, unless the owner is deleted. Fails with [`Error::FileNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     let rows = db.read(sql!("files/find"), &[&id])?;
     rows.first().and_then(from_row).ok_or(Error::FileNotFound)
@@ -155,13 +161,15 @@ pub fn list(
     Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, asked))
 }
 
-/// Returns those of `ids` that have a record.
-pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
+/// Returns those of `ids` that have a record, and for each whether its owner is deleted: then record and content are
+/// about to be removed.
+pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("is_owner_deleted"))).collect())
 }
 
-/// Returns the thousand ids that follow `after`, or what is left of them, in order.
+/// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left
+/// out.
 pub fn ids_after(db: &Database, after: Uuid) -> Result<Vec<Uuid>, Error> {
     let rows = db.read(sql!("files/ids_after"), &[&after])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())

@@ -4,7 +4,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Database, sql};
+use super::{Database, one_row, sql};
 use crate::error::Error;
 
 /// Stores a request for a reset, whether or not an account has that address.
@@ -45,4 +45,9 @@ pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error
         ],
     )?;
     Ok(!rows.is_empty())
+}
+
+/// Removes up to ten thousand records of used tokens that have expired since. Returns how many it removed.
+pub fn sweep(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("resets/sweep"), &[])?)?.get("removed"))
 }

@@ -122,7 +122,7 @@ pub fn end(
     Ok(())
 }
 
-/// Removes sessions and used password reset tokens that have expired.
-pub fn sweep(db: &Database) -> Result<(), Error> {
-    db.write(sql!("sessions/sweep"), &[]).map(drop)
+/// Removes up to ten thousand sessions that have expired. Returns how many it removed.
+pub fn sweep(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep"), &[])?)?.get("removed"))
 }

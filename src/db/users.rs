@@ -1,5 +1,5 @@
 //! Table `users`. Unless a function says otherwise, deleted accounts and the development admin are not found: the
-//! latter is a row without a password hash, which stands for no person.
+//! former are rows without personal data, and the latter stands for no person.
 
 use postgres::Row;
 use postgres::types::Type;
@@ -185,17 +185,16 @@ pub fn upsert_admin(
     Ok((row.get("username"), row.get("is_new")))
 }
 
-/// Deletes an account, its sessions and the records of its files. Returns the ids of the files. Fails with
-/// [`Error::UserNotFound`] or [`Error::LastAdmin`].
-pub fn delete(db: &Database, id: Uuid) -> Result<Vec<Uuid>, Error> {
+/// Deletes an account: erases its personal data, ends its sessions, and hides its files, which are left to
+/// [`super::removals`]. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
+pub fn delete(db: &Database, id: Uuid) -> Result<(), Error> {
     let rows = db.write(sql!("users/delete"), &[&id])?;
-    rows.first().map(|row| row.get("file_ids")).ok_or(Error::UserNotFound)
+    rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
-/// Removes every account, for tests of clients. Returns their number, and the ids of their files.
-pub fn delete_all(db: &Database) -> Result<(i64, Vec<Uuid>), Error> {
-    let row = one_row(db.write(sql!("users/delete_all"), &[])?)?;
-    Ok((row.get("accounts"), row.get("file_ids")))
+/// Deletes every account in the same way, for tests of clients. Returns their number.
+pub fn delete_all(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("users/delete_all"), &[])?)?.get("accounts"))
 }
 
 /// Counts the accounts.

@@ -89,11 +89,11 @@ impl Drop for Draft {
 
 /// Removes a file and returns whether that worked. A failure is only logged: the sweep tries again.
 pub(super) fn remove_file(path: &Path) -> bool {
-    let removed = fs::remove_file(path);
-    if let Err(error) = &removed {
-        log::warn!("{} was not removed: {error}", path.display());
-    }
-    removed.is_ok()
+    fs::remove_file(path).inspect_err(|error| not_removed(path, error)).is_ok()
+}
+
+pub(super) fn not_removed(path: &Path, error: &io::Error) {
+    log::warn!("{} was not removed: {error}", path.display());
 }
 
 /// Makes the names in a directory survive a loss of power.

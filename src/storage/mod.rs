@@ -1,13 +1,17 @@
 //! Contents of files, in the data directory: `files/` holds one file for each content, `tmp/` those that are being
-//! written. A name there is always the id that this program made, never one that a client sent.
+//! written, `trash/` those that no record owned. A name there is always the id that this program made, never one that a
+//! client sent. `installation-id` names the database that all of this belongs to.
 //!
 //! A content is written and hashed in `tmp/`, synced, renamed to `files/`, and only then recorded in the database; a
 //! deletion removes the record first. So every recorded content exists and is complete, also after a crash. What a
-//! crash can leave over is a content without a record, which `background::sweep` removes.
+//! crash can leave over is a content without a record, which `background::sweep` moves to the trash.
 
 mod draft;
+pub mod private_file;
+mod trash;
 
 use std::fs::{self, DirBuilder, DirEntry, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +20,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 pub use draft::Draft;
-use draft::{remove_file, sync_directory, translate};
+use draft::{not_removed, remove_file, sync_directory, translate};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -27,13 +31,20 @@ const BATCH_IDS: usize = 1000;
 pub struct Storage {
     contents: PathBuf,
     drafts: PathBuf,
+    trash: PathBuf,
+    installation_id: PathBuf,
 }
 
 impl Storage {
     /// Opens the data directory. Creates its directories where they are missing, readable only for this user.
     pub fn open(data_dir: &Path) -> Result<Storage, Error> {
-        let storage = Storage { contents: data_dir.join("files"), drafts: data_dir.join("tmp") };
-        for directory in [&storage.contents, &storage.drafts] {
+        let storage = Storage {
+            contents: data_dir.join("files"),
+            drafts: data_dir.join("tmp"),
+            trash: data_dir.join("trash"),
+            installation_id: data_dir.join("installation-id"),
+        };
+        for directory in [&storage.contents, &storage.drafts, &storage.trash] {
             DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
@@ -42,6 +53,38 @@ impl Storage {
                 .map_err(|e| Error::Internal(format!("{}: {e}", directory.display())))?;
         }
         Ok(storage)
+    }
+
+    /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
+    /// to tell the operator.
+    pub fn installation_id(&self) -> Result<Option<Uuid>, String> {
+        let path = self.installation_id.display();
+        let text = match fs::read_to_string(&self.installation_id) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|e| format!("{path}: {e}"))?,
+        };
+        let id = text.trim().parse().map_err(|_| {
+            format!("{path} holds no id: restore it, or remove it and run `cloakroom adopt-data-dir none`")
+        })?;
+        Ok(Some(id))
+    }
+
+    /// Stores the installation id where the directory has none. On failure: what to tell the operator.
+    pub fn create_installation_id(&self, id: Uuid) -> Result<(), String> {
+        match private_file::create(&self.installation_id, format!("{id}\n").as_bytes()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!(
+                "{} was made by another process meanwhile: start again",
+                self.installation_id.display()
+            )),
+            Err(e) => Err(format!("{}: {e}", self.installation_id.display())),
+        }
+    }
+
+    /// Stores the installation id, whether or not there is one. On failure: what to tell the operator.
+    pub fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
+        private_file::replace(&self.installation_id, format!("{id}\n").as_bytes())
+            .map_err(|e| format!("{}: {e}", self.installation_id.display()))
     }
 
     /// Creates an empty content with a new id.
@@ -57,16 +100,20 @@ impl Storage {
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
     }
 
-    /// Removes a content whose record is gone, and returns its path. Where that fails, which is logged, the content is
-    /// left to the next sweep.
-    pub fn remove(&self, id: Uuid) -> Option<PathBuf> {
-        Some(self.path(id)).filter(|path| remove_file(path))
+    /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next
+    /// sweep.
+    pub fn remove(&self, id: Uuid) {
+        remove_file(&self.path(id));
     }
 
-    /// Removes several contents whose records are gone, like [`Storage::remove`].
+    /// Removes contents that nobody can ask for any more. One that is gone already is no failure; another failure is
+    /// logged, and the content is left to the sweep.
     pub fn remove_all(&self, ids: &[Uuid]) {
-        for id in ids {
-            self.remove(*id);
+        for path in ids.iter().map(|id| self.path(*id)) {
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != ErrorKind::NotFound => not_removed(&path, &e),
+                _ => {}
+            }
         }
     }
 
@@ -83,6 +130,14 @@ impl Storage {
             let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();
             Some(batch).filter(|batch| batch.as_ref().map_or(true, |ids| !ids.is_empty()))
         }))
+    }
+
+    /// Counts the contents of any age, but no further than `max`.
+    pub fn count_contents(&self, max: usize) -> Result<usize, Error> {
+        let entries = fs::read_dir(&self.contents).map_err(translate)?;
+        let ids = entries
+            .filter_map(|entry| entry.map(|entry| id_of(&entry)).map_err(translate).transpose());
+        ids.take(max).try_fold(0, |count, id| id.map(|_| count + 1))
     }
 
     /// Removes the drafts that a crash left over. Returns their paths.
@@ -108,13 +163,18 @@ fn old_ids(directory: &Path) -> Result<impl Iterator<Item = Result<Uuid, Error>>
     Ok(entries.filter_map(|entry| entry.map(|entry| old_id(&entry)).map_err(translate).transpose()))
 }
 
-/// The id of an entry that this program made and that is old enough to be swept.
-fn old_id(entry: &DirEntry) -> Option<Uuid> {
+/// The id of an entry that this program made.
+fn id_of(entry: &DirEntry) -> Option<Uuid> {
     let name = entry.file_name();
     let id: Uuid = name.to_str()?.parse().ok()?;
+    // A UUID can be spelt in several ways, of which this program uses one.
+    (name == *id.to_string()).then_some(id)
+}
+
+/// The id of an entry that this program made and that is old enough to be swept.
+fn old_id(entry: &DirEntry) -> Option<Uuid> {
+    let id = id_of(entry)?;
     let modified = entry.metadata().ok()?.modified().ok()?;
     // `elapsed` fails for a time in the future, as after the clock was set back: then the age is unknown.
-    let is_old = modified.elapsed().is_ok_and(|age| age > MIN_SWEPT_AGE);
-    // A UUID can be spelt in several ways, of which this program uses one.
-    (is_old && name == *id.to_string()).then_some(id)
+    modified.elapsed().is_ok_and(|age| age > MIN_SWEPT_AGE).then_some(id)
 }

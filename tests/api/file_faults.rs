@@ -51,11 +51,12 @@ fn what_was_acknowledged_survives_kill_9() {
     // Contents that were stored but not recorded are found by the garbage collection.
     let before = api.data.contents();
     before.iter().for_each(|path| make_older(path, 1));
-    let printed = api.collect_garbage();
+    let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
     let owned: Vec<_> = hashes.keys().map(|id| data.content(id)).collect();
     assert_eq!(api.data.contents(), owned);
-    let removed = printed.lines().filter(|line| line.starts_with("removed ")).count();
-    assert_eq!(removed, before.len() - owned.len(), "{printed}");
+    let is_change = |line: &&str| line.starts_with("moved ") || line.starts_with("removed ");
+    let changes = printed.lines().filter(is_change).count();
+    assert_eq!(changes, before.len() - owned.len(), "{printed}");
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     assert_eq!(api.all_files(&ann).len(), 0);
     let contents = api.data.contents();
     assert_eq!(contents.len(), 1);
-    assert_eq!(api.collect_garbage(), "0 removed, 0 missing.\n");
+    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
     make_older(&contents[0], 1);
     api.collect_garbage();
     assert_eq!(api.data.contents().len(), 0);

@@ -1,13 +1,24 @@
-//! Removing contents that no record owns: the command `gc` and the sweep at start.
+//! Contents that no record owns: the command `gc` and the sweep at start move them to the trash.
 
 use std::fs;
 use std::sync::Arc;
 
 use crate::harness::*;
 
+/// Starts a server and waits until the sweep at start has ended, which would do the work of a test's own sweep.
+fn start_swept() -> Server {
+    let (database, data) = (Database::create(), Arc::new(Directory::create()));
+    // The old days of the trash are the last thing that a sweep looks at.
+    let day = data.join("trash/2000-01-01");
+    fs::create_dir_all(&day).expect("a directory");
+    let api = Server::start_with(&database, &data, &[]);
+    api.logged(&format!("removed {}", day.display()));
+    api
+}
+
 #[test]
-fn gc_removes_what_is_old_and_without_a_record() {
-    let api = Server::start(&[]);
+fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
+    let api = start_swept();
     let ann = api.sign_up("ann");
     let recorded = api.data.content(&api.new_file(&ann, "a.txt", "one"));
     let place = |relative: &str| {
@@ -17,37 +28,118 @@ fn gc_removes_what_is_old_and_without_a_record() {
     };
     let old = "11111111-1111-4111-8111-111111111111";
     let young = "22222222-2222-4222-8222-222222222222";
-    let removed = [place(&format!("files/{old}")), place(&format!("tmp/{old}"))];
+    let (moved, removed) = (place(&format!("files/{old}")), place(&format!("tmp/{old}")));
     let too_young = [place(&format!("files/{young}")), place(&format!("tmp/{young}"))];
     // An id is only recognised as one in its usual form, with hyphens.
     let foreign = [place("files/note.txt"), place("files/11111111111141118111111111111112")];
-    for path in removed.iter().chain(&foreign).chain([&recorded]) {
+    for path in foreign.iter().chain([&moved, &removed, &recorded]) {
         make_older(path, 1);
     }
     let printed = api.collect_garbage();
-    for path in &removed {
-        assert!(!path.exists());
-        assert!(printed.contains(&format!("removed {}\n", path.display())), "{printed}");
-    }
+    assert!(!moved.exists() && !removed.exists());
+    let [trashed] = &api.data.trash()[..] else { panic!("{printed}") };
+    let today: String =
+        api.database.value("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD')");
+    assert_eq!(*trashed, api.data.join(format!("trash/{today}/{old}")));
+    assert_eq!(fs::read_to_string(trashed).expect("a content"), "x");
+    let moved = format!("moved {} to {}\n", moved.display(), trashed.display());
+    let removed = format!("removed {}\n", removed.display());
+    assert!(printed.contains(&moved) && printed.contains(&removed), "{printed}");
     for path in too_young.iter().chain(&foreign).chain([&recorded]) {
         assert!(path.exists(), "{}", path.display());
     }
-    assert!(printed.ends_with("\n2 removed, 0 missing.\n"), "{printed}");
+    assert!(printed.ends_with("\n1 moved to the trash, 1 removed, 0 missing.\n"), "{printed}");
+}
+
+/// Makes that many old contents without a record; the names of those of another `series` differ.
+fn make_orphans(data: &Directory, series: u32, count: u32) {
+    for n in 0..count {
+        let path = data.content(&format!("{n:08x}-1111-4111-8111-{series:012x}"));
+        fs::write(&path, "").expect("a file");
+        make_older(&path, 1);
+    }
+}
+
+#[test]
+fn the_trash_is_emptied_after_as_many_days_as_the_setting_says() {
+    let api = start_swept();
+    let day = |ago: i32| {
+        let day: String = api.database.value(&format!(
+            "SELECT to_char((now() AT TIME ZONE 'UTC') - {ago} * interval '1 day', 'YYYY-MM-DD')"
+        ));
+        api.data.join("trash").join(day)
+    };
+    let (old, kept) = (day(8), [day(7), day(-1), api.data.join("trash/2020-01-01-notes")]);
+    for path in kept.iter().chain([&old]) {
+        fs::create_dir(path).expect("a directory");
+        fs::write(path.join("11111111-1111-4111-8111-111111111111"), "x").expect("a file");
+    }
+    let printed = api.collect_garbage();
+    let removed = format!("removed {}\n", old.display());
+    assert_eq!(printed, format!("{removed}0 moved to the trash, 1 removed, 0 missing.\n"));
+    assert!(!old.exists() && kept.iter().all(|path| path.exists()));
+    let settings = [("CLOAKROOM_TRASH_DAYS", "6")];
+    let server = Server::start_with(&api.database, &api.data, &settings);
+    server.logged(&format!("removed {}", kept[0].display()));
+}
+
+#[test]
+fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
+    let api = start_swept();
+    // However large a part they are, twenty may go.
+    make_orphans(&api.data, 0, 20);
+    assert!(api.collect_garbage().ends_with("\n20 moved to the trash, 0 removed, 0 missing.\n"));
+    // Twenty-one of 419 are over five percent.
+    let ann = api.sign_up("ann");
+    api.database.insert_files(ann.id(), &[1; 398]);
+    let rows = api.database.client().query("SELECT id::text FROM files", &[]).expect("rows");
+    for row in rows {
+        fs::write(api.data.content(row.get(0)), "x").expect("a content");
+    }
+    make_orphans(&api.data, 1, 21);
+    assert_eq!(api.data.contents().len(), 419);
+    let output = api.run_beside(&["gc"]).exits(1);
+    assert_eq!(output.out(), "0 moved to the trash, 0 removed, 0 missing.\n");
+    let error = output.err();
+    assert!(error.contains("21 of 419 contents") && error.contains("gc --confirm"), "{error}");
+    let server = Server::start_with(&api.database, &api.data, &[]);
+    server.logged("21 of 419 contents have no record");
+    assert_eq!((api.data.contents().len(), api.data.trash().len()), (419, 20));
+    // With one more content that has a record they are not.
+    api.new_file(&ann, "b.txt", "two");
+    assert!(api.collect_garbage().ends_with("\n21 moved to the trash, 0 removed, 0 missing.\n"));
+    make_orphans(&api.data, 2, 50);
+    let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
+    assert!(printed.ends_with("\n50 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");
+    assert_eq!((api.data.contents().len(), api.data.trash().len()), (399, 91));
+}
+
+#[test]
+fn restoring_a_dump_older_than_the_directory_loses_nothing() {
+    let api = start_swept();
+    let ann = api.sign_up("ann");
+    for n in 0..30 {
+        let id = api.new_file(&ann, "a.txt", &format!("{n}"));
+        make_older(&api.data.content(&id), 2);
+    }
+    let before = api.data.contents();
+    // As if the dump had been made before the files.
+    api.database.run("DELETE FROM files");
+    let server = Server::start_with(&api.database, &api.data, &[]);
+    server.logged("30 of 30 contents have no record");
+    assert_eq!(api.data.contents(), before);
 }
 
 #[test]
 fn gc_handles_more_contents_and_records_than_one_batch() {
-    let api = Server::start(&[]);
+    let api = start_swept();
     let ann = api.sign_up("ann");
     let kept = api.new_file(&ann, "a.txt", "one");
-    for n in 0..2500 {
-        let path = api.data.content(&format!("{n:08x}-1111-4111-8111-111111111111"));
-        fs::write(&path, "").expect("a file");
-        make_older(&path, 1);
-    }
+    make_orphans(&api.data, 0, 2500);
     api.database.insert_files(ann.id(), &[1; 2500]);
-    let printed = api.collect_garbage();
-    assert!(printed.ends_with("\n2500 removed, 2500 missing.\n"));
+    let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
+    assert!(printed.ends_with("\n2500 moved to the trash, 0 removed, 2500 missing.\n"));
+    assert_eq!(api.data.trash().len(), 2500);
     assert_eq!(api.data.contents(), [api.data.content(&kept)]);
 }
 
@@ -65,7 +157,7 @@ fn a_start_removes_old_uploads_in_progress() {
 
 #[test]
 fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
-    let api = Server::start(&[]);
+    let api = start_swept();
     let ann = api.sign_up("ann");
     let missing = api.new_file(&ann, "a.txt", "one");
     let cut = api.new_file(&ann, "b.txt", "two");
@@ -79,7 +171,9 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     }
     api.download(&ann, &whole).expect(200);
     assert!(!api.log().contains("panic"), "{}", api.log());
-    let expected = format!("the content of file {missing} is missing\n0 removed, 1 missing.\n");
+    let expected = format!(
+        "the content of file {missing} is missing\n0 moved to the trash, 0 removed, 1 missing.\n"
+    );
     assert_eq!(api.collect_garbage(), expected);
     api.delete_file(&ann, &missing).expect(204);
 }

@@ -16,12 +16,15 @@ fn the_last_active_admin_stays() {
         api.update_user(&root, root.id(), change).refused(409, REFUSAL);
     }
     api.delete_user(&root, root.id()).refused(409, REFUSAL);
-    // Neither an inactive admin nor the development admin (an account without a password) counts.
+    // Neither an inactive admin nor the development admin counts.
     let inactive = json!({
         "email": "a@example.com", "name": "A", "password": PASSWORD, "role": "admin", "is_active": false,
     });
     api.create_user(&root, inactive).expect(201);
-    api.database.run("INSERT INTO users (id, email, role) VALUES (gen_random_uuid(), 'dev@example.com', 'admin')");
+    api.database.run(
+        "INSERT INTO users (id, email, role, is_development_admin)
+         VALUES (gen_random_uuid(), 'dev@example.com', 'admin', true)",
+    );
     api.delete_user(&root, root.id()).refused(409, REFUSAL);
     let harmless = json!({"role": "admin", "is_active": true, "name": "Root"});
     api.update_user(&root, root.id(), harmless).expect(200);

@@ -29,6 +29,8 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/png,jpeg"),
         ("CLOAKROOM_STORAGE_QUOTA", "0"),
         ("CLOAKROOM_USER_STORAGE_QUOTA", "99999999999999999999"),
+        ("CLOAKROOM_USER_FILE_QUOTA", "0"),
+        ("CLOAKROOM_TRASH_DAYS", "-1"),
         ("CLOAKROOM_RATE_LIMIT_ENABLED", "2"),
         ("CLOAKROOM_RATE_LIMIT_AUTH", "0"),
         ("CLOAKROOM_RATE_LIMIT_UPLOAD", "-1"),
@@ -207,7 +209,10 @@ fn the_development_secret_is_made_once_and_kept_private() {
     let secret = std::fs::read_to_string(&path).unwrap();
     assert!(secret.len() == 128 && secret.bytes().all(|b| b.is_ascii_hexdigit()), "{secret}");
     let entries = std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(entries.filter(|path| path.is_file()).count(), 1, "no temporary file is left");
+    let mut files: Vec<_> = entries.filter(|path| path.is_file()).collect();
+    files.sort();
+    let expected = ["installation-id", "jwt-secret"].map(|name| data.join(name));
+    assert_eq!(files, expected, "no temporary file is left");
     let ann = servers[0].sign_up("ann");
     for api in &servers {
         api.me(&ann).expect(200);

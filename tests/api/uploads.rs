@@ -189,7 +189,7 @@ fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
     let entries = std::fs::read_dir(api.data.path()).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["files", "tmp"]);
+    assert_eq!(names, ["files", "installation-id", "tmp", "trash"]);
 }
 
 #[test]
@@ -348,6 +348,24 @@ fn a_users_quota_is_exact_under_parallel_uploads() {
     assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no bytes");
     upload(&bob).expect(201);
     api.upload(&ann, "a.txt", "").expect(201);
+}
+
+#[test]
+fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
+    let api = Server::start(&[("CLOAKROOM_USER_FILE_QUOTA", "7")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let upload = |user| api.upload(user, "a.txt", "");
+    let statuses = parallel(20, |_| upload(&ann).status);
+    assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
+    upload(&ann)
+        .refused(507, "Storage quota exceeded")
+        .has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
+    assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no content");
+    upload(&bob).expect(201);
+    let files = json!(api.all_files(&ann));
+    api.delete_file(&ann, &names_of(&files, "id")[0]).expect(204);
+    upload(&ann).expect(201);
+    upload(&ann).expect(507);
 }
 
 #[test]

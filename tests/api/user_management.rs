@@ -163,7 +163,7 @@ fn a_deleted_user_is_gone_and_its_names_are_free() {
     }
     api.profile(&ann).refused(401, "User not found or inactive");
     api.login("ann", PASSWORD).refused(401, "Invalid username or password");
-    assert_eq!(api.database.count("files"), 0);
+    wait_until(|| api.database.count("files") == 0);
     let live = format!("sessions WHERE ended_at IS NULL AND user_id <> '{}'", root.id());
     assert_eq!(api.database.count(&live), 0);
     assert_eq!(api.list_users(&root, "").expect(200).json()["total"], 1);

@@ -116,8 +116,7 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json(|body| body.required("email", rules::email))?;
     resets::request(&context.app.db, &email)?;
-    // If the channel is full, the thread is about to wake anyway.
-    let _ = context.app.wake_background.try_send(());
+    context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
 

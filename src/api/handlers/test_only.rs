@@ -50,8 +50,8 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
 
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (deleted, files) = users::delete_all(&context.app.db)?;
-    context.app.storage.remove_all(&files);
+    let deleted = users::delete_all(&context.app.db)?;
+    context.app.wake_background();
     response::json(200, &json!({ "deleted": deleted }))
 }
 

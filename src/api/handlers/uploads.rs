@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::admin::page_request;
 use super::users::is_descending;
 use crate::api::context::{App, CurrentUser, RequestContext};
-use crate::db::files::{self, FileQuery, FileSort, NewFile};
+use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
 use crate::error::{Error, FieldLocation};
 use crate::http::file_response::file_response;
 use crate::http::multipart::Multipart;
@@ -56,8 +56,12 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         hash: &draft.settle()?,
         description: description.as_deref(),
     };
-    let (user_quota, quota) = (app.config.user_storage_quota, app.config.storage_quota);
-    let recorded = files::insert(&app.db, &upload, user_quota, quota);
+    let quotas = FileQuotas {
+        user_bytes: app.config.user_storage_quota,
+        user_files: app.config.user_file_quota,
+        service_bytes: app.config.storage_quota,
+    };
+    let recorded = files::insert(&app.db, &upload, &quotas);
     // If it is unknown whether the file was recorded, the content stays. The sweep removes it later if it has no
     // record.
     if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown)) {

@@ -34,6 +34,18 @@ impl Directory {
         self.0.join("files").join(file_id)
     }
 
+    /// The paths of all contents in the trash, sorted.
+    pub fn trash(&self) -> Vec<PathBuf> {
+        let days = std::fs::read_dir(self.0.join("trash")).expect("the trash");
+        let entries = |day: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_dir(day.expect("an entry").path()).expect("a day of the trash")
+        };
+        let mut paths: Vec<_> =
+            days.flat_map(entries).map(|entry| entry.expect("an entry").path()).collect();
+        paths.sort();
+        paths
+    }
+
     /// The paths of all stored contents and of all uploads in progress, sorted.
     pub fn contents(&self) -> Vec<PathBuf> {
         let entries =

@@ -1,7 +1,7 @@
 //! A running server.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -86,8 +86,13 @@ impl Server {
 
     /// Runs `cloakroom gc` beside the server and returns what it printed.
     pub fn collect_garbage(&self) -> String {
-        let output = command(&self.database.url, &self.data, &[]).arg("gc").output();
-        output.expect("the binary runs").exits(0).out()
+        self.run_beside(&["gc"]).exits(0).out()
+    }
+
+    /// Runs a command on the server's database and data directory.
+    pub fn run_beside(&self, arguments: &[&str]) -> Output {
+        let mut command = command(&self.database.url, &self.data, &[]);
+        command.args(arguments).output().expect("the binary runs")
     }
 
     /// Everything logged so far.

@@ -1,0 +1,120 @@
+//! Keeps a database and a data directory together that belong together. Compared with the wrong database every content
+//! would look like one that no record owns.
+
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::db;
+use crate::storage::Storage;
+use crate::telemetry::logging;
+
+/// Makes sure that the database and the data directory belong together, and gives an id to a side that lacks one where
+/// nothing can be lost. On failure: what to tell the operator.
+pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
+    db::installation::reconcile(config, |database| {
+        let in_directory = storage.installation_id()?;
+        let has_contents = storage.count_contents(1).map_err(|e| format!("{e:?}"))? > 0;
+        let id = common_id(database.id, in_directory, database.has_files && has_contents)
+            .ok_or_else(|| refusal(config, database.id, in_directory))?;
+        if in_directory.is_none() {
+            storage.create_installation_id(id)?;
+        }
+        Ok(id)
+    })
+}
+
+/// The id that both sides have or are to have; `None` where they do not belong together, as far as one can know.
+/// `can_lose` says that there are records as well as contents, so that a wrong pair would do harm. Where neither side
+/// has an id this is the first start, or the first one of a version that has ids.
+fn common_id(
+    in_database: Option<Uuid>,
+    in_directory: Option<Uuid>,
+    can_lose: bool,
+) -> Option<Uuid> {
+    match (in_database, in_directory) {
+        (None, None) => Some(Uuid::new_v4()),
+        (Some(database), Some(directory)) => (database == directory).then_some(database),
+        (Some(id), None) | (None, Some(id)) => (!can_lose).then_some(id),
+    }
+}
+
+fn refusal(config: &Config, in_database: Option<Uuid>, in_directory: Option<Uuid>) -> String {
+    let directory = config.data_dir.display();
+    let (in_database, in_directory) = (name_of(in_database), name_of(in_directory));
+    format!(
+        "the database and the data directory do not belong together: the installation id of the database is \
+         {in_database}, that of {directory} is {in_directory}. Check CLOAKROOM_DATABASE_URL and CLOAKROOM_DATA_DIR. If \
+         both are right, as after a restore, run `cloakroom adopt-data-dir {in_directory}`"
+    )
+}
+
+fn name_of(id: Option<Uuid>) -> String {
+    id.map_or("none".into(), |id| id.to_string())
+}
+
+/// The id on the command line: a UUID, or `none` for a directory that holds none.
+pub fn parse_held_id(text: &str) -> Result<HeldId, String> {
+    match text {
+        "none" => Ok(HeldId(None)),
+        _ => text
+            .parse()
+            .map(|id| HeldId(Some(id)))
+            .map_err(|_| "an installation id or `none` is expected".into()),
+    }
+}
+
+/// The installation id that the data directory held until now.
+#[derive(Clone, Copy)]
+pub struct HeldId(Option<Uuid>);
+
+/// `cloakroom adopt-data-dir ID`: makes the data directory the database's. `held` must be the id that the directory
+/// holds, so that nobody adopts another directory than the one whose refusal was read.
+pub fn adopt_data_dir(config: &Config, held: HeldId) -> Result<(), String> {
+    logging::start(config.log_level, config.log_format);
+    db::open_and_migrate(config)?;
+    let storage = Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?;
+    let directory = config.data_dir.display();
+    db::installation::reconcile(config, |database| {
+        let found = storage.installation_id()?;
+        if found != held.0 {
+            let (found, held) = (name_of(found), name_of(held.0));
+            return Err(format!(
+                "the installation id of {directory} is {found}, not {held}: nothing was changed"
+            ));
+        }
+        let id = database.id.or(found).unwrap_or_else(Uuid::new_v4);
+        storage.replace_installation_id(id)?;
+        println!("{directory} belongs to the database now; installation id: {id}.");
+        Ok(id)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Option<Uuid> = Some(Uuid::from_u128(1));
+    const OTHER: Option<Uuid> = Some(Uuid::from_u128(2));
+
+    #[test]
+    fn a_side_without_an_id_gets_the_others_only_while_nothing_can_be_lost() {
+        for (in_database, in_directory) in [(ONE, None), (None, ONE)] {
+            assert_eq!(common_id(in_database, in_directory, false), ONE);
+            assert_eq!(common_id(in_database, in_directory, true), None);
+        }
+    }
+
+    #[test]
+    fn different_ids_are_never_reconciled_and_equal_ones_always_agree() {
+        for can_lose in [false, true] {
+            assert_eq!(common_id(ONE, OTHER, can_lose), None);
+            assert_eq!(common_id(ONE, ONE, can_lose), ONE);
+        }
+    }
+
+    #[test]
+    fn two_sides_without_ids_get_a_new_one_also_at_an_upgrade() {
+        assert!(common_id(None, None, true).is_some());
+        assert_ne!(common_id(None, None, false), common_id(None, None, false));
+    }
+}

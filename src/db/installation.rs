@@ -1,0 +1,42 @@
+//! Table `installation`: the random id by which a database and a data directory know that they belong together.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::connector::Connector;
+use super::postgres_error::describe;
+use super::sql;
+use crate::config;
+
+/// How long all of the comparison may take, including the wait for another process that compares.
+const MAX_TIME: Duration = Duration::from_secs(60);
+
+/// What the database knows of itself.
+pub struct DatabaseSide {
+    /// The installation id; `None` where it has none yet.
+    pub id: Option<Uuid>,
+    /// Whether any file is recorded.
+    pub has_files: bool,
+}
+
+/// Passes the database's side to `compare`, and stores the id that it returns in a database that has none. Processes
+/// that start at the same moment do so one after the other, so all see what the first one decided. On failure, which
+/// may be that of `compare`: what to tell the operator.
+pub fn reconcile(
+    settings: &config::Config,
+    compare: impl FnOnce(DatabaseSide) -> Result<Uuid, String>,
+) -> Result<(), String> {
+    let failed = |e: postgres::Error| format!("installation id: {}", describe(&e));
+    let (mut client, _) = Connector::new(settings)?.connect(MAX_TIME).map_err(failed)?;
+    let mut transaction = client.transaction().map_err(failed)?;
+    transaction.batch_execute(sql!("installation/lock")).map_err(failed)?;
+    let row = transaction.query_one(sql!("installation/find"), &[]).map_err(failed)?;
+    let side = DatabaseSide { id: row.get("id"), has_files: row.get("has_files") };
+    let is_new = side.id.is_none();
+    let id = compare(side)?;
+    if is_new {
+        transaction.execute(sql!("installation/insert"), &[&id]).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}

@@ -1,0 +1,113 @@
+//! The work that runs beside requests: in batches, and each part for itself.
+
+use std::fs;
+use std::sync::Arc;
+
+use crate::harness::*;
+
+const DAY_AGO: &str = "now() - interval '1 day'";
+
+/// Has each statement that deletes from the table write down how many rows it deleted.
+fn count_deletions(database: &Database, table: &str) {
+    database.run(&format!(
+        "CREATE TABLE IF NOT EXISTS deletions (relation text, deleted bigint);
+         CREATE OR REPLACE FUNCTION count_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO deletions SELECT TG_TABLE_NAME, count(*) FROM gone;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER count_deletion AFTER DELETE ON {table} REFERENCING OLD TABLE AS gone
+         FOR EACH STATEMENT EXECUTE FUNCTION count_deletion()"
+    ));
+}
+
+/// A stopped service with one user, `ann`, and her id.
+fn service() -> (Arc<Database>, Arc<Directory>, String) {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    (api.database.clone(), api.data.clone(), ann.id().to_owned())
+}
+
+fn insert_expired_sessions(database: &Database, user: &str, count: u32) {
+    database.run(&format!(
+        "INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+         SELECT gen_random_uuid(), '{user}', gen_random_uuid(), {DAY_AGO} FROM generate_series(1, {count})"
+    ));
+}
+
+fn insert_used_tokens(database: &Database, user: &str, count: u32) {
+    database.run(&format!(
+        "INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
+         SELECT gen_random_uuid(), '{user}', n::text, {DAY_AGO} FROM generate_series(1, {count}) n"
+    ));
+}
+
+#[test]
+fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
+    let (database, data, ann) = service();
+    insert_expired_sessions(&database, &ann, 25_000);
+    insert_used_tokens(&database, &ann, 25_000);
+    for table in ["sessions", "used_password_reset_tokens"] {
+        count_deletions(&database, table);
+    }
+    let live = database.count("sessions WHERE expires_at > now()");
+    let _api = Server::start_with(&database, &data, &[]);
+    wait_until(|| database.count("sessions") == live);
+    wait_until(|| database.count("used_password_reset_tokens") == 0);
+    for table in ["sessions", "used_password_reset_tokens"] {
+        let of = |what: &str| {
+            database.value::<i64>(&format!(
+                "SELECT {what}::bigint FROM deletions WHERE relation = '{table}'"
+            ))
+        };
+        assert_eq!((of("sum(deleted)"), of("max(deleted)")), (25_000, 10_000), "{table}");
+    }
+}
+
+#[test]
+fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
+    for (table, task) in [
+        ("password_reset_requests", "password resets"),
+        ("files", "files of deleted users"),
+        ("sessions", "expired sessions"),
+        ("used_password_reset_tokens", "used reset tokens"),
+    ] {
+        let (database, data, ann) = service();
+        let user = insert_deleted_user_with_a_file(&database);
+        insert_expired_sessions(&database, &ann, 1);
+        insert_used_tokens(&database, &ann, 1);
+        database.run("INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com')");
+        let draft = data.join("tmp/11111111-1111-4111-8111-111111111111");
+        fs::write(&draft, "x").expect("a file");
+        make_older(&draft, 1);
+        database.run(&format!(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 RAISE EXCEPTION 'broken for the test';
+             END $$;
+             CREATE TRIGGER fail BEFORE DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION fail()"
+        ));
+        let api = Server::start_with(&database, &data, &[]);
+        let line = api.logged(&format!("background task failed, tried again soon: {task}: "));
+        assert!(line.contains("broken for the test"), "{line}");
+        for (other, condition) in [
+            ("password_reset_requests", "true".to_owned()),
+            ("files", format!("user_id = '{user}'")),
+            ("sessions", "expires_at < now()".to_owned()),
+            ("used_password_reset_tokens", "true".to_owned()),
+        ] {
+            let left = if other == table { 1 } else { 0 };
+            wait_until(|| database.count(&format!("{other} WHERE {condition}")) == left);
+        }
+        wait_until(|| !draft.exists());
+    }
+}
+
+/// Inserts a deleted user whose only file is still recorded, and returns the user's id.
+fn insert_deleted_user_with_a_file(database: &Database) -> String {
+    let user = "22222222-2222-4222-8222-222222222222";
+    database.run(&format!("INSERT INTO users (id, is_deleted) VALUES ('{user}', true)"));
+    database.insert_files(user, &[1]);
+    database.run(&format!("INSERT INTO pending_removals VALUES ('{user}')"));
+    user.to_owned()
+}
