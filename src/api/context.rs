@@ -12,7 +12,7 @@ use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
-use crate::db::{self, Database};
+use crate::db::{self, Database, Readiness};
 use crate::error::Error;
 use crate::http::request::Request;
 use crate::model::timestamp::unix_time;
@@ -24,6 +24,7 @@ use crate::telemetry::metrics::Metrics;
 pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
+    pub readiness: Readiness,
     pub storage: Arc<Storage>,
     pub signing_key: Arc<SigningKey>,
     pub hasher: PasswordHasher,
@@ -58,6 +59,7 @@ impl App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
             buckets: TokenBuckets::new(),
             metrics: Metrics::new(),
+            readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,

@@ -9,6 +9,7 @@ pub mod files;
 mod migrations;
 mod pool;
 mod postgres_error;
+mod readiness;
 pub mod resets;
 pub mod sessions;
 pub mod stats;
@@ -22,6 +23,7 @@ use crate::error::Error;
 
 pub use migrations::open_and_migrate;
 pub use pool::Database;
+pub use readiness::Readiness;
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {
@@ -34,11 +36,6 @@ use sql;
 /// Checks the settings of the database without connecting. On failure: what to tell the operator.
 pub fn check_settings(settings: &Config) -> Result<(), String> {
     connector::Connector::new(settings).map(drop)
-}
-
-/// Asks the database for any answer at all.
-pub fn ping(db: &Database) -> Result<(), Error> {
-    db.read(sql!("database/ping"), &[]).map(drop)
 }
 
 /// Takes the row of a query that always returns one.
