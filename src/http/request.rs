@@ -85,12 +85,17 @@ impl<'a> Request<'a> {
     /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
     /// clients, such as curl, send JSON with the type of a form.
     pub fn json_or_form<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+        self.json_or_form_params()?.read(read)
+    }
+
+    /// The parameters of such a body, none of which is read yet. Fails if the body as a whole is unreadable.
+    pub fn json_or_form_params(&mut self) -> Result<Params, Error> {
         let text = self.text()?;
         let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         if is_form && !text.trim_start().starts_with('{') {
-            Params::from_urlencoded(FieldLocation::Body, &text).read(read)
+            Ok(Params::from_urlencoded(FieldLocation::Body, &text))
         } else {
-            Params::from_json(&text)?.read(read)
+            Params::from_json(&text)
         }
     }
 

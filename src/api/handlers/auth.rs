@@ -15,6 +15,7 @@ use crate::db::sessions::{self, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
+use crate::http::request::Request;
 use crate::http::response::{self, Response};
 use crate::model::hex::hex;
 use crate::model::rules;
@@ -94,17 +95,24 @@ fn credentials(body: &mut Params) -> (String, String) {
 /// tokens.
 pub fn refresh(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
-    let in_body = context.request.json(|body| body.optional("refresh_token", rules::token))?;
-    let token = match &in_body {
-        Some(token) => token,
-        None => context.request.bearer_token()?,
-    };
-    let claims = app.verify_token(token, TokenType::Refresh)?;
+    let claims = app.verify_token(&refresh_token(&mut context.request)?, TokenType::Refresh)?;
     let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
     let next = new_session(app, session);
     let (user, refresh_id) =
         sessions::rotate(&app.db, claims.user, id, &next, app.config.refresh_reuse)?;
     token_response(app, 200, &user, session, refresh_id)
+}
+
+/// The refresh token of a request: that of the body, which is JSON or a form, else that of `Authorization`. Beside a
+/// token in the header it does not matter if the body is unreadable.
+fn refresh_token(request: &mut Request) -> Result<String, Error> {
+    let in_header = request.bearer_token();
+    let in_body = match request.json_or_form_params() {
+        Ok(params) => params.read(|body| body.optional("refresh_token", rules::token))?,
+        Err(Error::Invalid(_) | Error::BodyTooLarge) if in_header.is_ok() => None,
+        Err(error) => return Err(error),
+    };
+    in_body.map_or_else(|| in_header.map(str::to_owned), Ok)
 }
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
