@@ -92,6 +92,7 @@ pub struct RequestContext<'a> {
 pub struct CurrentUser {
     account: User,
     session: Option<Uuid>,
+    is_development_admin: bool,
 }
 
 impl CurrentUser {
@@ -101,12 +102,13 @@ impl CurrentUser {
         let account =
             db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
         let account = User { role: claims.role, ..account };
-        Ok(CurrentUser { account, session: claims.session })
+        Ok(CurrentUser { account, session: claims.session, is_development_admin: false })
     }
 
     /// The user of every request while authentication is switched off.
     pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
-        Ok(CurrentUser { account: db::users::development_admin(db)?, session: None })
+        let account = db::users::development_admin(db)?;
+        Ok(CurrentUser { account, session: None, is_development_admin: true })
     }
 
     pub fn id(&self) -> Uuid {
@@ -120,6 +122,11 @@ impl CurrentUser {
     /// The session of the token. Tokens that other software signed have none.
     pub fn session(&self) -> Option<Uuid> {
         self.session
+    }
+
+    /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password nobody may change.
+    pub fn require_changeable(&self) -> Result<(), Error> {
+        if self.is_development_admin { Err(Error::NotPermitted) } else { Ok(()) }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].

@@ -167,6 +167,37 @@ fn login_takes_as_long_for_an_unknown_user_as_for_a_wrong_password() {
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
 
+/// The cheaper hash takes a fifth of the configured work, the dearer one three times as much.
+#[test]
+fn login_takes_as_long_whatever_the_stored_hash_costs() {
+    let api = Server::start(&[("CLOAKROOM_SCRYPT", "12,8,5")]);
+    for (name, cost) in [("cheap", "12,8,1"), ("dear", "12,8,15")] {
+        Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", cost)]).register(name).expect(201);
+    }
+    api.register("usual").expect(201);
+    let time = |name: &str| {
+        let begin = Instant::now();
+        api.login(name, "wrong horse").expect(401);
+        begin.elapsed()
+    };
+    // The shortest times, which show the work and not what else the machine did.
+    let compare = |names: &[&str]| {
+        let rounds: Vec<Vec<_>> =
+            (0..9).map(|_| names.iter().map(|name| time(name)).collect()).collect();
+        let shortest =
+            |i: usize| rounds.iter().map(|round| round[i].as_secs_f64()).reduce(f64::min);
+        let times: Vec<_> = (0..names.len()).filter_map(shortest).collect();
+        for (name, time) in names.iter().zip(&times) {
+            let ratio = time / times[0];
+            assert!((0.67..1.5).contains(&ratio), "{name}: {ratio} of {times:?}");
+        }
+    };
+    compare(&["nobody", "usual", "cheap"]);
+    // The process learns of dearer hashes when it meets one.
+    time("dear");
+    compare(&["nobody", "usual", "cheap", "dear"]);
+}
+
 #[test]
 fn a_hash_of_other_parameters_is_renewed_at_login() {
     let api = Server::start(&[("CLOAKROOM_SCRYPT", "4,8,1")]);
@@ -248,8 +279,10 @@ fn without_authentication_every_request_is_the_development_admin() {
     api.database.run("DELETE FROM users");
     let request = api.request("GET", "/users/me").header("Authorization", "nonsense");
     request.send().expect(200).has(json!({"id": me["id"]})); // the id is fixed
-    api.change_password(Anonymous, PASSWORD, NEW_PASSWORD)
-        .refused(400, "Current password is incorrect");
+    api.change_password(Anonymous, PASSWORD, NEW_PASSWORD).refused(403, "Not enough permissions");
+    api.update_me(Anonymous, json!({"name": "x"})).refused(403, "Not enough permissions");
+    let change = json!({"name": "x"});
+    api.update_user(Anonymous, me["id"].as_str().unwrap(), change).refused(404, "User not found");
     api.logout(Anonymous).expect(204);
     api.me(Anonymous).expect(200);
     // Another account may have its name, and nobody can sign in to it.
