@@ -43,14 +43,14 @@ fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
 }
 
-/// Builds a `LIKE` pattern for texts that contain `part`. The character `wildcard` stands for any run of characters;
-/// `%` and `_`, which are wildcards in SQL, are escaped.
-fn like_pattern(part: &str, wildcard: Option<char>) -> String {
+/// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of characters;
+/// others that are wildcards in SQL, `%` and `_`, are escaped.
+fn like_pattern(part: &str, wildcards: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for c in part.chars() {
         match c {
-            _ if Some(c) == wildcard => pattern.push('%'),
+            _ if wildcards.contains(c) => pattern.push('%'),
             '%' | '_' | '\\' => pattern.extend(['\\', c]),
             _ => pattern.push(c),
         }

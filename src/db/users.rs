@@ -237,7 +237,7 @@ pub fn list(
     descending: bool,
     asked: PageRequest,
 ) -> Result<(Vec<User>, i64), Error> {
-    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, None));
+    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, ""));
     let time = |at: Option<Timestamp>| at.map(|at| at.0);
     let order = match (sort, descending) {
         (UserSort::CreatedAt, false) => "created_at asc",

@@ -35,10 +35,15 @@ impl Params {
     }
 
     /// Parses `application/x-www-form-urlencoded` text: a query, or a body that is an HTML form. Of several pairs with
-    /// the same name the last one counts.
+    /// the same name the last one counts. A value that is not UTF-8 once it is decoded is kept as one that is no text,
+    /// so that reading it is an error.
     pub fn from_urlencoded(location: FieldLocation, text: &str) -> Params {
-        let pairs = form_urlencoded::parse(text.as_bytes());
-        let values = pairs.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
+        let values = text.split('&').filter_map(|pair| {
+            let (name, value) = form_urlencoded::parse(pair.as_bytes()).next()?;
+            let is_utf8 = percent_encoding::percent_decode_str(pair).decode_utf8().is_ok();
+            let value = if is_utf8 { value.into_owned().into() } else { Value::Array(Vec::new()) };
+            Some((name.into_owned(), value))
+        });
         Params { values: values.collect(), ..Params::new(location) }
     }
 

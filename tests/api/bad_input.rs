@@ -178,3 +178,22 @@ fn bodies_are_read_whatever_their_type_says() {
         request.body(body.to_string()).send().expect(201);
     }
 }
+
+#[test]
+fn text_that_is_no_utf_8_is_told_so_in_queries_and_forms() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let query = "email=%ff&name=a%C3&sort_by=%80&is_active=%ff&unknown=%ff";
+    api.list_users(&root, query).invalid(&[
+        ("query.email", "string_type"),
+        ("query.name", "string_type"),
+        ("query.sort_by", "string_type"),
+        ("query.is_active", "bool_type"),
+    ]);
+    api.list_users(&root, "email=%EF%BF%BD&&unknown=%ff&").expect(200);
+    let form = "application/x-www-form-urlencoded";
+    let request = api.request("POST", "/auth/login").header("Content-Type", form);
+    let request = request.body("username=root%ff&password=%C3%28");
+    let (username, password) = (("body.username", "string_type"), ("body.password", "string_type"));
+    request.send().invalid(&[username, password]);
+}

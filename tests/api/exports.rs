@@ -81,7 +81,7 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
 }
 
 #[test]
-fn the_e_mail_filter_is_part_of_the_address_with_stars() {
+fn the_e_mail_filter_is_part_of_the_address_where_star_and_percent_stand_for_any_run() {
     let api = Server::start(&[]);
     for name in ["ann", "anna", "bob"] {
         api.sign_up(name);
@@ -93,8 +93,10 @@ fn the_e_mail_filter_is_part_of_the_address_with_stars() {
         ("a*a@", "anna"),
         ("*", "ann anna bob"),
         ("", "ann anna bob"),
-        ("%25", "bob"),
+        ("%25", "ann anna bob"),
+        ("a%25a@", "anna"),
         ("_", "bob"),
+        ("100%25b", "bob"),
         ("%25_b", "bob"),
         ("a_n", ""),
         ("%5C", ""),
