@@ -133,11 +133,14 @@ fn whatever_ends_all_sessions_ends_tokens_without_one() {
         let email = ["create-admin", "--email", "ann@example.com"];
         run(&api.database.url, &email, &password).exits(0);
     };
-    let causes: [(&str, &dyn Fn()); 7] = [
+    let without_session = || sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
+    let causes: [(&str, &dyn Fn()); 8] = [
         ("logout", &|| drop(api.logout(api.sign_in("ann")).expect(204))),
         ("a change of password", &|| {
-            let body = (PASSWORD, PASSWORD);
-            api.change_password(api.sign_in("ann"), body.0, body.1).expect(200);
+            api.change_password(api.sign_in("ann"), PASSWORD, PASSWORD).expect(200);
+        }),
+        ("a change of password by a token without a session", &|| {
+            api.change_password(without_session(), PASSWORD, PASSWORD).expect(200);
         }),
         ("a password reset", &|| {
             let token = api.reset_token("ann@example.com");
@@ -153,7 +156,7 @@ fn whatever_ends_all_sessions_ends_tokens_without_one() {
     ];
     for (cause, end_all) in causes {
         api.database.run("UPDATE users SET sessions_ended_at = NULL");
-        let token = sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
+        let token = without_session();
         api.me(&token).expect(200);
         end_all();
         api.me(&token).case(cause).refused(401, "Invalid token");
