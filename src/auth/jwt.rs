@@ -111,8 +111,8 @@ impl SigningKey {
     }
 
     /// Verifies a token of the given type at `now`, in seconds since 1970. Returns `None` if the token is forged,
-    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, or has a claim of the wrong
-    /// shape.
+    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, or has a claim
+    /// of the wrong shape.
     pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
         let options = VerificationOptions {
             // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.

@@ -84,8 +84,8 @@ pub fn work(log_n: u8, r: u32, p: u32) -> u64 {
     (u64::from(r) << log_n).saturating_mul(u64::from(p))
 }
 
-/// Does `left` more [`work`], to within a thousandth of that of `cost`, by hashes whose results are discarded. They take
-/// no more memory than one of that cost.
+/// Does `left` more [`work`], to within a thousandth of that of `cost`, by hashes whose results are discarded. They
+/// take no more memory than one of that cost.
 pub fn spend(password: &str, mut left: u64, cost: ScryptCost) -> Result<(), String> {
     let negligible = work(cost.log_n, cost.r, cost.p) / 1000;
     let mut output = [0; HASH_BYTES];

@@ -22,7 +22,8 @@ pub struct ExportFilter {
 }
 
 impl ExportFilter {
-    /// Accounts whose e-mail address contains `email`, where `*` and `%` stand for any run of characters; `None` is all.
+    /// Accounts whose e-mail address contains `email`, where `*` and `%` stand for any run of characters; `None` is
+    /// all.
     pub fn by_email(email: Option<&str>) -> ExportFilter {
         ExportFilter { email_pattern: email.map(|part| like_pattern(part, "*%")) }
     }

@@ -43,8 +43,8 @@ fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
 }
 
-/// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of characters;
-/// others that are wildcards in SQL, `%` and `_`, are escaped.
+/// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of
+/// characters; others that are wildcards in SQL, `%` and `_`, are escaped.
 fn like_pattern(part: &str, wildcards: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');

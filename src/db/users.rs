@@ -147,7 +147,8 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Changes what users may change of their own account; `None` stays as it is. Fails with [`Error::Taken`], or with [`Error::UserNotUsable`] where the account was deleted meanwhile.
+/// Changes what users may change of their own account; `None` stays as it is. Fails with [`Error::Taken`], or with
+/// [`Error::UserNotUsable`] where the account was deleted meanwhile.
 pub fn update_profile(
     db: &Database,
     id: Uuid,

@@ -19,8 +19,8 @@ impl PageRequest {
     /// Most items on a page.
     pub const MAX_SIZE: i64 = 100;
 
-    /// A page by its number and size, both of which must be in range. Where the offset exceeds 64 bits it is `i64::MAX`,
-    /// which is past the end of any list as well.
+    /// A page by its number and size, both of which must be in range. Where the offset exceeds 64 bits it is
+    /// `i64::MAX`, which is past the end of any list as well.
     pub fn by_page(page: i64, size: i64) -> PageRequest {
         PageRequest { page, size, offset: (page - 1).saturating_mul(size) }
     }

@@ -18,8 +18,9 @@ pub fn list_query<T>(
     Ok((value, page?))
 }
 
-/// Reads a page in one of two forms, `page` and `size` or `limit` and `offset`. The first form's values out of range are
-/// errors of their fields (422), like the use of both forms at once; the second form's are requests that fail with 400.
+/// Reads a page in one of two forms, `page` and `size` or `limit` and `offset`. The first form's values out of range
+/// are errors of their fields (422), like the use of both forms at once; the second form's are requests that fail with
+/// 400.
 fn page_request(query: &mut Params) -> Result<PageRequest, Error> {
     let is_page = query.has("page") || query.has("size");
     let by_offset = ["limit", "offset"].map(|name| (name, query.has(name)));
