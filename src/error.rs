@@ -129,7 +129,7 @@ pub enum Error {
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user.
+    /// The file belongs to another user, or the account is the development admin's.
     NotPermitted,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),

@@ -1,11 +1,11 @@
 -- Sets the password of user $1. $2: version of the credentials that were checked; $3: the new hash; $4: the session
--- that stays, null for a token without one. All other sessions end. No row means that the credentials were changed
--- meanwhile.
+-- that stays, null for a token without one. All other sessions end, and so do all tokens without a session, which
+-- cannot be told apart. No row means that the credentials were changed meanwhile.
 WITH changed AS (
     UPDATE users
     SET password_hash = $3,
         credentials_version = credentials_version + 1,
-        sessions_ended_at = CASE WHEN $4::uuid IS NULL THEN sessions_ended_at ELSE now() END,
+        sessions_ended_at = now(),
         updated_at = now()
     WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted
     RETURNING id

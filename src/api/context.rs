@@ -12,7 +12,7 @@ use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
-use crate::db::{self, Database};
+use crate::db::{self, Database, Readiness};
 use crate::error::Error;
 use crate::http::request::Request;
 use crate::model::timestamp::unix_time;
@@ -24,6 +24,7 @@ use crate::telemetry::metrics::Metrics;
 pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
+    pub readiness: Readiness,
     pub storage: Arc<Storage>,
     pub signing_key: Arc<SigningKey>,
     pub hasher: PasswordHasher,
@@ -62,6 +63,7 @@ impl App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
             buckets: TokenBuckets::new(),
             metrics: Metrics::new(),
+            readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             config,
@@ -110,6 +112,7 @@ pub struct RefreshToken {
 pub struct CurrentUser {
     account: User,
     session: Option<Uuid>,
+    is_development_admin: bool,
 }
 
 impl CurrentUser {
@@ -119,12 +122,13 @@ impl CurrentUser {
         let account =
             db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
         let account = User { role: claims.role, ..account };
-        Ok(CurrentUser { account, session: claims.session })
+        Ok(CurrentUser { account, session: claims.session, is_development_admin: false })
     }
 
     /// The user of every request while authentication is switched off.
     pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
-        Ok(CurrentUser { account: db::users::development_admin(db)?, session: None })
+        let account = db::users::development_admin(db)?;
+        Ok(CurrentUser { account, session: None, is_development_admin: true })
     }
 
     pub fn id(&self) -> Uuid {
@@ -138,6 +142,11 @@ impl CurrentUser {
     /// The session of the token. Tokens that other software signed have none.
     pub fn session(&self) -> Option<Uuid> {
         self.session
+    }
+
+    /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password nobody may change.
+    pub fn require_changeable(&self) -> Result<(), Error> {
+        if self.is_development_admin { Err(Error::NotPermitted) } else { Ok(()) }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].

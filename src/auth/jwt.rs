@@ -12,6 +12,10 @@ use crate::model::user::Role;
 /// Longest token that is verified, in bytes. The tokens made here are under 600 bytes long.
 const MAX_TOKEN: usize = 4096;
 
+/// How many seconds before its `nbf` a token is accepted, because the clock of the host that signed it may be ahead of
+/// ours. Tokens that are signed here have none.
+const NOT_BEFORE_TOLERANCE: u64 = 60;
+
 /// What a token may be used for: its claim `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,8 +111,8 @@ impl SigningKey {
     }
 
     /// Verifies a token of the given type at `now`, in seconds since 1970. Returns `None` if the token is forged,
-    /// signed with another algorithm, expired or of another type, lacks `exp` or `sub`, or has a claim of the wrong
-    /// shape.
+    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, or has a claim
+    /// of the wrong shape.
     pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
         let options = VerificationOptions {
             // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.
@@ -126,6 +130,10 @@ impl SigningKey {
         .ok()?;
         // The library still accepts a token at the very second of `exp`; RFC 7519, 4.1.4 does not.
         if claims.expires_at?.as_secs() <= now {
+            return None;
+        }
+        // The library does not look at `nbf` where it accepts an `iat` in the future.
+        if claims.invalid_before.is_some_and(|nbf| nbf.as_secs() > now + NOT_BEFORE_TOLERANCE) {
             return None;
         }
         let claims = Claims {

@@ -9,6 +9,8 @@ use crate::config::ScryptCost;
 pub const SALT_BYTES: usize = 16;
 /// Length of a hash in bytes.
 pub const HASH_BYTES: usize = 32;
+/// Most passes in one hash of [`spend`]: each takes `128 * r` bytes more of memory.
+const MAX_PASSES: u64 = 64;
 
 /// The outcome of checking a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,19 +57,50 @@ pub fn dummy(
     Ok(hash.to_string())
 }
 
-/// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Fails if
-/// `stored` is not a PHC string.
-pub fn check(password: &str, stored: &str, cost: ScryptCost) -> Result<PasswordCheck, String> {
+/// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Also returns
+/// the work of that, as [`work`] counts it. Fails if `stored` is not a PHC string.
+pub fn check(
+    password: &str,
+    stored: &str,
+    cost: ScryptCost,
+) -> Result<(PasswordCheck, u64), String> {
     let stored = PasswordHash::new(stored).map_err(fault)?;
-    if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
-        return Ok(PasswordCheck::Wrong);
-    }
-    let used = Params::try_from(&stored).map_err(fault)?;
-    Ok(if same_cost(used, params(cost)?) {
+    let Ok(used) = Params::try_from(&stored) else {
+        // The hash of another algorithm, which no password matches.
+        return Ok((PasswordCheck::Wrong, 0));
+    };
+    let check = if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
+        PasswordCheck::Wrong
+    } else if same_cost(used, params(cost)?) {
         PasswordCheck::Right
     } else {
         PasswordCheck::RightButOutdated
-    })
+    };
+    Ok((check, work(used.log_n(), used.r(), used.p())))
+}
+
+/// The work of a hash: how many blocks of 128 bytes it fills. Its time is proportional to that.
+pub fn work(log_n: u8, r: u32, p: u32) -> u64 {
+    (u64::from(r) << log_n).saturating_mul(u64::from(p))
+}
+
+/// Does `left` more [`work`], to within a thousandth of that of `cost`, by hashes whose results are discarded. They
+/// take no more memory than one of that cost.
+pub fn spend(password: &str, mut left: u64, cost: ScryptCost) -> Result<(), String> {
+    let negligible = work(cost.log_n, cost.r, cost.p) / 1000;
+    let mut output = [0; HASH_BYTES];
+    // As many passes of the full size as fit, then smaller ones for the rest.
+    for log_n in (1..=cost.log_n).rev() {
+        let pass = work(log_n, cost.r, 1);
+        while left >= pass && left > negligible {
+            let passes = (left / pass).min(MAX_PASSES);
+            let params = Params::new(log_n, cost.r, passes as u32, HASH_BYTES).map_err(fault)?;
+            scrypt::scrypt(password.as_bytes(), b"", &params, &mut output).map_err(fault)?;
+            left -= passes * pass;
+        }
+    }
+    std::hint::black_box(output);
+    Ok(())
 }
 
 fn same_cost(a: Params, b: Params) -> bool {
@@ -85,10 +118,10 @@ mod tests {
     -> Result<(), String> {
         let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
-        assert_eq!(check("correct horse", &stored, COST)?, PasswordCheck::Right);
-        assert_eq!(check("Correct horse", &stored, COST)?, PasswordCheck::Wrong);
+        assert_eq!(check("correct horse", &stored, COST)?.0, PasswordCheck::Right);
+        assert_eq!(check("Correct horse", &stored, COST)?.0, PasswordCheck::Wrong);
         let other_cost = ScryptCost { log_n: 5, ..COST };
-        assert_eq!(check("correct horse", &stored, other_cost)?, PasswordCheck::RightButOutdated);
+        assert_eq!(check("correct horse", &stored, other_cost)?.0, PasswordCheck::RightButOutdated);
         Ok(())
     }
 
@@ -99,7 +132,7 @@ mod tests {
         let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
         assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
         assert!(real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(), "{real}");
-        assert_eq!(check("correct horse", &dummy, COST)?, PasswordCheck::Wrong);
+        assert_eq!(check("correct horse", &dummy, COST)?.0, PasswordCheck::Wrong);
         Ok(())
     }
 
@@ -108,7 +141,8 @@ mod tests {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {
-            assert_ne!(check("correct horse", stored, COST), Ok(PasswordCheck::Right), "{stored}");
+            let check = check("correct horse", stored, COST);
+            assert!(check.is_err() || check == Ok((PasswordCheck::Wrong, 0)), "{stored}");
         }
     }
 }

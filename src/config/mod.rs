@@ -46,6 +46,17 @@ impl Config {
     }
 }
 
+#[cfg(test)]
+impl Config {
+    /// The defaults, with the database of `scripts/test`, for the few unit tests that need one.
+    pub fn of_test_database() -> Config {
+        let url = std::env::var("CLOAKROOM_TEST_DATABASE_URL");
+        let url = url.unwrap_or_else(|_| panic!("run the tests with scripts/test"));
+        let variables = [("CLOAKROOM_DATABASE_URL".to_owned(), url)];
+        Config::read(&mut SettingsReader::new(variables.into()))
+    }
+}
+
 /// Says that the configured signing secret is too short for its algorithm, where it is.
 fn short_secret(config: &Config) -> Option<String> {
     let length = config.jwt_secret.as_ref()?.expose().len();

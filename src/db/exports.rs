@@ -1,7 +1,7 @@
 //! Exports of table `users`, read in batches. No transaction spans the batches, so a connection is held for one batch
 //! only and a slow client holds none.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use postgres::Row;
 use postgres::types::Type;
@@ -22,9 +22,10 @@ pub struct ExportFilter {
 }
 
 impl ExportFilter {
-    /// Accounts whose e-mail address contains `email`, where `*` stands for any run of characters; `None` is all.
+    /// Accounts whose e-mail address contains `email`, where `*` and `%` stand for any run of characters; `None` is
+    /// all.
     pub fn by_email(email: Option<&str>) -> ExportFilter {
-        ExportFilter { email_pattern: email.map(|part| like_pattern(part, Some('*'))) }
+        ExportFilter { email_pattern: email.map(|part| like_pattern(part, "*%")) }
     }
 }
 
@@ -38,17 +39,18 @@ impl ExportPosition {
     pub const START: ExportPosition = ExportPosition(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
 }
 
-/// Counts the rows of an export, but no further than `max`. The statement may take `timeout`.
+/// Counts the rows of an export, but no further than `max`. Fails with [`Error::TimedOut`] where that is not done by
+/// `deadline`.
 pub fn count(
     db: &Database,
     filter: &ExportFilter,
     max: i64,
-    timeout: Duration,
+    deadline: Instant,
 ) -> Result<i64, Error> {
-    let rows = db.read_planned(
+    let rows = db.read_for_export(
         sql!("exports/count"),
         &[(&filter.email_pattern, Type::TEXT), (&max, Type::INT8)],
-        Some(timeout),
+        deadline,
     )?;
     Ok(one_row(rows)?.get("accounts"))
 }
@@ -100,14 +102,14 @@ impl ExportBatch {
     }
 }
 
-/// Reads the rows that follow `after`. The statement may take `timeout`; `None` is the pool's.
+/// Reads the rows that follow `after`. Fails with [`Error::TimedOut`] where that is not done by `deadline`.
 pub fn batch(
     db: &Database,
     filter: &ExportFilter,
     after: ExportPosition,
-    timeout: Option<Duration>,
+    deadline: Instant,
 ) -> Result<ExportBatch, Error> {
-    let rows = db.read_planned(
+    let rows = db.read_for_export(
         sql!("exports/batch"),
         &[
             (&filter.email_pattern, Type::TEXT),
@@ -115,7 +117,7 @@ pub fn batch(
             (&after.1, Type::UUID),
             (&BATCH_ROWS, Type::INT8),
         ],
-        timeout,
+        deadline,
     )?;
     Ok(ExportBatch { rows })
 }

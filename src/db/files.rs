@@ -146,7 +146,7 @@ pub fn list(
         FileSort::Filename => "filename",
         FileSort::Size => "file_size",
     };
-    let (size, offset) = (&asked.size, &asked.offset());
+    let (size, offset) = (&asked.size, &asked.offset);
     // The default list has a query of its own, which reads one page from an index. The general one reads all of the
     // user's files.
     let rows = if is_default {

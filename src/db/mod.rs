@@ -10,6 +10,7 @@ pub mod installation;
 mod migrations;
 mod pool;
 mod postgres_error;
+mod readiness;
 pub mod removals;
 pub mod resets;
 pub mod sessions;
@@ -24,6 +25,7 @@ use crate::error::Error;
 
 pub use migrations::open_and_migrate;
 pub use pool::Database;
+pub use readiness::Readiness;
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {
@@ -38,24 +40,19 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
     connector::Connector::new(settings).map(drop)
 }
 
-/// Asks the database for any answer at all.
-pub fn ping(db: &Database) -> Result<(), Error> {
-    db.read(sql!("database/ping"), &[]).map(drop)
-}
-
 /// Takes the row of a query that always returns one.
 fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
 }
 
-/// Builds a `LIKE` pattern for texts that contain `part`. The character `wildcard` stands for any run of characters;
-/// `%` and `_`, which are wildcards in SQL, are escaped.
-fn like_pattern(part: &str, wildcard: Option<char>) -> String {
+/// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of
+/// characters; others that are wildcards in SQL, `%` and `_`, are escaped.
+fn like_pattern(part: &str, wildcards: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for c in part.chars() {
         match c {
-            _ if Some(c) == wildcard => pattern.push('%'),
+            _ if wildcards.contains(c) => pattern.push('%'),
             '%' | '_' | '\\' => pattern.extend(['\\', c]),
             _ => pattern.push(c),
         }

@@ -16,7 +16,7 @@ use r2d2::{ManageConnection, PooledConnection};
 
 use super::connector::Connector;
 use super::deadline::Deadline;
-use super::postgres_error::{describe, is_connection_lost, translate};
+use super::postgres_error::{describe, is_connection_lost, is_stale_plan, translate};
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
@@ -24,6 +24,8 @@ use crate::semaphore::{Permit, Semaphore};
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
 /// Unused connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
+/// Most reads of exports that run at once. Fewer where the pool is so small that they would take all its connections.
+const MAX_EXPORT_READS: usize = 2;
 /// How much longer than the statement timeout an answer may take before the server counts as gone.
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
@@ -39,6 +41,8 @@ pub struct Database {
     /// One permit for each connection. r2d2 wakes waiting threads in no particular order; the semaphore serves them in
     /// the order in which they came.
     permits: Semaphore,
+    /// One permit for each read of an export that may run at the same time.
+    export_permits: Semaphore,
     /// Limit of the wait for a connection, and of each statement.
     timeout: Duration,
     /// Connections last checked before this moment are checked before their next use.
@@ -58,8 +62,14 @@ impl Database {
             .test_on_check_out(false)
             .error_handler(Box::new(LogErrors))
             .build_unchecked(ConnectionFactory { connector, timeout });
-        let permits = Semaphore::new(size as usize);
-        Database { pool, permits, timeout, suspect_before: Mutex::new(Instant::now()) }
+        let size = size as usize;
+        Database {
+            pool,
+            permits: Semaphore::new(size),
+            export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
+            timeout,
+            suspect_before: Mutex::new(Instant::now()),
+        }
     }
 
     /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
@@ -78,6 +88,20 @@ impl Database {
     ) -> Result<Vec<Row>, Error> {
         let timeout = timeout.unwrap_or(self.timeout);
         self.read_with(|connection| connection.query_planned(sql, params, timeout))
+    }
+
+    /// Like [`Database::read_planned`], for exports. They read much and in many requests at once, so they wait for each
+    /// other and leave connections to everybody else. Fails with [`Error::TimedOut`] where the wait or the statement
+    /// is not over by `deadline`.
+    pub fn read_for_export(
+        &self,
+        sql: &'static str,
+        params: TypedParams,
+        deadline: Instant,
+    ) -> Result<Vec<Row>, Error> {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let _permit = self.export_permits.acquire(left()).ok_or(Error::TimedOut)?;
+        self.read_planned(sql, params, Some(left()))
     }
 
     fn read_with(
@@ -169,13 +193,14 @@ struct CheckedOut<'a> {
 /// A connection and the statements prepared on it.
 struct DatabaseConnection {
     client: Client,
-    /// Keyed by the address of the query's text, which is static: cheaper than hashing the text.
+    /// By [`key`].
     statements: HashMap<usize, Statement>,
     /// The current value of `statement_timeout` on the server.
     statement_timeout: Duration,
     deadline: Deadline,
     checked_at: Instant,
     used_at: Instant,
+    /// Also true while a query runs, so that it stays true if the query panics.
     is_dead: bool,
 }
 
@@ -186,9 +211,12 @@ impl DatabaseConnection {
         params: Params,
         timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
-        self.run(timeout, |this| {
-            let statement = this.prepared(sql)?;
-            this.client.query(&statement, params)
+        self.run(timeout, |this| match this.query_prepared(sql, params) {
+            Err(error) if is_stale_plan(&error) => {
+                this.statements.remove(&key(sql));
+                this.query_prepared(sql, params)
+            }
+            outcome => outcome,
         })
     }
 
@@ -201,18 +229,20 @@ impl DatabaseConnection {
         self.run(timeout, |this| this.client.query_typed(sql, params))
     }
 
-    /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived.
+    /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which
+    /// `query` panics counts as dead: the client may have half a message in its buffer, which would garble the next.
     fn run<T>(
         &mut self,
         timeout: Duration,
         query: impl FnOnce(&mut DatabaseConnection) -> Result<T, postgres::Error>,
     ) -> Result<T, postgres::Error> {
         self.deadline.set(timeout + ANSWER_GRACE);
+        self.is_dead = true;
         let outcome = self.set_statement_timeout(timeout).and_then(|()| query(self));
         self.used_at = Instant::now();
-        if let Err(error) = &outcome {
-            self.is_dead = self.client.is_closed() || is_connection_lost(error);
-        }
+        self.is_dead = outcome
+            .as_ref()
+            .is_err_and(|error| self.client.is_closed() || is_connection_lost(error));
         outcome
     }
 
@@ -227,24 +257,36 @@ impl DatabaseConnection {
         Ok(())
     }
 
-    /// Prepares `sql` at its first use on this connection.
-    fn prepared(&mut self, sql: &'static str) -> Result<Statement, postgres::Error> {
-        let key = sql.as_ptr() as usize;
-        if let Some(statement) = self.statements.get(&key) {
-            return Ok(statement.clone());
-        }
-        let statement = self.client.prepare(sql)?;
-        self.statements.insert(key, statement.clone());
-        Ok(statement)
+    /// Runs `sql`, which is prepared at its first use on this connection.
+    fn query_prepared(
+        &mut self,
+        sql: &'static str,
+        params: Params,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        let statement = match self.statements.get(&key(sql)) {
+            Some(statement) => statement.clone(),
+            None => {
+                let statement = self.client.prepare(sql)?;
+                self.statements.insert(key(sql), statement.clone());
+                statement
+            }
+        };
+        self.client.query(&statement, params)
     }
 
     /// Asks the server for an empty answer, and says whether it came within `wait`.
     fn answers(&mut self, wait: Duration) -> bool {
         self.deadline.set(wait);
+        self.is_dead = true;
         self.is_dead = self.client.is_valid(wait).is_err();
         self.checked_at = Instant::now();
         !self.is_dead
     }
+}
+
+/// The key of a prepared statement: the address of its text, which is static. Cheaper than hashing the text.
+fn key(sql: &'static str) -> usize {
+    sql.as_ptr() as usize
 }
 
 /// Opens connections for r2d2 and tells it which ones to discard.
@@ -290,5 +332,38 @@ struct LogErrors;
 impl r2d2::HandleError<postgres::Error> for LogErrors {
     fn handle_error(&self, error: postgres::Error) {
         log::warn!("database connection failed: {}", describe(&error));
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use time::macros::datetime;
+
+    #[test]
+    fn a_connection_on_which_a_query_unwound_is_never_used_again() {
+        let connector = Connector::new(&crate::config::Config::of_test_database());
+        let db = Database::new(connector.expect("a connector"), 1, Duration::from_secs(30));
+        // A write, because a read would be repeated where its connection dies.
+        let process = || {
+            let rows = db.write("SELECT pg_backend_pid() AS id", &[]).expect("an answer");
+            rows.first().expect("a row").get::<_, i32>("id")
+        };
+        // In UTC this is in the year 10000. The client library panics over it, halfway through a message.
+        let unwritable = datetime!(9999-12-31 23:59:59 -01:00);
+        let sql = "SELECT $1::timestamptz";
+        let attempts: [&dyn Fn() -> Result<Vec<Row>, Error>; 3] =
+            [&|| db.read(sql, &[&unwritable]), &|| db.write(sql, &[&unwritable]), &|| {
+                db.read_planned(sql, &[(&unwritable, Type::TIMESTAMPTZ)], None)
+            }];
+        for attempt in attempts {
+            let before = process();
+            assert_eq!(process(), before, "the pool has one connection");
+            assert!(catch_unwind(AssertUnwindSafe(attempt)).is_err(), "it panics");
+            assert_ne!(process(), before);
+            assert_eq!(db.in_use(), 0);
+        }
     }
 }

@@ -23,6 +23,17 @@ pub fn is_connection_lost(error: &postgres::Error) -> bool {
     }
 }
 
+/// Whether the server refused a prepared statement because the type of its result has changed since, as after a
+/// migration by another process. It is refused before it runs, so it may be prepared anew and repeated even if it
+/// writes. Recognised by PostgreSQL's routine, because the message ("cached plan must not change result type") is
+/// translated to the server's language and its SQLSTATE, 0A000, is shared by many errors.
+pub fn is_stale_plan(error: &postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|db| {
+        db.code() == &SqlState::FEATURE_NOT_SUPPORTED
+            && db.routine() == Some("RevalidateCachedQuery")
+    })
+}
+
 /// Whether a later try may succeed: the connection was lost, or the SQLSTATE is of class 08 (connection failures) or 53
 /// (lack of resources).
 pub fn is_unavailable(error: &postgres::Error) -> bool {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::pool::Params;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
+use crate::model::page::PageRequest;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
 
@@ -146,8 +147,8 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Changes what users may change of their own account; `None` stays as it is. The development admin may too. Fails with
-/// [`Error::Taken`], or with [`Error::UserNotUsable`] where the account was deleted meanwhile.
+/// Changes what users may change of their own account; `None` stays as it is. Fails with [`Error::Taken`], or with
+/// [`Error::UserNotUsable`] where the account was deleted meanwhile.
 pub fn update_profile(
     db: &Database,
     id: Uuid,
@@ -228,17 +229,15 @@ pub struct UserFilter {
     pub created_before: Option<Timestamp>,
 }
 
-/// Returns at most `limit` of the accounts that match, beginning after the first `offset` of them, and how many match
-/// in all.
+/// Returns the page of the accounts that match, and how many match in all.
 pub fn list(
     db: &Database,
     filter: &UserFilter,
     sort: UserSort,
     descending: bool,
-    limit: i64,
-    offset: i64,
+    asked: PageRequest,
 ) -> Result<(Vec<User>, i64), Error> {
-    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, None));
+    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, ""));
     let time = |at: Option<Timestamp>| at.map(|at| at.0);
     let order = match (sort, descending) {
         (UserSort::CreatedAt, false) => "created_at asc",
@@ -259,8 +258,8 @@ pub fn list(
             (&time(filter.created_after), Type::TIMESTAMPTZ),
             (&time(filter.created_before), Type::TIMESTAMPTZ),
             (&order, Type::TEXT),
-            (&limit, Type::INT8),
-            (&offset, Type::INT8),
+            (&asked.size, Type::INT8),
+            (&asked.offset, Type::INT8),
         ],
         None,
     )?;

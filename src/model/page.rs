@@ -2,23 +2,39 @@
 
 use serde::Serialize;
 
-/// Which page of a list a client asks for.
+use crate::error::Error;
+
+/// Which part of a list a client asks for, in both forms in which it may be asked for and answered.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
     /// The number of the page; the first one is 1.
     pub page: i64,
-    /// Items on a page, from 1 to [`PageRequest::MAX_SIZE`].
+    /// Most items on the page, from 1 to [`PageRequest::MAX_SIZE`].
     pub size: i64,
+    /// How many items of the list lie before the first one that is asked for.
+    pub offset: i64,
 }
 
 impl PageRequest {
     /// Most items on a page.
     pub const MAX_SIZE: i64 = 100;
 
-    /// How many items lie before the page. Where that exceeds 64 bits it is `i64::MAX`, which is past the end of any
-    /// list as well.
-    pub fn offset(self) -> i64 {
-        (self.page - 1).saturating_mul(self.size)
+    /// A page by its number and size, both of which must be in range. Where the offset exceeds 64 bits it is
+    /// `i64::MAX`, which is past the end of any list as well.
+    pub fn by_page(page: i64, size: i64) -> PageRequest {
+        PageRequest { page, size, offset: (page - 1).saturating_mul(size) }
+    }
+
+    /// At most `limit` items after the first `offset` ones. Its page is the one on which the first of them would be.
+    /// Fails with [`Error::OffsetOutOfRange`] or [`Error::LimitOutOfRange`].
+    pub fn by_offset(limit: i64, offset: i64) -> Result<PageRequest, Error> {
+        if offset < 0 {
+            return Err(Error::OffsetOutOfRange);
+        }
+        if !(1..=PageRequest::MAX_SIZE).contains(&limit) {
+            return Err(Error::LimitOutOfRange);
+        }
+        Ok(PageRequest { page: (offset / limit).saturating_add(1), size: limit, offset })
     }
 }
 

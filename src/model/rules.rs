@@ -191,6 +191,11 @@ pub fn not_utf8() -> Problem {
     value_error("Must be UTF-8")
 }
 
+/// The value may not be given together with these others.
+pub fn not_beside(others: &str) -> Problem {
+    value_error(format!("Must not be given beside {others}"))
+}
+
 /// The value is something other than a string.
 pub fn not_a_string() -> Problem {
     problem("string_type", "Must be a string")

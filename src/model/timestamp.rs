@@ -8,6 +8,8 @@ use time::{OffsetDateTime, UtcOffset};
 
 /// The length of the text form, `2026-01-02T03:04:05.000000Z`, in bytes.
 const LENGTH: usize = 27;
+/// The length of the date in it, in bytes.
+const DATE_LENGTH: usize = 10;
 
 /// A point in time, written as RFC 3339 in UTC with `Z` and microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,19 +40,30 @@ impl Timestamp {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// Parses RFC 3339. A space is accepted in place of the `+` of an offset, because decoding a query string turns an
-    /// unescaped `+` into a space.
+    /// Parses RFC 3339, and two forms of ISO 8601: a time without an offset is UTC, and a date alone is its midnight in
+    /// UTC. A space is accepted in place of the `+` of an offset, because decoding a query string turns an unescaped
+    /// `+` into a space.
+    ///
+    /// The year in UTC must be 1 to 9999: [`Timestamp::bytes`] has four digits for it, and the conversion to UTC, which
+    /// the database client does as well, panics beyond.
     pub fn parse(text: &str) -> Option<Timestamp> {
         let mut text = text.to_owned();
+        if text.len() == DATE_LENGTH {
+            text.push_str("T00:00:00");
+        }
         let sign = text.len().checked_sub("+00:00".len())?;
         if text.get(sign..=sign) == Some(" ") {
             text.replace_range(sign..=sign, "+");
         }
         // The library accepts any character between date and time, but RFC 3339 allows only these.
-        if !["T", "t", " "].contains(&text.get(10..11)?) {
+        if !["T", "t", " "].contains(&text.get(DATE_LENGTH..=DATE_LENGTH)?) {
             return None;
         }
-        OffsetDateTime::parse(&text, &Rfc3339).ok().map(Timestamp)
+        if !text[DATE_LENGTH + 1..].contains(['Z', 'z', '+', '-']) {
+            text.push('Z');
+        }
+        let utc = OffsetDateTime::parse(&text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)?;
+        (1..=9999).contains(&utc.year()).then_some(Timestamp(utc))
     }
 }
 
@@ -92,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn any_rfc_3339_text_is_understood_and_nothing_else() {
+    fn rfc_3339_a_time_without_an_offset_and_a_date_alone_are_understood_and_nothing_else() {
         for (text, meant) in [
             ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000000Z"),
             ("2026-01-02t03:04:05z", "2026-01-02T03:04:05.000000Z"),
@@ -105,6 +118,12 @@ mod tests {
             ("2026-01-02T03:04:05-00:00", "2026-01-02T03:04:05.000000Z"),
             ("2026-01-02T23:30:00-05:30", "2026-01-03T05:00:00.000000Z"),
             ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000000Z"),
+            ("2026-01-02T03:04:05", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02 03:04:05.6", "2026-01-02T03:04:05.600000Z"),
+            ("2026-01-02", "2026-01-02T00:00:00.000000Z"),
+            ("0001-01-01", "0001-01-01T00:00:00.000000Z"),
+            ("0000-12-31T23:30:00-01:00", "0001-01-01T00:30:00.000000Z"),
+            ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
         ] {
             assert_eq!(
                 Timestamp::parse(text).map(Timestamp::text).as_deref(),
@@ -115,9 +134,17 @@ mod tests {
         for text in [
             "",
             "now",
-            "2026-01-02",
-            "2026-01-02T03:04:05",
+            "2026-01",
+            "2026-01-0\u{e9}",
+            "2026-02-30",
+            "2026-01-02T03:04",
+            "2026-01-02 02:00",
             "2026-01-02T03:04Z",
+            "9999-12-31T23:59:59-01:00",
+            "0001-01-01T00:00:00+00:01",
+            "0000-06-01",
+            "10000-01-01T00:00:00Z",
+            "-001-01-01T00:00:00Z",
             "2026-13-02T03:04:05Z",
             "2026-02-29T03:04:05Z",
             "2026-01-02T24:04:05Z",

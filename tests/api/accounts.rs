@@ -167,6 +167,44 @@ fn login_takes_as_long_for_an_unknown_user_as_for_a_wrong_password() {
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
 
+/// The time that a server has computed, in hundredths of a second.
+fn computing_time(api: &Server) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", api.pid())).expect("a process");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    let number = |n: usize| fields.split(' ').nth(n).expect("a field").parse::<u64>();
+    number(11).expect("utime") + number(12).expect("stime")
+}
+
+/// The cheaper hash takes a fifth of the configured work, the dearer one three times as much.
+#[test]
+fn login_does_the_same_work_whatever_the_stored_hash_costs() {
+    let api = Server::start(&[("CLOAKROOM_SCRYPT", "13,8,5")]);
+    for (name, cost) in [("cheap", "13,8,1"), ("dear", "13,8,15")] {
+        Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", cost)]).register(name).expect(201);
+    }
+    api.register("usual").expect(201);
+    let compare = |names: &[&str]| {
+        let mut times = vec![0; names.len()];
+        for _ in 0..2 {
+            for (time, name) in times.iter_mut().zip(names) {
+                let before = computing_time(&api);
+                for _ in 0..3 {
+                    api.login(name, "wrong horse").expect(401);
+                }
+                *time += computing_time(&api) - before;
+            }
+        }
+        for (name, time) in names.iter().zip(&times) {
+            let ratio = *time as f64 / times[0] as f64;
+            assert!((0.85..1.18).contains(&ratio), "{name}: {ratio} of {times:?}");
+        }
+    };
+    compare(&["nobody", "usual", "cheap"]);
+    // The process learns of dearer hashes when it meets one.
+    api.login("dear", "wrong horse").expect(401);
+    compare(&["nobody", "usual", "cheap", "dear"]);
+}
+
 #[test]
 fn a_hash_of_other_parameters_is_renewed_at_login() {
     let api = Server::start(&[("CLOAKROOM_SCRYPT", "4,8,1")]);
@@ -248,8 +286,10 @@ fn without_authentication_every_request_is_the_development_admin() {
     api.database.run("DELETE FROM users");
     let request = api.request("GET", "/users/me").header("Authorization", "nonsense");
     request.send().expect(200).has(json!({"id": me["id"]})); // the id is fixed
-    api.change_password(Anonymous, PASSWORD, NEW_PASSWORD)
-        .refused(400, "Current password is incorrect");
+    api.change_password(Anonymous, PASSWORD, NEW_PASSWORD).refused(403, "Not enough permissions");
+    api.update_me(Anonymous, json!({"name": "x"})).refused(403, "Not enough permissions");
+    let change = json!({"name": "x"});
+    api.update_user(Anonymous, me["id"].as_str().unwrap(), change).refused(404, "User not found");
     api.logout(Anonymous).expect(204);
     api.me(Anonymous).expect(200);
     // Another account may have its name, and nobody can sign in to it.

@@ -4,6 +4,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -86,6 +89,99 @@ fn a_slow_statement_is_a_504_and_a_full_pool_a_503() {
     }
     lock.roll_back();
     api.me(&ann).expect(200);
+}
+
+#[test]
+fn a_statement_whose_result_type_a_migration_changed_is_prepared_anew() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "a");
+    let use_all = |name: &str| {
+        let change = json!({"filename": name});
+        api.update_file(&ann, &file, change).expect(200).has(json!({"filename": name}));
+        api.show_file(&ann, &file).expect(200).has(json!({"filename": name}));
+        let list = api.list_files(&ann, "").expect(200).json();
+        assert_eq!(names_of(&list["items"], "filename"), [name]);
+        api.me(&ann).expect(200);
+        api.refresh(&api.sign_in("ann").refresh).expect(200);
+    };
+    use_all("before.txt");
+    api.database.run("ALTER TABLE files ALTER COLUMN filename TYPE text");
+    use_all("after.txt");
+    api.database.run("ALTER TABLE users ALTER COLUMN username TYPE varchar(100)");
+    use_all("later.txt");
+    assert_eq!(api.database.count("users WHERE username = 'ann'"), 1);
+}
+
+#[test]
+fn a_time_that_utc_cannot_show_harms_no_other_request() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
+    let root = api.sign_up_admin("root");
+    for _ in 0..5 {
+        let query = "created_after=9999-12-31T23:59:59-01:00";
+        api.list_users(&root, query).invalid(&[("query.created_after", "datetime_parsing")]);
+        api.me(&root).expect(200);
+    }
+    assert!(!api.log().contains("panic"), "{}", api.log());
+}
+
+/// When the ping last began on the pool's only connection; nothing where that ran something else since.
+fn ping_began(api: &Server) -> Option<String> {
+    let mut client = api.database.client();
+    let rows = client.query(
+        "SELECT query_start::text FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'cloakroom' AND query LIKE '%SELECT 1%'
+           AND pid <> pg_backend_pid()",
+        &[],
+    );
+    rows.expect("rows").first().map(|row| row.get(0))
+}
+
+#[test]
+fn readyz_asks_the_database_at_most_once_a_second() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
+    api.readyz().expect(200);
+    let first = eventually(|| {
+        api.readyz().expect(200);
+        ping_began(&api)
+    });
+    let begin = Instant::now();
+    let mut seen: Vec<_> = (0..50)
+        .filter_map(|_| {
+            api.readyz().expect(200);
+            ping_began(&api)
+        })
+        .collect();
+    seen.dedup();
+    let limit = begin.elapsed().as_secs() as usize + 2;
+    assert!(seen.len() <= limit, "{} pings where {limit} are allowed", seen.len());
+    wait_until(|| {
+        api.readyz().expect(200);
+        ping_began(&api).is_some_and(|last| last > first)
+    });
+}
+
+#[test]
+fn while_readyz_waits_for_the_database_the_others_get_the_last_answer() {
+    let settings =
+        [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"), ("CLOAKROOM_DATABASE_POOL_SIZE", "1")];
+    let api = Server::start(&settings);
+    let lock = api.database.begin("LOCK TABLE password_reset_requests");
+    let (done, lock) = (AtomicUsize::new(0), Mutex::new(Some(lock)));
+    thread::scope(|scope| {
+        scope.spawn(|| api.request_reset("ann@example.com").expect(200));
+        // The pool's only connection is in use now.
+        api.database.wait_for_blocked_statement();
+        for _ in 0..20 {
+            scope.spawn(|| {
+                api.readyz().expect(200);
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        wait_until(|| done.load(Ordering::Relaxed) == 19);
+        lock.lock().expect("a lock").take().expect("a transaction").roll_back();
+    });
+    assert_eq!(done.into_inner(), 20);
 }
 
 #[test]

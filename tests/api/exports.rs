@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -80,7 +81,7 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
 }
 
 #[test]
-fn the_e_mail_filter_is_part_of_the_address_with_stars() {
+fn the_e_mail_filter_is_part_of_the_address_where_star_and_percent_stand_for_any_run() {
     let api = Server::start(&[]);
     for name in ["ann", "anna", "bob"] {
         api.sign_up(name);
@@ -92,8 +93,10 @@ fn the_e_mail_filter_is_part_of_the_address_with_stars() {
         ("a*a@", "anna"),
         ("*", "ann anna bob"),
         ("", "ann anna bob"),
-        ("%25", "bob"),
+        ("%25", "ann anna bob"),
+        ("a%25a@", "anna"),
         ("_", "bob"),
+        ("100%25b", "bob"),
         ("%25_b", "bob"),
         ("a_n", ""),
         ("%5C", ""),
@@ -251,6 +254,48 @@ fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
         lock.roll_back();
         export.join().expect("no panic").expect(200);
     });
+}
+
+#[test]
+fn exports_hold_at_most_two_connections_and_the_others_wait() {
+    let settings = [
+        ("CLOAKROOM_DATABASE_POOL_SIZE", "4"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40"),
+        ("CLOAKROOM_METRICS", "off"),
+    ];
+    let api = Server::start(&settings);
+    let root = api.sign_up_admin("root");
+    let lock = Mutex::new(Some(api.database.begin("LOCK TABLE users")));
+    let reading = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                   AND query LIKE '%AS accounts FROM (%'";
+    thread::scope(|scope| {
+        let exports: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| api.export(Anonymous, "format=csv"))).collect();
+        wait_until(|| api.database.count(reading) == 2);
+        // The background thread waits for the table with one connection, and the last one is free for everybody else.
+        for _ in 0..20 {
+            api.request_reset("nobody@example.com").expect(200);
+        }
+        assert_eq!(api.database.count(reading), 2);
+        lock.lock().expect("a lock").take().expect("a transaction").roll_back();
+        for export in exports {
+            let answer = export.join().expect("no panic").expect(200);
+            assert_eq!(rows(&answer.bytes)[0][0], root.id());
+        }
+    });
+}
+
+#[test]
+fn an_export_that_waits_too_long_for_others_is_a_timeout() {
+    let settings =
+        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40")];
+    let api = Server::start(&settings);
+    let lock = api.database.begin("LOCK TABLE users");
+    for answer in parallel(6, |_| api.export(Anonymous, "")) {
+        answer.refused(504, "Request timed out");
+    }
+    lock.roll_back();
+    api.export(Anonymous, "").expect(200);
 }
 
 #[test]

@@ -44,12 +44,14 @@ fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_
     let cluster = Cluster::start("hang");
     let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
-    let seen = under_load(&api, &ann, |_| {
+    let seen = under_load(&api, &ann, |count| {
         let suspended = cluster.suspend();
-        for _ in 0..5 {
+        let before = count();
+        wait_until(|| {
             api.healthz().expect(200);
             api.readyz().refused(503, "Service temporarily unavailable");
-        }
+            count() >= before + 48
+        });
         drop(suspended);
         wait_until(|| api.profile(&ann).status == 200);
     });

@@ -56,6 +56,40 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
 }
 
 #[test]
+fn a_refresh_token_may_come_in_a_form_and_an_unreadable_body_does_not_matter_beside_a_header() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let form = "application/x-www-form-urlencoded";
+    let send = |header: Option<&str>, content_type: &str, body: Vec<u8>| {
+        let request = api.request("POST", "/auth/refresh").header("Content-Type", content_type);
+        let request = match header {
+            Some(token) => request.by(token.to_owned()),
+            None => request,
+        };
+        request.body(body).send()
+    };
+    let in_form = format!("grant_type=refresh_token&refresh_token={}", ann.refresh);
+    send(None, form, in_form.clone().into()).expect(200);
+    send(Some("nonsense"), form, in_form.into()).case("the form wins").expect(200);
+    let json = json!({"refresh_token": ann.refresh}).to_string();
+    send(None, form, json.into()).case("JSON that claims to be a form").expect(200);
+    send(Some(&ann.refresh), form, "refresh_token=nonsense".into()).refused(401, "Invalid token");
+    send(Some(&ann.refresh), form, "grant_type=refresh_token".into()).expect(200);
+    for (body, reason) in [
+        (b"{".to_vec(), "not JSON"),
+        (b"\xff".to_vec(), "not UTF-8"),
+        (b"[]".to_vec(), "not an object"),
+        (vec![b' '; 200_000], "too long"),
+    ] {
+        let answer = send(Some(&ann.refresh), "application/json", body.clone()).case(reason);
+        answer.expect(200).tokens();
+        let alone = send(None, "application/json", body).case(reason);
+        assert!([413, 422].contains(&alone.status), "{alone:?}");
+    }
+    send(None, form, "grant_type=refresh_token".into()).refused(401, "Authentication required");
+}
+
+#[test]
 fn twenty_parallel_refreshes_of_one_token_leave_one_live_chain() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");

@@ -54,6 +54,7 @@ fn forged_and_expired_tokens_are_refused() {
         (with("role", json!("root")), "an unknown role"),
         (with("sid", json!("session")), "a session that is no UUID"),
         (with("sid", json!(UNKNOWN_ID)), "an unknown session"),
+        (with("nbf", json!(now() + 300)), "good only in five minutes"),
         (ann.refresh.clone(), "a refresh token of the server itself"),
     ] {
         api.me(&token).case(reason).refused(401, "Invalid token");
@@ -64,6 +65,8 @@ fn forged_and_expired_tokens_are_refused() {
         (without("role"), "no role"),
         (with("iat", json!(now() + 300)), "a clock ahead of the server's"),
         (with("type", json!("access")), "with a type"),
+        (with("nbf", json!(now() - 1)), "good since a second ago"),
+        (with("nbf", json!(now() + 50)), "good in 50 seconds, within the tolerance"),
     ] {
         api.me(&token).case(reason).expect(200);
     }
@@ -118,4 +121,44 @@ fn a_token_without_a_session_dies_when_all_sessions_end() {
         .value("SELECT floor(extract(epoch FROM sessions_ended_at))::bigint FROM users");
     api.me(issued_at(ended as u64)).refused(401, "Invalid token");
     api.me(issued_at(ended as u64 + 1)).expect(200);
+}
+
+#[test]
+fn whatever_ends_all_sessions_ends_tokens_without_one() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let admin = |change| api.update_user(&root, ann.id(), change).expect(200);
+    let run_create_admin = || {
+        let password = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
+        let email = ["create-admin", "--email", "ann@example.com"];
+        run(&api.database.url, &email, &password).exits(0);
+    };
+    let without_session = || sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
+    let causes: [(&str, &dyn Fn()); 8] = [
+        ("logout", &|| drop(api.logout(api.sign_in("ann")).expect(204))),
+        ("a change of password", &|| {
+            api.change_password(api.sign_in("ann"), PASSWORD, PASSWORD).expect(200);
+        }),
+        ("a change of password by a token without a session", &|| {
+            api.change_password(without_session(), PASSWORD, PASSWORD).expect(200);
+        }),
+        ("a password reset", &|| {
+            let token = api.reset_token("ann@example.com");
+            api.reset_password(&token, PASSWORD).expect(200);
+        }),
+        ("another role", &|| drop(admin(json!({"role": "admin"})))),
+        ("deactivation", &|| {
+            admin(json!({"is_active": false}));
+            admin(json!({"is_active": true}));
+        }),
+        ("a password set by an admin", &|| drop(admin(json!({"password": PASSWORD})))),
+        ("create-admin", &run_create_admin),
+    ];
+    for (cause, end_all) in causes {
+        api.database.run("UPDATE users SET sessions_ended_at = NULL");
+        let token = without_session();
+        api.me(&token).expect(200);
+        end_all();
+        api.me(&token).case(cause).refused(401, "Invalid token");
+    }
 }

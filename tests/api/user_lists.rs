@@ -59,6 +59,12 @@ fn users_are_filtered_and_sorted() {
             "bob ann",
         ),
         ("created_after=2026-01-03T00:00:00Z&created_before=2026-01-01T00:00:00Z", ""),
+        // Without an offset a time is UTC, and a date alone is its midnight.
+        ("created_before=2026-01-02T00:00:00", "bob ann"),
+        ("created_before=2026-01-01%2023:59:59.999999", "ann"),
+        ("created_after=2026-01-02", "root cleo bob"),
+        ("created_before=2026-01-02", "bob ann"),
+        ("created_after=0001-01-01&created_before=9999-12-31T23:59:59.999999", "root cleo bob ann"),
         (
             "email=two&name=adam&role=admin&is_active=true&created_after=2026-01-01T00:00:00Z&sort_by=name",
             "cleo",
@@ -118,13 +124,89 @@ fn bad_queries_of_the_list_are_told_so() {
                 ("query.created_before", "datetime_parsing"),
             ],
         ),
-        ("created_after=2026-01-01", &[("query.created_after", "datetime_parsing")]),
+        ("created_after=2026-01", &[("query.created_after", "datetime_parsing")]),
+        // In UTC these are in the years 10000 and 0.
+        ("created_after=9999-12-31T23:59:59-01:00", &[("query.created_after", "datetime_parsing")]),
+        (
+            "created_before=0001-01-01T00:00:00%2B01:00",
+            &[("query.created_before", "datetime_parsing")],
+        ),
         (
             &format!("email=%00&name={}", "a".repeat(256)),
             &[("query.email", "value_error"), ("query.name", "string_too_long")],
         ),
     ] {
         api.list_users(&root, query).invalid(faults);
+    }
+}
+
+/// What each list answers besides its items, by the number of items: 45 accounts or files.
+#[test]
+fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.database.insert_files(root.id(), &[1; 45]);
+    api.database.run(
+        "INSERT INTO users (id, username, email, password_hash)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, 44) i",
+    );
+    let max = i64::MAX;
+    for (query, count, page, size, offset) in [
+        (String::new(), 20, 1, 20, 0),
+        ("page=3".into(), 5, 3, 20, 40),
+        ("size=10".into(), 10, 1, 10, 0),
+        ("page=2&size=30".into(), 15, 2, 30, 30),
+        ("limit=10".into(), 10, 1, 10, 0),
+        ("offset=40".into(), 5, 3, 20, 40),
+        ("limit=10&offset=39".into(), 6, 4, 10, 39),
+        ("limit=10&offset=40".into(), 5, 5, 10, 40),
+        ("limit=100&offset=44".into(), 1, 1, 100, 44),
+        (format!("page={max}&size=100"), 0, max, 100, max),
+        (format!("limit=1&offset={max}"), 0, max, 1, max),
+    ] {
+        let answer = api.list_users(&root, &query).case(&query).expect(200);
+        assert_eq!(answer.member_names(), ["limit", "offset", "total", "users"]);
+        let body = answer.has(json!({"total": 45, "limit": size, "offset": offset})).json();
+        let users = names_of(&body["users"], "id");
+        assert_eq!(users.len(), count, "{query}");
+        for path in ["/admin/users", "/uploads"] {
+            let answer = api.get(&format!("{path}?{query}"), &root).expect(200);
+            assert_eq!(answer.member_names(), ["items", "page", "pages", "size", "total"]);
+            let pages = (45 + size - 1) / size;
+            let expected = json!({"total": 45, "page": page, "size": size, "pages": pages});
+            let body = answer.has(expected).json();
+            let ids = names_of(&body["items"], "id");
+            assert_eq!(ids.len(), count, "{path} {query}");
+            assert!(path == "/uploads" || ids == users, "{path} {query}");
+        }
+    }
+}
+
+#[test]
+fn limit_and_offset_out_of_range_are_400_and_page_and_size_422_in_every_list() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for path in ["/users", "/admin/users", "/uploads"] {
+        let list = |query: &str| api.get(&format!("{path}?{query}"), &root).case(query);
+        for (query, message) in [
+            ("limit=0", "Limit must be between 1 and 100"),
+            ("limit=101&offset=5", "Limit must be between 1 and 100"),
+            ("offset=-1", "Offset must be >= 0"),
+            ("offset=-1&limit=0", "Offset must be >= 0"),
+        ] {
+            list(query).refused(400, message);
+        }
+        let (page, size) = (("query.page", "value_error"), ("query.size", "value_error"));
+        list("page=0&size=101").invalid(&[page, size]);
+        list("size=0").invalid(&[size]);
+        list("limit=x").invalid(&[("query.limit", "int_parsing")]);
+        list("page=9223372036854775808").invalid(&[("query.page", "int_parsing")]);
+        // One of each form.
+        let (limit, offset) = (("query.limit", "value_error"), ("query.offset", "value_error"));
+        list("page=1&limit=20").invalid(&[limit]);
+        list("page=1&offset=0").invalid(&[offset]);
+        list("size=20&offset=0&limit=20").invalid(&[limit, offset]);
+        list("size=20&limit=0").invalid(&[limit]);
     }
 }
 

@@ -2,22 +2,22 @@
 
 use serde_json::json;
 
+use super::paging::list_query;
 use crate::api::context::{Admin, RequestContext};
 use crate::db::stats;
 use crate::db::users::{self, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::page::{Page, PageRequest};
+use crate::model::page::Page;
 use crate::model::rules;
 use crate::model::user::{Profile, Role};
 
 /// `GET /api/v1/admin/users`: a page of accounts with `stats`, newest first.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (filter, asked) = context.request.query(|query| (filter(query), page_request(query)))?;
+    let (filter, asked) = list_query(&context.request, filter)?;
     let db = &context.app.db;
-    let (users, total) =
-        users::list(db, &filter, UserSort::CreatedAt, true, asked.size, asked.offset())?;
+    let (users, total) = users::list(db, &filter, UserSort::CreatedAt, true, asked)?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, asked))
 }
@@ -28,14 +28,6 @@ fn filter(query: &mut Params) -> UserFilter {
         role: query.choice("role", &Role::CHOICES),
         is_active: query.boolean("active"),
         ..UserFilter::default()
-    }
-}
-
-/// Reads `page` and `size`, which all lists that respond with a [`Page`] take.
-pub fn page_request(query: &mut Params) -> PageRequest {
-    PageRequest {
-        page: query.integer("page", 1, 1..=i64::MAX),
-        size: query.integer("size", 20, 1..=PageRequest::MAX_SIZE),
     }
 }
 

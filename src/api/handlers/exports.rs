@@ -61,22 +61,20 @@ pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
 /// Counts the rows and reads the first batch before the response begins. Whatever fails until then is still an error
 /// with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
 fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response, Error> {
-    let (db, config, began) = (&context.app.db, &context.app.config, Instant::now());
-    let left = || {
-        let left = config.export_timeout.saturating_sub(began.elapsed());
-        left.max(Duration::from_millis(1))
-    };
+    let (db, config) = (&context.app.db, &context.app.config);
+    let deadline = Instant::now() + config.export_timeout;
     let max_rows = i64::from(config.export_max_rows);
-    if exports::count(db, &filter, max_rows + 1, left())? > max_rows {
+    if exports::count(db, &filter, max_rows + 1, deadline)? > max_rows {
         return Err(Error::ExportTooLarge);
     }
-    let batch = exports::batch(db, &filter, ExportPosition::START, Some(left()))?;
+    let batch = exports::batch(db, &filter, ExportPosition::START, deadline)?;
     let mut csv = CsvRows::new(ROW_BYTES);
     HEADER.iter().try_for_each(|name| csv.cell(name))?;
     csv.end()?;
     let body = ExportBody {
         db: db.clone(),
         filter,
+        timeout: config.export_timeout,
         position: batch.end(),
         bytes: Cursor::new(write_users(&batch, csv)?),
     };
@@ -88,6 +86,8 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
 struct ExportBody {
     db: Arc<Database>,
     filter: ExportFilter,
+    /// How long each batch may take, with the wait for other exports.
+    timeout: Duration,
     /// Where the next batch begins; `None` once the last one was empty.
     position: Option<ExportPosition>,
     bytes: Cursor<Vec<u8>>,
@@ -96,7 +96,8 @@ struct ExportBody {
 impl ExportBody {
     /// Replaces the bytes with those of the batch that follows `position`.
     fn read_batch(&mut self, position: ExportPosition) -> Result<(), Error> {
-        let batch = exports::batch(&self.db, &self.filter, position, None)?;
+        let deadline = Instant::now() + self.timeout;
+        let batch = exports::batch(&self.db, &self.filter, position, deadline)?;
         self.position = batch.end();
         let csv = CsvRows::new(batch.users().len() * ROW_BYTES);
         self.bytes = Cursor::new(write_users(&batch, csv)?);

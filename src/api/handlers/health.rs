@@ -3,7 +3,6 @@
 use serde_json::json;
 
 use crate::api::context::RequestContext;
-use crate::db;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 
@@ -12,8 +11,10 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: responds with 200 if the database answers, otherwise with 503.
+/// `GET /readyz`: responds with 200 if the database answers, otherwise with 503. It is asked at most once a second.
 pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
-    db::ping(&context.app.db).map_err(|_| Error::Unavailable)?;
+    if !context.app.readiness.check(&context.app.db) {
+        return Err(Error::Unavailable);
+    }
     response::json(200, &json!({ "status": "ok" }))
 }

@@ -17,6 +17,7 @@ pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Erro
 
 /// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
     let (username, email, name) = context.request.json(|body| {
         (
             body.optional("username", rules::username),
@@ -39,6 +40,7 @@ pub fn change_password(
     context: &mut RequestContext,
     user: &CurrentUser,
 ) -> Result<Response, Error> {
+    user.require_changeable()?;
     let (current, new) = context.request.json(passwords)?;
     let app = context.app;
     let (stored, version) =

@@ -7,6 +7,7 @@ pub mod exports;
 pub mod health;
 pub mod me;
 pub mod metrics;
+mod paging;
 pub mod test_only;
 pub mod uploads;
 pub mod users;

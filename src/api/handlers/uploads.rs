@@ -2,8 +2,7 @@
 
 use uuid::Uuid;
 
-use super::admin::page_request;
-use super::users::is_descending;
+use super::paging::{is_descending, list_query};
 use crate::api::context::{App, CurrentUser, RequestContext};
 use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
 use crate::error::{Error, FieldLocation};
@@ -12,7 +11,6 @@ use crate::http::multipart::Multipart;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::{self, File, SIGNATURE_BYTES};
-use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::storage::Draft;
 
@@ -133,11 +131,11 @@ fn receive_file(
 
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (asked, listing) = context.request.query(listing)?;
+    let (listing, asked) = list_query(&context.request, listing)?;
     response::json(200, &files::list(&context.app.db, user.id(), &listing, asked)?)
 }
 
-fn listing(query: &mut Params) -> (PageRequest, FileQuery) {
+fn listing(query: &mut Params) -> FileQuery {
     let columns = [
         ("upload_date", FileSort::UploadDate),
         ("uploaded_at", FileSort::UploadDate),
@@ -147,13 +145,12 @@ fn listing(query: &mut Params) -> (PageRequest, FileQuery) {
     // An empty text would match every file, so it is the same as no filter.
     let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
     let (search, content_type) = (text("search"), text("content_type"));
-    let listing = FileQuery {
+    FileQuery {
         search,
         content_type: content_type.map(|essence| essence.to_ascii_lowercase()),
         sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
         descending: is_descending(query),
-    };
-    (page_request(query), listing)
+    }
 }
 
 /// `GET /api/v1/uploads/{file_id}`: the file's metadata.

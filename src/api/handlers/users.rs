@@ -3,6 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::paging::{is_descending, list_query};
 use crate::api::context::{Admin, RequestContext};
 use crate::db::users::{self, AccountFields, UserFilter, UserSort};
 use crate::error::Error;
@@ -10,11 +11,6 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::user::Role;
-
-/// Most accounts that `limit` may ask for.
-const MAX_LIMIT: i64 = 100;
-/// The `limit` of a request that gives none.
-const DEFAULT_LIMIT: i64 = 20;
 
 /// `POST /api/v1/users`: creates an account.
 pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
@@ -47,22 +43,15 @@ struct UserListQuery {
     filter: UserFilter,
     sort: UserSort,
     descending: bool,
-    limit: i64,
-    offset: i64,
 }
 
-/// `GET /api/v1/users`: at most `limit` of the accounts that match, after the first `offset` of them.
+/// `GET /api/v1/users`: a page of accounts, filtered and sorted.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let UserListQuery { filter, sort, descending, limit, offset } =
-        context.request.query(listing)?;
-    if offset < 0 {
-        return Err(Error::OffsetOutOfRange);
-    }
-    if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::LimitOutOfRange);
-    }
-    let (users, total) = users::list(&context.app.db, &filter, sort, descending, limit, offset)?;
-    let body = json!({ "users": users, "total": total, "limit": limit, "offset": offset });
+    let (UserListQuery { filter, sort, descending }, asked) =
+        list_query(&context.request, listing)?;
+    let (users, total) = users::list(&context.app.db, &filter, sort, descending, asked)?;
+    let body =
+        json!({ "users": users, "total": total, "limit": asked.size, "offset": asked.offset });
     response::json(200, &body)
 }
 
@@ -81,14 +70,7 @@ fn listing(query: &mut Params) -> UserListQuery {
         },
         sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
         descending: is_descending(query),
-        limit: query.integer("limit", DEFAULT_LIMIT, i64::MIN..=i64::MAX),
-        offset: query.integer("offset", 0, i64::MIN..=i64::MAX),
     }
-}
-
-/// Reads `sort_order`, which all sorted lists take. Descending is the default.
-pub fn is_descending(query: &mut Params) -> bool {
-    query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
 }
 
 /// `GET /api/v1/users/{user_id}`: one account.
