@@ -9,7 +9,7 @@ use crate::config::ScryptCost;
 pub const SALT_BYTES: usize = 16;
 /// Length of a hash in bytes.
 pub const HASH_BYTES: usize = 32;
-/// Most passes in one hash of [`spend`]: each takes `128 * r` bytes more of memory.
+/// Most passes (the parameter p) in one hash of [`spend_work`]. Each pass adds `128 * r` bytes of memory.
 const MAX_PASSES: u64 = 64;
 
 /// The outcome of checking a password.
@@ -58,7 +58,7 @@ pub fn dummy(
 }
 
 /// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Also returns
-/// the work of that, as [`work`] counts it. Fails if `stored` is not a PHC string.
+/// how much work that was ([`ScryptCost::work`]). Fails if `stored` is not a PHC string.
 pub fn check(
     password: &str,
     stored: &str,
@@ -69,29 +69,26 @@ pub fn check(
         // The hash of another algorithm, which no password matches.
         return Ok((PasswordCheck::Wrong, 0));
     };
+    let used = ScryptCost { log_n: used.log_n(), r: used.r(), p: used.p() };
     let check = if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
         PasswordCheck::Wrong
-    } else if same_cost(used, params(cost)?) {
+    } else if used == cost {
         PasswordCheck::Right
     } else {
         PasswordCheck::RightButOutdated
     };
-    Ok((check, work(used.log_n(), used.r(), used.p())))
+    Ok((check, used.work()))
 }
 
-/// The work of a hash: how many blocks of 128 bytes it fills. Its time is proportional to that.
-pub fn work(log_n: u8, r: u32, p: u32) -> u64 {
-    (u64::from(r) << log_n).saturating_mul(u64::from(p))
-}
-
-/// Does `left` more [`work`], to within a thousandth of that of `cost`, by hashes whose results are discarded. They
-/// take no more memory than one of that cost.
-pub fn spend(password: &str, mut left: u64, cost: ScryptCost) -> Result<(), String> {
-    let negligible = work(cost.log_n, cost.r, cost.p) / 1000;
+/// Takes as much time as hashes of this `work` ([`ScryptCost::work`]), to within a thousandth of one hash at `cost`, by
+/// computing hashes whose results are discarded. They take hardly more memory than one hash at that cost.
+pub fn spend_work(password: &str, work: u64, cost: ScryptCost) -> Result<(), String> {
+    let negligible = cost.work() / 1000;
+    let mut left = work;
     let mut output = [0; HASH_BYTES];
     // As many passes of the full size as fit, then smaller ones for the rest.
     for log_n in (1..=cost.log_n).rev() {
-        let pass = work(log_n, cost.r, 1);
+        let pass = ScryptCost { log_n, p: 1, ..cost }.work();
         while left >= pass && left > negligible {
             let passes = (left / pass).min(MAX_PASSES);
             let params = Params::new(log_n, cost.r, passes as u32, HASH_BYTES).map_err(fault)?;
@@ -101,10 +98,6 @@ pub fn spend(password: &str, mut left: u64, cost: ScryptCost) -> Result<(), Stri
     }
     std::hint::black_box(output);
     Ok(())
-}
-
-fn same_cost(a: Params, b: Params) -> bool {
-    (a.log_n(), a.r(), a.p()) == (b.log_n(), b.r(), b.p())
 }
 
 #[cfg(test)]

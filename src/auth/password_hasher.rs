@@ -18,7 +18,7 @@ pub struct PasswordHasher {
     cost: ScryptCost,
     /// Is checked in place of the hash of an account that does not exist, so that both logins take the same time.
     dummy: String,
-    /// The work of each check: that of the dearest stored hash that was met so far, and at least that of `cost`.
+    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked.
     work: AtomicU64,
     permits: Semaphore,
 }
@@ -29,7 +29,7 @@ impl PasswordHasher {
     pub fn new(cost: ScryptCost, parallel: usize) -> Result<PasswordHasher, Error> {
         let output = random_bytes::<HASH_BYTES>()?;
         let dummy = password::dummy(random_bytes()?, output, cost).map_err(Error::Internal)?;
-        let work = AtomicU64::new(password::work(cost.log_n, cost.r, cost.p));
+        let work = AtomicU64::new(cost.work());
         Ok(PasswordHasher { cost, dummy, work, permits: Semaphore::new(parallel) })
     }
 
@@ -45,17 +45,18 @@ impl PasswordHasher {
         password::hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
-    /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. The work is the same
-    /// without one, and where it was made at another cost, so that the time does not reveal whether an account exists
-    /// or is old: what a cheaper hash saves is spent nevertheless. A dearer one cannot be made cheaper, so from the
-    /// first one on that the process meets, all checks take as long. Fails with [`Error::Unavailable`] if no permit is
-    /// free in time.
+    /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. Fails with
+    /// [`Error::Unavailable`] if no permit is free in time.
+    ///
+    /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
+    /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
+    /// cheaper: once the process has checked one, all later checks take as long as that one.
     pub fn check(&self, password: &str, stored: Option<&str>) -> Result<PasswordCheck, Error> {
         let _permit = self.permits.acquire(MAX_WAIT).ok_or(Error::Unavailable)?;
         let check = password::check(password, stored.unwrap_or(&self.dummy), self.cost);
         let (check, spent) = check.map_err(Error::Internal)?;
         let work = self.work.fetch_max(spent, Ordering::Relaxed).max(spent);
-        password::spend(password, work - spent, self.cost).map_err(Error::Internal)?;
+        password::spend_work(password, work - spent, self.cost).map_err(Error::Internal)?;
         Ok(if stored.is_some() { check } else { PasswordCheck::Wrong })
     }
 }

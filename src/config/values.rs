@@ -170,11 +170,15 @@ pub struct ScryptCost {
 }
 
 impl ScryptCost {
-    /// Whether a hash is at least as much work as the least that OWASP recommends (Password Storage Cheat Sheet), such
-    /// as N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
+    /// The work of a hash: how many blocks of 128 bytes it fills in all passes. Its time is proportional to that.
+    pub fn work(self) -> u64 {
+        (u64::from(self.r) << self.log_n).saturating_mul(self.p.into())
+    }
+
+    /// Whether a hash takes at least the work that OWASP recommends as a minimum (Password Storage Cheat Sheet), such as
+    /// N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
     pub fn is_enough(self) -> bool {
-        let work = (u64::from(self.r) * u64::from(self.p)) << self.log_n;
-        self.log_n >= 13 && work >= 655_360
+        self.log_n >= 13 && self.work() >= 655_360
     }
 }
 
