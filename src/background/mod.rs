@@ -24,7 +24,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
-/// Whether a task has left work over, because it does a limited part of it at a time.
+/// Whether a task has work left. A task may do a limited part of its work at a time.
 pub enum Progress {
     Done,
     More,
@@ -39,27 +39,29 @@ struct Task {
     run: fn(&Background) -> Result<Progress, Error>,
 }
 
-/// All tasks, in the order of their urgency. Those that change the database do a limited part at a time, so that none
-/// waits long for another; only the last one reads whole directories, once an hour.
+/// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
+/// another; only the last one reads whole directories, once an hour.
 const TASKS: [Task; 5] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
         name: "expired sessions",
         period: SWEEP_PERIOD,
-        run: |background| db::sessions::sweep(&background.db).map(progress),
+        run: |background| db::sessions::sweep(&background.db).map(Progress::after_batch),
     },
     Task {
         name: "used reset tokens",
         period: SWEEP_PERIOD,
-        run: |background| db::resets::sweep(&background.db).map(progress),
+        run: |background| db::resets::sweep(&background.db).map(Progress::after_batch),
     },
     Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
 ];
 
-/// A batch that removed something may have left more. One that removed nothing has not.
-fn progress(removed: i64) -> Progress {
-    if removed > 0 { Progress::More } else { Progress::Done }
+impl Progress {
+    /// The progress after a batch that removed so many rows: unless it found nothing to remove, there may be more.
+    fn after_batch(removed: i64) -> Progress {
+        if removed > 0 { Progress::More } else { Progress::Done }
+    }
 }
 
 /// What background work uses of the process.
@@ -81,17 +83,17 @@ impl Background {
     }
 
     /// Works until every sender is gone. The tasks take turns as long as any of them has work left. One that fails or
-    /// panics is tried again later, and keeps no other from running.
+    /// panics is tried again later and does not keep the others from running.
     fn run(&self, woken: &Receiver<()>) {
         let mut due = TASKS.map(|_| Instant::now());
         loop {
-            let mut is_more = false;
+            let mut has_more = false;
             for (task, due) in TASKS.iter().zip(&mut due) {
                 if *due > Instant::now() {
                     continue;
                 }
                 match catch_unwind(AssertUnwindSafe(|| (task.run)(self))) {
-                    Ok(Ok(Progress::More)) => is_more = true,
+                    Ok(Ok(Progress::More)) => has_more = true,
                     Ok(Ok(Progress::Done)) => *due = Instant::now() + task.period,
                     Ok(Err(error)) => {
                         log::warn!(
@@ -103,7 +105,7 @@ impl Background {
                     Err(_) => *due = Instant::now() + POLL_PERIOD,
                 }
             }
-            let wait = if is_more { Duration::ZERO } else { POLL_PERIOD };
+            let wait = if has_more { Duration::ZERO } else { POLL_PERIOD };
             if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }

@@ -1,11 +1,11 @@
-//! Removal of the files of deleted users, which no answer shows any more.
+//! Removal of the files of deleted users, which no response shows any more.
 
 use super::{Background, Progress};
 use crate::db;
 use crate::error::Error;
 
-/// Removes up to a thousand files of one deleted user, in one short transaction. The contents go first: whatever breaks
-/// in between leaves records behind, and the next round finds them again.
+/// Removes up to a thousand files of one deleted user, their records in one short transaction. The contents are removed
+/// first: after a failure in between, the records are still there, and the next run finds them again.
 pub fn remove_some(background: &Background) -> Result<Progress, Error> {
     let Some((user, files)) = db::removals::next(&background.db)? else {
         return Ok(Progress::Done);
@@ -15,7 +15,6 @@ pub fn remove_some(background: &Background) -> Result<Progress, Error> {
         return Ok(Progress::More);
     }
     background.storage.remove_all(&files);
-    // Another process may have removed the same records meanwhile; it goes on then, and this one need not.
-    let removed = db::removals::remove(&background.db, user, &files)?;
-    Ok(if removed > 0 { Progress::More } else { Progress::Done })
+    // No row: another process has removed the same records meanwhile. It removes the rest as well.
+    db::removals::remove(&background.db, user, &files).map(Progress::after_batch)
 }

@@ -9,23 +9,23 @@ use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// Up to this many contents without a record are moved to the trash, whatever part of all contents they are.
-const MAX_UNQUESTIONED: usize = 20;
-/// Above that, one in so many contents may go: 5 %. More than a crash leaves over means that database and directory are
-/// of different times, or do not belong together at all.
+/// Up to this many contents without a record (orphans) are always moved to the trash.
+const MAX_UNQUESTIONED_ORPHANS: usize = 20;
+/// More orphans than that are moved only if there are at least this many contents for each of them, which is 5 %. A crash
+/// does not leave more: then the database and the directory are of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
 /// What a sweep did.
 pub struct Swept {
     /// Contents that were moved to the trash.
     pub moved: usize,
-    /// Unfinished uploads, and days of the trash, that were removed.
+    /// Unfinished uploads, and directories of the trash, that were removed.
     pub removed: usize,
-    /// Where too many contents have no record and none of them was moved: what to tell the operator.
+    /// What to tell the operator, if none was moved because too many contents have no record.
     pub refusal: Option<String>,
 }
 
-/// The sweep of the background thread. A refusal is logged, and the next sweep looks again.
+/// The sweep of the background thread. A refusal is only logged; the next sweep decides anew.
 pub fn run(background: &Background) -> Result<Progress, Error> {
     let report = |line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
@@ -38,8 +38,7 @@ pub fn run(background: &Background) -> Result<Progress, Error> {
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
 /// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record, none of them is moved, unless that `is_confirmed`. Passes a line for each change to
-/// `report`.
+/// than 20, have no record, none of them is moved unless `is_confirmed`. Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -51,7 +50,7 @@ pub fn sweep(
     let orphans = orphans(storage, db)?;
     let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
-    // On a full disk this makes the room that moving may need.
+    // First of all, because on a full disk this frees the space that moving may need.
     for path in storage.remove_old_drafts()?.into_iter().chain(storage.empty_trash(trash_days)?) {
         report(format!("removed {}", path.display()));
         swept.removed += 1;
@@ -65,9 +64,9 @@ pub fn sweep(
     Ok(swept)
 }
 
-/// Why so many contents must not be moved without being asked for; `None` where they may.
+/// Why so many orphans must not be moved without confirmation; `None` if they may.
 fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
-    if orphans <= MAX_UNQUESTIONED {
+    if orphans <= MAX_UNQUESTIONED_ORPHANS {
         return Ok(None);
     }
     let enough = orphans.saturating_mul(MIN_CONTENTS_PER_ORPHAN);
@@ -81,8 +80,8 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Returns the ids of old contents without a record. The records are looked up after the directory was read: a content
-/// that is old and has no record by then never gets one, because uploads record theirs at once.
+/// Returns the ids of old contents without a record. Records are looked up after the directory was read. A content that
+/// is old and has no record by then never gets one, because an upload is recorded right after its content is stored.
 fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
     let mut orphans = Vec::new();
     for batch in storage.old_contents()? {
