@@ -73,7 +73,7 @@ impl Draft {
         Ok(hex(&hash))
     }
 
-    /// Keeps the content when the draft is dropped: it has a record, or may have one, which the sweep finds out.
+    /// Keeps the content, because it has a record, or may have one. If it has none, the sweep finds it later.
     pub fn release(mut self) {
         self.is_released = true;
     }
@@ -89,10 +89,10 @@ impl Drop for Draft {
 
 /// Removes a file and returns whether that worked. A failure is only logged: the sweep tries again.
 pub(super) fn remove_file(path: &Path) -> bool {
-    fs::remove_file(path).inspect_err(|error| not_removed(path, error)).is_ok()
+    fs::remove_file(path).inspect_err(|error| log_not_removed(path, error)).is_ok()
 }
 
-pub(super) fn not_removed(path: &Path, error: &io::Error) {
+pub(super) fn log_not_removed(path: &Path, error: &io::Error) {
     log::warn!("{} was not removed: {error}", path.display());
 }
 
@@ -101,8 +101,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Translates an error of the data directory for the request that met it. A disk that is full is no fault of the
-/// program.
+/// Translates an error of the data directory for the request that met it. A full disk is no internal error.
 pub(super) fn translate(error: io::Error) -> Error {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {

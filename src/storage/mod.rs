@@ -1,10 +1,10 @@
 //! Contents of files, in the data directory: `files/` holds one file for each content, `tmp/` those that are being
-//! written, `trash/` those that no record owned. A name there is always the id that this program made, never one that a
-//! client sent. `installation-id` names the database that all of this belongs to.
+//! written, `trash/` those that had no record. Each is named after its id, which this program made; no name comes from
+//! a client. The file `installation-id` says which database the directory belongs to.
 //!
 //! A content is written and hashed in `tmp/`, synced, renamed to `files/`, and only then recorded in the database; a
-//! deletion removes the record first. So every recorded content exists and is complete, also after a crash. What a
-//! crash can leave over is a content without a record, which `background::sweep` moves to the trash.
+//! deletion removes the record first. So every recorded content exists and is complete, also after a crash. A crash can
+//! leave a content without a record, which `background::sweep` moves to the trash.
 
 mod draft;
 pub mod private_file;
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 pub use draft::Draft;
-use draft::{not_removed, remove_file, sync_directory, translate};
+use draft::{log_not_removed, remove_file, sync_directory, translate};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -69,7 +69,7 @@ impl Storage {
         Ok(Some(id))
     }
 
-    /// Stores the installation id where the directory has none. On failure: what to tell the operator.
+    /// Stores the installation id in a directory that has none. On failure: what to tell the operator.
     pub fn create_installation_id(&self, id: Uuid) -> Result<(), String> {
         match private_file::create(&self.installation_id, format!("{id}\n").as_bytes()) {
             Ok(true) => Ok(()),
@@ -81,7 +81,7 @@ impl Storage {
         }
     }
 
-    /// Stores the installation id, whether or not there is one. On failure: what to tell the operator.
+    /// Stores the installation id, in place of an earlier one. On failure: what to tell the operator.
     pub fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
         private_file::replace(&self.installation_id, format!("{id}\n").as_bytes())
             .map_err(|e| format!("{}: {e}", self.installation_id.display()))
@@ -106,12 +106,12 @@ impl Storage {
         remove_file(&self.path(id));
     }
 
-    /// Removes contents that nobody can ask for any more. One that is gone already is no failure; another failure is
-    /// logged, and the content is left to the sweep.
+    /// Removes contents of a deleted user. One that is gone already is no failure. Any other failure is logged, and the
+    /// content is left to the sweep.
     pub fn remove_all(&self, ids: &[Uuid]) {
         for path in ids.iter().map(|id| self.path(*id)) {
             match fs::remove_file(&path) {
-                Err(e) if e.kind() != ErrorKind::NotFound => not_removed(&path, &e),
+                Err(e) if e.kind() != ErrorKind::NotFound => log_not_removed(&path, &e),
                 _ => {}
             }
         }

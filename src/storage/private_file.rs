@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::draft::sync_directory;
 
-/// Writes a file where there is none, and returns whether there was none. Of processes that do so at the same moment
-/// one wins.
+/// Writes a file unless there is one with this name already. Returns whether it did. If several processes do so at the
+/// same moment, one of them succeeds.
 pub fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
     let temporary = write_aside(path, content)?;
     // Linking fails where the name exists, which renaming does not.
@@ -22,7 +22,7 @@ pub fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Writes a file in place of the one that may be there.
+/// Writes a file, in place of one with this name if there is one.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(write_aside(path, content)?, path)?;
     sync_parent(path)

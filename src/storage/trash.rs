@@ -1,4 +1,4 @@
-//! Contents without a record, kept for a while: `trash/<UTC date>/<id>`.
+//! The trash, which keeps contents without a record for some days: `trash/<UTC date>/<id>`.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use super::Storage;
-use super::draft::{not_removed, sync_directory, translate};
+use super::draft::{log_not_removed, sync_directory, translate};
 use crate::error::Error;
 
 impl Storage {
@@ -26,12 +26,12 @@ impl Storage {
             let (from, to) = (self.path(*id), today.join(id.to_string()));
             match fs::rename(&from, &to) {
                 Ok(()) => moved(&from, &to),
-                // Another process has swept it.
+                // Another process has moved it already.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => log::warn!("{} was not moved to the trash: {e}", from.display()),
             }
         }
-        // The new names first: a loss of power in between leaves two names, and not none.
+        // The directory of the new names comes first, so that a loss of power in between leaves both names and not none.
         for directory in [&today, &self.trash, &self.contents] {
             sync_directory(directory).map_err(translate)?;
         }
@@ -50,7 +50,7 @@ impl Storage {
                 match fs::remove_dir_all(&path) {
                     Ok(()) => removed.push(path),
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
-                    Err(e) => not_removed(&path, &e),
+                    Err(e) => log_not_removed(&path, &e),
                 }
             }
         }
