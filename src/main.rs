@@ -57,8 +57,8 @@ enum Command {
     /// Make the data directory the database's, after a refusal that named both ids.
     AdoptDataDir {
         /// Installation id that the data directory holds, or `none`.
-        #[arg(value_parser = commands::parse_held_id)]
-        id: commands::HeldId,
+        #[arg(value_parser = commands::parse_expected_id)]
+        id: commands::ExpectedId,
     },
 }
 

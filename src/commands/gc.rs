@@ -1,4 +1,4 @@
-//! `cloakroom gc`: moves contents without a record to the trash, and names records without a content.
+//! `cloakroom gc`: moves contents without a record to the trash, and reports records whose content is missing.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use crate::db;
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
-/// Runs the command. It may run beside a server, which sweeps in the same way every hour. Fails where so many contents
-/// have no record that none was moved, unless that `is_confirmed`.
+/// Runs the command. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
+/// fails, and moves nothing, if suspiciously many contents have no record.
 pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let db = db::open_and_migrate(config)?;

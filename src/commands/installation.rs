@@ -1,5 +1,5 @@
-//! Keeps a database and a data directory together that belong together. Compared with the wrong database every content
-//! would look like one that no record owns.
+//! The check that the database and the data directory belong together. Compared with the wrong database, every content
+//! would look as if it had no record, and the sweep would move it to the trash.
 
 use uuid::Uuid;
 
@@ -8,8 +8,8 @@ use crate::db;
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
-/// Makes sure that the database and the data directory belong together, and gives an id to a side that lacks one where
-/// nothing can be lost. On failure: what to tell the operator.
+/// Makes sure that the database and the data directory belong together. A side without an id gets one if nothing can be
+/// lost by that. On failure: what to tell the operator.
 pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
     db::installation::reconcile(config, |database| {
         let in_directory = storage.installation_id()?;
@@ -23,18 +23,18 @@ pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
     })
 }
 
-/// The id that both sides have or are to have; `None` where they do not belong together, as far as one can know.
-/// `can_lose` says that there are records as well as contents, so that a wrong pair would do harm. Where neither side
-/// has an id this is the first start, or the first one of a version that has ids.
+/// The id that both sides have, or that the side without one is to get; `None` if they may not belong together. Where
+/// neither side has an id, this is the first start, or the first start of a version that knows ids. `both_have_files`:
+/// there are records and contents, so a wrong pair would do harm.
 fn common_id(
     in_database: Option<Uuid>,
     in_directory: Option<Uuid>,
-    can_lose: bool,
+    both_have_files: bool,
 ) -> Option<Uuid> {
     match (in_database, in_directory) {
         (None, None) => Some(Uuid::new_v4()),
         (Some(database), Some(directory)) => (database == directory).then_some(database),
-        (Some(id), None) | (None, Some(id)) => (!can_lose).then_some(id),
+        (Some(id), None) | (None, Some(id)) => (!both_have_files).then_some(id),
     }
 }
 
@@ -52,34 +52,34 @@ fn name_of(id: Option<Uuid>) -> String {
     id.map_or("none".into(), |id| id.to_string())
 }
 
-/// The id on the command line: a UUID, or `none` for a directory that holds none.
-pub fn parse_held_id(text: &str) -> Result<HeldId, String> {
+/// The installation id that a user expects in the data directory; `None` if it should hold none.
+#[derive(Clone, Copy)]
+pub struct ExpectedId(Option<Uuid>);
+
+/// Parses the argument of `adopt-data-dir`: a UUID or `none`.
+pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
     match text {
-        "none" => Ok(HeldId(None)),
+        "none" => Ok(ExpectedId(None)),
         _ => text
             .parse()
-            .map(|id| HeldId(Some(id)))
+            .map(|id| ExpectedId(Some(id)))
             .map_err(|_| "an installation id or `none` is expected".into()),
     }
 }
 
-/// The installation id that the data directory held until now.
-#[derive(Clone, Copy)]
-pub struct HeldId(Option<Uuid>);
-
-/// `cloakroom adopt-data-dir ID`: makes the data directory the database's. `held` must be the id that the directory
-/// holds, so that nobody adopts another directory than the one whose refusal was read.
-pub fn adopt_data_dir(config: &Config, held: HeldId) -> Result<(), String> {
+/// `cloakroom adopt-data-dir ID`: gives the data directory the installation id of the database. Fails if the directory
+/// holds another id than `expected`: then it is not the directory that the user has read about in a refusal.
+pub fn adopt_data_dir(config: &Config, expected: ExpectedId) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     db::open_and_migrate(config)?;
     let storage = Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?;
     let directory = config.data_dir.display();
     db::installation::reconcile(config, |database| {
         let found = storage.installation_id()?;
-        if found != held.0 {
-            let (found, held) = (name_of(found), name_of(held.0));
+        if found != expected.0 {
+            let (found, expected) = (name_of(found), name_of(expected.0));
             return Err(format!(
-                "the installation id of {directory} is {found}, not {held}: nothing was changed"
+                "the installation id of {directory} is {found}, not {expected}: nothing was changed"
             ));
         }
         let id = database.id.or(found).unwrap_or_else(Uuid::new_v4);

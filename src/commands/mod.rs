@@ -8,7 +8,7 @@ mod signing_secret;
 
 pub use create_admin::create_admin;
 pub use gc::gc;
-pub use installation::{HeldId, adopt_data_dir, parse_held_id};
+pub use installation::{ExpectedId, adopt_data_dir, parse_expected_id};
 pub use serve::serve;
 
 use std::io::{self, Write};

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::auth::random_bytes;
 use crate::config::Config;
 use crate::model::hex::hex;
 use crate::storage::private_file;
@@ -29,15 +30,9 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
 fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
     if !path.exists() {
         path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        // Of processes that start together one creates it, and all read that.
-        private_file::create(path, random_hex(64)?.as_bytes())?;
+        let secret = random_bytes::<64>().map_err(|e| io::Error::other(format!("{e:?}")))?;
+        // If several processes start together, one of them creates the file, and all of them read that one.
+        private_file::create(path, hex(&secret).as_bytes())?;
     }
     fs::read(path)
-}
-
-/// Returns `count` random bytes from the operating system as hexadecimal digits.
-fn random_hex(count: usize) -> io::Result<String> {
-    let mut bytes = vec![0; count];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(hex(&bytes))
 }
