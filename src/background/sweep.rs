@@ -11,8 +11,8 @@ use crate::storage::Storage;
 
 /// Up to this many contents without a record (orphans) are always moved to the trash.
 const MAX_UNQUESTIONED_ORPHANS: usize = 20;
-/// More orphans than that are moved only if there are at least this many contents for each of them, which is 5 %. A crash
-/// does not leave more: then the database and the directory are of different times, or do not belong together.
+/// More orphans than that are moved only if there are at least this many contents for each of them, which is 5 %. A
+/// crash does not leave more: then the database and the directory are of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
 /// What a sweep did.

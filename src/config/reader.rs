@@ -20,7 +20,7 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
 /// Variables with our prefix that commands and scripts read. They are not settings, but must not be reported as
 /// misspelt ones either.
 const OTHER_VARIABLES: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
-/// The beginning of the names of further such variables, which the tests use.
+/// The beginning of the names of further such variables.
 const OTHER_PREFIX: &str = "CLOAKROOM_TEST_POSTGRES";
 
 /// Looks settings up, and collects their effective values and everything that is wrong with them.

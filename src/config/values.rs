@@ -175,8 +175,8 @@ impl ScryptCost {
         (u64::from(self.r) << self.log_n).saturating_mul(self.p.into())
     }
 
-    /// Whether a hash takes at least the work that OWASP recommends as a minimum (Password Storage Cheat Sheet), such as
-    /// N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
+    /// Whether a hash takes at least the work that OWASP recommends as a minimum (Password Storage Cheat Sheet), such
+    /// as N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
     pub fn is_enough(self) -> bool {
         self.log_n >= 13 && self.work() >= 655_360
     }

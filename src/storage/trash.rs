@@ -31,7 +31,8 @@ impl Storage {
                 Err(e) => log::warn!("{} was not moved to the trash: {e}", from.display()),
             }
         }
-        // The directory of the new names comes first, so that a loss of power in between leaves both names and not none.
+        // The directory of the new names comes first, so that a loss of power in between leaves both names and not
+        // none.
         for directory in [&today, &self.trash, &self.contents] {
             sync_directory(directory).map_err(translate)?;
         }
