@@ -16,7 +16,7 @@ pub enum ChunkedPart {
     Framing(usize),
     /// At most this many bytes of content.
     Content(u64),
-    /// None: the body has ended.
+    /// Nothing: the body has ended.
     End,
 }
 

@@ -41,7 +41,7 @@ pub struct ClientStream {
     end: usize,
     /// The read timeout that is set on the socket.
     read_timeout: Duration,
-    /// Bytes of the present response that the client has accepted.
+    /// Bytes of the current response that the client has accepted.
     written: u64,
     /// Time spent waiting for the client to accept them.
     write_waited: Duration,
@@ -89,7 +89,7 @@ impl ClientStream {
         Some(&self.buffered()[..length])
     }
 
-    /// Whether a byte of the next request line has been received. An empty line before it is none.
+    /// Whether the next request line has begun to arrive. Empty lines before it do not count.
     fn has_begun_head(&self) -> bool {
         !matches!(self.buffered(), b"" | b"\r")
     }
@@ -196,7 +196,7 @@ impl ClientStream {
         Ok(())
     }
 
-    /// Begins to count the bytes and the time of another response.
+    /// Resets the count of bytes and of waiting time for the next response.
     pub fn start_response(&mut self) {
         (self.written, self.write_waited) = (0, Duration::ZERO);
     }
@@ -277,7 +277,7 @@ fn receive(
 
 /// The length of the head at the start of `bytes`, up to and with its empty line, or `None` where it is incomplete.
 /// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
-/// programs on the way may or may not take it for a line end, which is how requests are smuggled past them.
+/// intermediaries differ in whether they take it for a line end, which is how requests are smuggled past them.
 fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
     while let Some(found) = bytes[*scanned..].iter().position(|byte| *byte == b'\n') {
         let at = *scanned + found;

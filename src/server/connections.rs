@@ -20,11 +20,11 @@ type OpenConnections = HashMap<RawFd, Arc<Connection>>;
 
 /// How many connections may be open.
 pub struct ConnectionLimits {
-    /// Most of all.
+    /// Most connections in all.
     pub max: usize,
-    /// Most of one client network, so that one client cannot evict all others.
+    /// Most connections of one client network, so that one client cannot evict all others.
     pub max_per_network: usize,
-    /// Proxies, to which `max_per_network` does not apply: many clients share theirs.
+    /// Proxies, to which `max_per_network` does not apply, because they connect on behalf of many clients.
     pub trusted_proxies: Vec<IpNet>,
 }
 
@@ -47,7 +47,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// A registry with room for so many connections. `shutting_down` becomes true once the process was asked to stop.
+    /// An empty registry. `shutting_down` becomes true once the process was asked to stop.
     pub fn new(limits: ConnectionLimits, shutting_down: Arc<AtomicBool>) -> Connections {
         Connections { limits, open: Mutex::default(), closed: Condvar::new(), shutting_down }
     }

@@ -80,7 +80,7 @@ impl RequestHead {
         };
         let has_body = framing != BodyFraming::Length(0);
         Ok(RequestHead {
-            // Despite its name this is the way to make a request of rouille's without its own server.
+            // Despite its name, this is how a `rouille::Request` is made without rouille's own server.
             request: rouille::Request::fake_http_from(
                 peer,
                 method,
@@ -114,7 +114,7 @@ impl ProtocolHeaders {
             }
         } else if is("content-length") {
             let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
-            // A number that does not fit is more than any endpoint accepts, just as this one is.
+            // A number that does not fit 64 bits is more than any endpoint accepts, and so is the largest that fits.
             let length = value.parse().unwrap_or(u64::MAX);
             if !is_number || self.content_length.replace(length).is_some() {
                 return Err(Error::BadRequest);

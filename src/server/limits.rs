@@ -1,4 +1,4 @@
-//! The limits of the server that no setting changes. Each one bounds what a stranger can make the process spend.
+//! The limits of the server that no setting changes. Each one bounds the time or memory that a client can cost.
 
 use std::time::Duration;
 
@@ -41,17 +41,17 @@ pub const RESPONSE_GRACE: Duration = Duration::from_secs(30);
 /// Slowest average rate at which a client may accept a response after [`RESPONSE_GRACE`], in bytes a second. The
 /// connection of a slower one is closed.
 pub const MIN_RESPONSE_RATE: u64 = 1024;
-/// Most bytes of a response that the kernel holds for a connection beside those on their way. Without this limit it may
-/// accept megabytes at once: then nobody knows how fast the client reads, and a slow one seems to make no progress
-/// while those leave.
+/// Most bytes of a response that the kernel buffers for a connection and has not sent yet. Without this limit it may
+/// accept megabytes at once. How fast the client reads would then be hidden, and a slow client would seem to read
+/// nothing at all until the buffer has emptied.
 pub const MAX_UNSENT: u32 = 16 * 1024;
 /// Longest single wait of a write, which is how often [`MAX_WRITE_STALL`] is checked.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest time of a lingering close.
 pub const MAX_LINGER: Duration = Duration::from_secs(1);
-/// Most bytes that are read and dropped during a lingering close. They cover a file well over the default upload
-/// limit: many clients look for the response only after they have sent the whole file.
+/// Most bytes that are read and dropped during a lingering close. That covers a file well over the default upload
+/// limit, because many clients look for the response only after they have sent the whole file.
 pub const MAX_LINGER_BYTES: usize = 16 * 1024 * 1024;
 
 // Connections.

@@ -40,11 +40,11 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
 /// of the others are finished, or after [`MAX_STOP`].
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
-    let (mut backoff, mut refusals) = (AcceptBackoff::default(), LogPacer::default());
-    while !stop.is_asked() {
+    let (mut backoff, mut refusal_pacer) = (AcceptBackoff::default(), LogPacer::default());
+    while !stop.is_requested() {
         match wait_for_client(&listener, stop).and_then(|()| listener.accept()) {
             Ok((_, peer)) if !server.connections.has_room_for(peer.ip()) => {
-                if refusals.is_due() {
+                if refusal_pacer.is_due() {
                     let client = network(peer.ip());
                     log::warn!(
                         "{client} has CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS connections: closing more"
@@ -99,7 +99,7 @@ fn spawn_connection(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -
     Ok(())
 }
 
-/// Keeps what may happen for every connection from filling the log.
+/// Limits how often a message is logged that every connection may cause.
 #[derive(Default)]
 struct LogPacer {
     last_logged: Option<Instant>,
@@ -116,7 +116,7 @@ impl LogPacer {
     }
 }
 
-/// Reacts to a lack of files, threads or memory.
+/// Reacts to a lack of file descriptors, threads or memory.
 #[derive(Default)]
 struct AcceptBackoff {
     log_pacer: LogPacer,

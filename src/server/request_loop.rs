@@ -50,7 +50,7 @@ impl RequestLoop<'_> {
     fn next_request(&mut self) -> Result<RequestHead, HeadError> {
         let length = self.stream.read_head(self.server.idle_timeout, self.server.head_timeout)?;
         let head = RequestHead::parse(&self.stream.buffered()[..length], self.peer);
-        // What was refused stays, because the refusal depends on it.
+        // A head that is refused stays in the buffer, because `refuse` reads it.
         let head = head.map_err(HeadError::Refused)?;
         self.stream.consume(length);
         Ok(head)
@@ -69,8 +69,8 @@ impl RequestLoop<'_> {
         Ok(self.writer.send(body.stream(), response, &options)? && body.drain())
     }
 
-    /// Refuses the buffered bytes, which are no request, and ends the connection, because it is unknown where the next
-    /// request begins. The response to a complete head keeps the id that the client sent in it.
+    /// Answers bytes that are no valid request. The connection ends then, because it is unknown where the next request
+    /// begins. If a complete head has arrived, the response carries its `X-Request-ID`.
     fn refuse(&mut self, error: &Error) -> io::Result<bool> {
         let head = self.stream.complete_head();
         let id = request_id(head.and_then(|head| find_header(head, "X-Request-ID")));

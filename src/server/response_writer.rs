@@ -36,8 +36,8 @@ impl ResponseOptions {
         ResponseOptions { omit_body, is_http_1_0: head.is_http_1_0, keep_alive }
     }
 
-    /// The options for the refusal of bytes that are no request: it closes the connection. `omit_body`: they begin like
-    /// a `HEAD` request.
+    /// The options for the response to bytes that are no valid request, after which the connection is closed.
+    /// `omit_body`: they begin like a `HEAD` request.
     pub fn refusal(omit_body: bool) -> ResponseOptions {
         ResponseOptions { omit_body, is_http_1_0: false, keep_alive: false }
     }

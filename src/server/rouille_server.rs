@@ -44,7 +44,7 @@ impl RouilleServer {
         let stop = Arc::new(stop);
         let polled = stop.clone();
         let serving = thread::spawn(move || {
-            while !polled.is_asked() {
+            while !polled.is_requested() {
                 self.0.poll_timeout(POLL_PERIOD);
             }
             self.0.join();

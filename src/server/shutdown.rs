@@ -35,11 +35,11 @@ impl ShutdownSignal {
     }
 
     /// Whether a signal has arrived.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// The flag behind [`ShutdownSignal::is_asked`], for threads that outlive this value.
+    /// The flag behind [`ShutdownSignal::is_requested`], for threads that outlive this value.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.asked.clone()
     }
@@ -47,7 +47,7 @@ impl ShutdownSignal {
     /// Blocks until a signal has arrived.
     pub fn wait(&self) {
         // A read that fails or is interrupted is repeated: only the flag counts.
-        while !self.is_asked() {
+        while !self.is_requested() {
             let _ = (&self.receiver).read(&mut [0]);
         }
     }

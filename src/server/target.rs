@@ -14,7 +14,7 @@ pub struct RequestTarget<'a> {
 
 impl RequestTarget<'_> {
     /// Parses a target. `None` where it is malformed or has no path, such as the target of `CONNECT`. A fragment is
-    /// malformed: it never leaves a client, and programs on the way could cut the target before or after it.
+    /// malformed: clients never send one, and an intermediary might or might not take it for a part of the path.
     pub fn parse(target: &str) -> Option<RequestTarget<'_>> {
         if !target.is_ascii() || target.contains('#') {
             return None;
@@ -35,7 +35,7 @@ impl RequestTarget<'_> {
 }
 
 /// Whether `text` is `uri-host [":" port]`: a registered name that is not empty, an IPv4 address or an IPv6 address in
-/// brackets, and perhaps a port. Anything else, such as `a, b` or `a/b`, two programs may read as two different hosts.
+/// brackets, and perhaps a port. In anything else, such as `a, b` or `a/b`, two programs may see two different hosts.
 pub fn is_host_and_port(text: &str) -> bool {
     let (is_host, rest) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((address, rest))) => (address.parse::<Ipv6Addr>().is_ok(), rest),
