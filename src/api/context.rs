@@ -98,8 +98,8 @@ pub struct RequestContext<'a> {
     pub account: Option<Uuid>,
 }
 
-/// What a refresh token says that is signed by this service and has not expired. Whether it may still be used only the
-/// database knows.
+/// What is in a refresh token whose signature and expiry are valid. Only the database knows whether the token may still
+/// be used.
 pub struct RefreshToken {
     pub user: Uuid,
     pub session: Uuid,
@@ -144,7 +144,7 @@ impl CurrentUser {
         self.session
     }
 
-    /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password nobody may change.
+    /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
         if self.is_development_admin { Err(Error::NotPermitted) } else { Ok(()) }
     }

@@ -31,7 +31,7 @@ struct RequestTrace {
 enum Sender {
     Anyone,
     User(CurrentUser),
-    /// The bearer of a refresh token, or why there is no good one. A bad one is an error only after the rate limit.
+    /// The bearer of a refresh token, or why the token is not accepted, which is reported only after the rate limit.
     Refresh(Result<RefreshToken, Error>),
 }
 
@@ -88,7 +88,7 @@ fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Res
     };
     let (account, subject) = match &sender {
         Sender::User(user) => (Some(user.id()), Subject::User(user.id())),
-        // Clients behind one address do not sign each other out by refreshing too often.
+        // Otherwise one client could keep others behind the same address from refreshing their tokens.
         Sender::Refresh(Ok(token)) => (Some(token.user), Subject::Session(token.session)),
         Sender::Anyone | Sender::Refresh(Err(_)) => (None, Subject::Client),
     };
@@ -160,8 +160,8 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     response::error(error, context.app.config.error_format, now)
 }
 
-/// The client's address. Warns once if somebody forwards requests without being a trusted proxy, because then all
-/// clients of that proxy share one address and its rate limits.
+/// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all
+/// clients of that proxy share its address and the rate limits of that address.
 fn find_client(app: &App, request: &Request) -> IpAddr {
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();

@@ -22,8 +22,8 @@ type Outcome = Result<Response, Error>;
 pub enum Handler {
     /// Anyone.
     Public(fn(&mut RequestContext) -> Outcome),
-    /// The bearer of a refresh token. It is read and verified before the rate limit, because it decides whom the request
-    /// counts for.
+    /// The bearer of a refresh token. The token is verified before the rate limit is applied, because requests count
+    /// against the limit of the token's session.
     Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
     /// A signed-in user.
     User(fn(&mut RequestContext, &CurrentUser) -> Outcome),

@@ -15,14 +15,14 @@ use crate::model::user::{Profile, Role};
 
 /// `GET /api/v1/admin/users`: a page of accounts with `stats`, newest first.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (filter, asked) = list_query(&context.request, filter)?;
+    let (filter, page) = list_query(&context.request, read_filter)?;
     let db = &context.app.db;
-    let (users, total) = users::list(db, &filter, UserSort::CreatedAt, true, asked)?;
+    let (users, total) = users::list(db, &filter, UserSort::CreatedAt, true, page)?;
     let profiles = users.iter().map(Profile::of).collect();
-    response::json(200, &Page::new(profiles, total, asked))
+    response::json(200, &Page::new(profiles, total, page))
 }
 
-fn filter(query: &mut Params) -> UserFilter {
+fn read_filter(query: &mut Params) -> UserFilter {
     UserFilter {
         search: query.optional("search", rules::search_part),
         role: query.choice("role", &Role::CHOICES),

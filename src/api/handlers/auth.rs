@@ -29,7 +29,7 @@ struct Registration {
     name: Option<String>,
 }
 
-fn registration(body: &mut Params) -> Registration {
+fn read_registration(body: &mut Params) -> Registration {
     Registration {
         username: body.optional("username", rules::username),
         email: body.required("email", rules::email),
@@ -41,7 +41,8 @@ fn registration(body: &mut Params) -> Registration {
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
-    let Registration { username, email, password, name } = context.request.json(registration)?;
+    let Registration { username, email, password, name } =
+        context.request.json(read_registration)?;
     let app = context.app;
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
@@ -66,7 +67,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let (login, password) = context.request.json_or_form(credentials)?;
+    let (login, password) = context.request.json_or_form(read_credentials)?;
     let app = context.app;
     let account = users::find_by_login(&app.db, &login)?;
     context.account = account.as_ref().map(|account| account.user.id);
@@ -88,7 +89,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
 }
 
 /// Reads the login name, which may be an e-mail address, and the password.
-fn credentials(body: &mut Params) -> (String, String) {
+fn read_credentials(body: &mut Params) -> (String, String) {
     body.alias("username", "email");
     (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
 }
@@ -141,7 +142,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     response::message("Password has been reset")
 }
 
-/// A session with this id that lasts until both tokens made for it now have expired.
+/// A session with this id that lasts until both of the tokens that are made for it now have expired.
 fn new_session(app: &App, id: Uuid) -> NewSession {
     let config = &app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);

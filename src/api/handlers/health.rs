@@ -11,7 +11,8 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: responds with 200 if the database answers, otherwise with 503. It is asked at most once a second.
+/// `GET /readyz`: responds with 200 if the database answers, otherwise with 503. The database is asked at most once
+/// a second.
 pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     if !context.app.readiness.check(&context.app.db) {
         return Err(Error::Unavailable);

@@ -41,7 +41,7 @@ pub fn change_password(
     user: &CurrentUser,
 ) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (current, new) = context.request.json(passwords)?;
+    let (current, new) = context.request.json(read_passwords)?;
     let app = context.app;
     let (stored, version) =
         users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
@@ -57,7 +57,7 @@ pub fn change_password(
 }
 
 /// Reads the current and the new password.
-fn passwords(body: &mut Params) -> (String, String) {
+fn read_passwords(body: &mut Params) -> (String, String) {
     body.alias("current_password", "old_password");
     (
         body.required("current_password", rules::non_empty),

@@ -1,4 +1,4 @@
-//! What the queries of all lists have in common: which page, and the direction of the order.
+//! The query parameters that all lists have in common: the page, and the direction of sorting.
 
 use crate::error::Error;
 use crate::http::params::Params;
@@ -9,7 +9,7 @@ use crate::model::rules;
 /// The size of a page in a request that gives none.
 const DEFAULT_SIZE: i64 = 20;
 
-/// Reads the query of a list: what `read` takes from it, and the page that is asked for.
+/// Reads the query of a list: the parameters that `read` takes from it, and which page is asked for.
 pub fn list_query<T>(
     request: &Request,
     read: impl FnOnce(&mut Params) -> T,
@@ -18,14 +18,13 @@ pub fn list_query<T>(
     Ok((value, page?))
 }
 
-/// Reads a page in one of two forms, `page` and `size` or `limit` and `offset`. The first form's values out of range
-/// are errors of their fields (422), like the use of both forms at once; the second form's are requests that fail with
-/// 400.
+/// Reads which page is asked for, either as `page` and `size` or as `limit` and `offset`. Giving both is a field error
+/// (422), and so is a `page` or `size` out of range. A `limit` or `offset` out of range is the inner error (400).
 fn page_request(query: &mut Params) -> Result<PageRequest, Error> {
-    let is_page = query.has("page") || query.has("size");
-    let by_offset = ["limit", "offset"].map(|name| (name, query.has(name)));
-    if is_page || by_offset.iter().all(|(_, is_given)| !is_given) {
-        for (name, _) in by_offset.into_iter().filter(|(_, is_given)| *is_given) {
+    let is_by_page = query.has("page") || query.has("size");
+    let given = ["limit", "offset"].into_iter().filter(|name| query.has(name)).collect::<Vec<_>>();
+    if is_by_page || given.is_empty() {
+        for name in given {
             query.add_error(name, rules::not_beside("page or size"));
         }
         let page = query.integer("page", 1, 1..=i64::MAX);

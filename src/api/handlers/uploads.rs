@@ -131,18 +131,18 @@ fn receive_file(
 
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (listing, asked) = list_query(&context.request, listing)?;
-    response::json(200, &files::list(&context.app.db, user.id(), &listing, asked)?)
+    let (query, page) = list_query(&context.request, read_file_query)?;
+    response::json(200, &files::list(&context.app.db, user.id(), &query, page)?)
 }
 
-fn listing(query: &mut Params) -> FileQuery {
+fn read_file_query(query: &mut Params) -> FileQuery {
     let columns = [
         ("upload_date", FileSort::UploadDate),
         ("uploaded_at", FileSort::UploadDate),
         ("filename", FileSort::Filename),
         ("file_size", FileSort::Size),
     ];
-    // An empty text would match every file, so it is the same as no filter.
+    // An empty text is the same as no filter.
     let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
     let (search, content_type) = (text("search"), text("content_type"));
     FileQuery {

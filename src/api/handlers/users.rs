@@ -18,7 +18,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
         let account = AccountFields {
             email: Some(body.required("email", rules::email)),
             name: Some(body.required("name", rules::name)),
-            ..optional_fields(body)
+            ..read_optional_fields(body)
         };
         (account, body.required("password", rules::password))
     })?;
@@ -28,7 +28,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
 }
 
 /// Reads the fields that are optional both for a new account and for a change.
-fn optional_fields(body: &mut Params) -> AccountFields {
+fn read_optional_fields(body: &mut Params) -> AccountFields {
     AccountFields {
         username: body.optional("username", rules::username),
         role: body.optional("role", rules::role),
@@ -47,15 +47,14 @@ struct UserListQuery {
 
 /// `GET /api/v1/users`: a page of accounts, filtered and sorted.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (UserListQuery { filter, sort, descending }, asked) =
-        list_query(&context.request, listing)?;
-    let (users, total) = users::list(&context.app.db, &filter, sort, descending, asked)?;
-    let body =
-        json!({ "users": users, "total": total, "limit": asked.size, "offset": asked.offset });
+    let (UserListQuery { filter, sort, descending }, page) =
+        list_query(&context.request, read_user_list_query)?;
+    let (users, total) = users::list(&context.app.db, &filter, sort, descending, page)?;
+    let body = json!({ "users": users, "total": total, "limit": page.size, "offset": page.offset });
     response::json(200, &body)
 }
 
-fn listing(query: &mut Params) -> UserListQuery {
+fn read_user_list_query(query: &mut Params) -> UserListQuery {
     let columns =
         [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
     UserListQuery {
@@ -84,7 +83,7 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
         let change = AccountFields {
             email: body.optional("email", rules::email),
             name: body.optional("name", rules::name),
-            ..optional_fields(body)
+            ..read_optional_fields(body)
         };
         (change, body.optional("password", rules::password))
     })?;

@@ -15,13 +15,13 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     CurrentUser::from_claims(&app.db, &app.verify_token(token, TokenType::Access)?)
 }
 
-/// The refresh token in the body, which is JSON or an HTML form, or else in `Authorization`. If there is one in
-/// `Authorization`, a body that cannot be read does not matter.
+/// The refresh token in the body, which is JSON or an HTML form, or else the one in `Authorization`. In the latter case
+/// a body that cannot be parsed is ignored.
 pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
     let in_body = context.request.json_or_form(|body| body.optional("refresh_token", rules::token));
     let claims = match in_body {
         Ok(Some(token)) => context.app.verify_token(&token, TokenType::Refresh)?,
-        // The body was read, but the field is no text.
+        // The body was parsed, but its field is not a string.
         Err(Error::Invalid(errors)) if errors.iter().all(|error| error.field.is_some()) => {
             return Err(Error::Invalid(errors));
         }

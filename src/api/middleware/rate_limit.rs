@@ -11,15 +11,15 @@ use crate::http::client_address::{network, site};
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
 
-/// How many times the limit of a client's network all networks of its site have together in the auth class. Who has a
-/// /48 has 65,536 networks, and would otherwise have as many times the limit.
+/// All networks of an IPv6 site together have this many times the limit of one network, where [`Limit::Auth`] applies.
+/// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
 const SITE_FACTOR: u32 = 8;
 
 /// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Sign-in and the like: where passwords and tokens can be guessed. Each of these endpoints has buckets of its own,
-    /// under the name given here.
+    /// Endpoints at which passwords or tokens can be guessed, such as sign-in. Each has its own buckets, under the name
+    /// given here.
     Auth(&'static str),
     /// Uploads of files.
     Upload,
@@ -41,10 +41,10 @@ impl Limit {
     }
 }
 
-/// Whom a request counts for.
+/// Whose token bucket a request counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// The network that the request comes from.
+    /// The bucket of the network that the request comes from.
     Client,
     User(Uuid),
     Session(Uuid),
@@ -69,7 +69,8 @@ pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<
     };
     let now = app.started.elapsed();
     let own = app.buckets.take(key, per_minute, now);
-    // What the own bucket refuses does not count for the site, so one network cannot use up what its neighbours have.
+    // A request that its network's bucket refuses does not count for the site, so no network can use up the site's
+    // bucket.
     let counts_for_site =
         own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
     let Some(site) = site(context.client).filter(|_| counts_for_site) else {
@@ -108,7 +109,7 @@ pub fn add_headers(response: &mut Response, decision: &BucketDecision) {
     ]);
 }
 
-/// Rounds up, so that a client that waits as long does not come back too early.
+/// Rounds up, so that a client that waits this long does not come back too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
