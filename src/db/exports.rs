@@ -29,8 +29,8 @@ impl ExportFilter {
     }
 }
 
-/// A place in the order of an export, which is that of creation, then of ids. It is that of a row and not a number of
-/// rows, so accounts that come and go meanwhile neither hide nor repeat another.
+/// A position in an export, which is ordered by creation time and then by id: the values of the last row that was read.
+/// It is not a number of rows, so accounts that are created or deleted meanwhile neither hide nor repeat others.
 #[derive(Clone, Copy)]
 pub struct ExportPosition(OffsetDateTime, Uuid);
 

@@ -107,8 +107,8 @@ pub fn delete(db: &Database, id: Uuid, user: Uuid) -> Result<(), Error> {
     if row.get("is_removed") { Ok(()) } else { Err(why_unchanged(row.get("owner_id"), user)) }
 }
 
-/// Why the statement saw a file and did not change it: it is somebody else's, or another request removed the user's own
-/// after the statement had begun.
+/// Why the statement found a file and did not change it: the file is another user's, or another request removed the
+/// user's own file after the statement had begun.
 fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
     if owner == user { Error::FileNotFound } else { Error::NotPermitted }
 }
@@ -136,7 +136,7 @@ pub fn list(
     db: &Database,
     user: Uuid,
     query: &FileQuery,
-    asked: PageRequest,
+    page: PageRequest,
 ) -> Result<Page<File>, Error> {
     let FileQuery { search, content_type, sort, descending } = query;
     let is_default =
@@ -146,7 +146,7 @@ pub fn list(
         FileSort::Filename => "filename",
         FileSort::Size => "file_size",
     };
-    let (size, offset) = (&asked.size, &asked.offset);
+    let (size, offset) = (&page.size, &page.offset);
     // The default list has a query of its own, which reads one page from an index. The general one reads all of the
     // user's files.
     let rows = if is_default {
@@ -158,11 +158,11 @@ pub fn list(
         )?
     };
     let total = rows.first().map_or(0, |row| row.get("total"));
-    Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, asked))
+    Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, page))
 }
 
-/// Returns those of `ids` that have a record, and for each whether its owner is deleted: then record and content are
-/// about to be removed.
+/// Returns those of `ids` that have a record, and for each whether its owner is deleted. If so, the background thread
+/// is about to remove the record and the content.
 pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
     Ok(rows.iter().map(|row| (row.get("id"), row.get("is_owner_deleted"))).collect())

@@ -1,4 +1,4 @@
-//! Table `installation`: the random id by which a database and a data directory know that they belong together.
+//! Table `installation`: the random id that a database shares with the data directory that belongs to it.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::postgres_error::describe;
 use super::sql;
 use crate::config;
 
-/// How long all of the comparison may take, including the wait for another process that compares.
+/// How long the comparison may take, including the wait for other processes that compare.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// What the database knows of itself.
+/// What the data directory is compared with.
 pub struct DatabaseSide {
     /// The installation id; `None` where it has none yet.
     pub id: Option<Uuid>,
@@ -20,9 +20,9 @@ pub struct DatabaseSide {
     pub has_files: bool,
 }
 
-/// Passes the database's side to `compare`, and stores the id that it returns in a database that has none. Processes
-/// that start at the same moment do so one after the other, so all see what the first one decided. On failure, which
-/// may be that of `compare`: what to tell the operator.
+/// Passes the database's side to `compare`, and stores the id that it returns if the database has none. Processes that
+/// start at the same moment do so one after the other, so all see what the first one decided. On failure, its own or
+/// that of `compare`: what to tell the operator.
 pub fn reconcile(
     settings: &config::Config,
     compare: impl FnOnce(DatabaseSide) -> Result<Uuid, String>,

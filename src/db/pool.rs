@@ -90,9 +90,9 @@ impl Database {
         self.read_with(|connection| connection.query_planned(sql, params, timeout))
     }
 
-    /// Like [`Database::read_planned`], for exports. They read much and in many requests at once, so they wait for each
-    /// other and leave connections to everybody else. Fails with [`Error::TimedOut`] where the wait or the statement
-    /// is not over by `deadline`.
+    /// Like [`Database::read_planned`], for exports. Only a few of them run at a time, because they read much, and
+    /// otherwise could take all connections. Fails with [`Error::TimedOut`] where the wait for the others or the
+    /// statement is not over by `deadline`.
     pub fn read_for_export(
         &self,
         sql: &'static str,
@@ -157,8 +157,8 @@ impl Database {
         connection.checked_at > suspect_before && connection.used_at.elapsed() < MAX_UNCHECKED_IDLE
     }
 
-    /// After `dead` was found dead, has each connection that is not newer checked once, because a restart of the
-    /// database kills all of them. A connection that was already suspect tells nothing new.
+    /// Notes that `dead` was found dead: every connection last checked before now is checked before its next use,
+    /// because a restart of the database kills all of them. A connection that was already suspect changes nothing.
     fn suspect_older(&self, dead: &DatabaseConnection) {
         let mut suspect_before = self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
         if dead.checked_at > *suspect_before {
@@ -183,7 +183,7 @@ impl Database {
 }
 
 /// A connection in use. The order of the fields matters: the connection goes back to the pool before the permit is
-/// passed on, so that who gets the permit finds a connection.
+/// passed on, so that the thread that gets the permit finds a connection.
 struct CheckedOut<'a> {
     connection: PooledConnection<ConnectionFactory>,
     #[expect(dead_code, reason = "held until it is dropped, never read")]
@@ -200,7 +200,7 @@ struct DatabaseConnection {
     deadline: Deadline,
     checked_at: Instant,
     used_at: Instant,
-    /// Also true while a query runs, so that it stays true if the query panics.
+    /// Set while a query runs as well, so that it stays set if the query panics.
     is_dead: bool,
 }
 

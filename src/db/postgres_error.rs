@@ -24,7 +24,7 @@ pub fn is_connection_lost(error: &postgres::Error) -> bool {
 }
 
 /// Whether the server refused a prepared statement because the type of its result has changed since, as after a
-/// migration by another process. It is refused before it runs, so it may be prepared anew and repeated even if it
+/// migration by another process. It is refused before it runs, so it may be prepared again and repeated even if it
 /// writes. Recognised by PostgreSQL's routine, because the message ("cached plan must not change result type") is
 /// translated to the server's language and its SQLSTATE, 0A000, is shared by many errors.
 pub fn is_stale_plan(error: &postgres::Error) -> bool {

@@ -1,4 +1,4 @@
-//! Whether the database answers, for load balancers that ask often.
+//! Whether the database answers, for the probes of load balancers, which may be frequent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, TryLockError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Database, sql};
 
-/// How long an answer counts. The database is asked no more often, however many ask here.
+/// How long an answer counts. However many probes arrive, the database is asked no more often than this.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Remembers for a second whether the database answered.
@@ -22,8 +22,8 @@ impl Readiness {
         Readiness { asked_at: Mutex::new(None), is_ready: AtomicBool::new(true) }
     }
 
-    /// Whether the database answers. One thread at a time asks it, and the others get the last answer meanwhile, so
-    /// that they need no connection and do not wait.
+    /// Whether the database answers. One thread at a time asks it. Meanwhile the others return the last answer, so they
+    /// take no connection and do not wait.
     pub fn check(&self, db: &Database) -> bool {
         let asked_at = match self.asked_at.try_lock() {
             Ok(asked_at) => Some(asked_at),

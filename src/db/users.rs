@@ -1,5 +1,5 @@
-//! Table `users`. Unless a function says otherwise, deleted accounts and the development admin are not found: the
-//! former are rows without personal data, and the latter stands for no person.
+//! Table `users`. Unless a function says otherwise, it leaves out deleted accounts, which are rows without personal
+//! data, and the development admin, which stands for no person.
 
 use postgres::Row;
 use postgres::types::Type;
@@ -235,7 +235,7 @@ pub fn list(
     filter: &UserFilter,
     sort: UserSort,
     descending: bool,
-    asked: PageRequest,
+    page: PageRequest,
 ) -> Result<(Vec<User>, i64), Error> {
     let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, ""));
     let time = |at: Option<Timestamp>| at.map(|at| at.0);
@@ -258,8 +258,8 @@ pub fn list(
             (&time(filter.created_after), Type::TIMESTAMPTZ),
             (&time(filter.created_before), Type::TIMESTAMPTZ),
             (&order, Type::TEXT),
-            (&asked.size, Type::INT8),
-            (&asked.offset, Type::INT8),
+            (&page.size, Type::INT8),
+            (&page.offset, Type::INT8),
         ],
         None,
     )?;

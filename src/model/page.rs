@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Which part of a list a client asks for, in both forms in which it may be asked for and answered.
+/// Which part of a list a client asks for, both as a page number and as an offset, because responses use both.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
     /// The number of the page; the first one is 1.
     pub page: i64,
     /// Most items on the page, from 1 to [`PageRequest::MAX_SIZE`].
     pub size: i64,
-    /// How many items of the list lie before the first one that is asked for.
+    /// How many items of the list come before the first one of the page.
     pub offset: i64,
 }
 
@@ -49,14 +49,14 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The page of `items` that was `asked` for, out of a list of `total` items.
-    pub fn new(items: Vec<T>, total: i64, asked: PageRequest) -> Page<T> {
+    /// The page with these items, as it was requested, out of a list of `total` items.
+    pub fn new(items: Vec<T>, total: i64, request: PageRequest) -> Page<T> {
         Page {
             items,
             total,
-            page: asked.page,
-            size: asked.size,
-            pages: total.div_euclid(asked.size) + i64::from(total % asked.size > 0),
+            page: request.page,
+            size: request.size,
+            pages: total.div_euclid(request.size) + i64::from(total % request.size > 0),
         }
     }
 }

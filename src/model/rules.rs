@@ -60,8 +60,8 @@ pub fn password(text: &str) -> Result<String, Problem> {
     check_length(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, without
-/// [`is_bidi_control`], trimmed. Refuses control characters, an empty name, `.` and `..`.
+/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, without the
+/// characters of [`is_bidi_control`]. Refuses control characters, an empty name, `.` and `..`.
 pub fn filename(text: &str) -> Result<String, Problem> {
     if text.contains(char::is_control) {
         return Err(value_error("Must not contain control characters"));
@@ -69,8 +69,8 @@ pub fn filename(text: &str) -> Result<String, Problem> {
     check_length(&last_component(text)?, 0..=MAX_FILENAME).map(str::to_owned)
 }
 
-/// Like [`filename`], but control characters are removed, and a name that is too long is shortened before its extension.
-/// Who uploads a file often has not chosen its name.
+/// Like [`filename`], but more lenient, because users often have not chosen the names of the files they upload: control
+/// characters are removed, and a name that is too long is shortened before its extension.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     let name = last_component(text)?;
     let over = name.chars().count().saturating_sub(MAX_FILENAME);
