@@ -1,3 +1,3 @@
--- Makes processes that start together compare their installation ids one after the other, until the end of the
--- transaction.
+-- Held until the end of the transaction, so that processes that start together compare installation ids one after the
+-- other.
 LOCK TABLE installation IN EXCLUSIVE MODE

@@ -1,12 +1,12 @@
--- Which database and data directory belong together: both hold the same random id. The program stores it, at its first
--- start.
+-- Says which data directory belongs to this database: both hold the same random id, which the program makes at its
+-- first start.
 CREATE TABLE installation (
     is_only boolean PRIMARY KEY DEFAULT true CONSTRAINT installation_is_only_check CHECK (is_only),
     id uuid NOT NULL
 );
 
--- A deleted account stays as a row without personal data, so the e-mail address may be missing. The development admin
--- is no longer known by its missing password hash, because a deleted account has none either.
+-- A deleted account stays as a row without personal data, so the e-mail address may be null. The development admin used
+-- to be the account without a password hash. It gets a column of its own, because deleted accounts have no hash either.
 ALTER TABLE users ALTER COLUMN email DROP NOT NULL, ADD COLUMN is_development_admin boolean NOT NULL DEFAULT false;
 UPDATE users SET is_development_admin = true WHERE password_hash IS NULL;
 UPDATE users
@@ -16,8 +16,8 @@ WHERE is_deleted AND NOT is_development_admin;
 ALTER TABLE users ADD CONSTRAINT users_complete_check
 CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL));
 
--- Deleted users whose files still have records, which the program removes in small batches. A table of its own and not
--- an index on users, because the totals in users change with every upload, and indexing them would make that dearer.
+-- Deleted users whose files still have records, which the program removes in small batches. It is a table and not an
+-- index on users, because an index on their totals would have to be updated with every upload.
 CREATE TABLE pending_removals (
     user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE
 );
@@ -27,7 +27,7 @@ SELECT id FROM users WHERE is_deleted AND EXISTS (SELECT FROM files WHERE user_i
 
 DROP FUNCTION remove_files(uuid);
 
--- The indexes of V1 and V3, for accounts of people that are not deleted, by the new flag.
+-- The indexes of V1 and V3 again. They leave out deleted accounts and the development admin, now by its new column.
 DROP INDEX users_username_key, users_email_key, users_created, users_name, users_admins, users_inactive;
 DROP INDEX IF EXISTS users_search;
 CREATE UNIQUE INDEX users_username_key ON users (lower(username)) WHERE NOT is_deleted AND NOT is_development_admin;
@@ -39,7 +39,8 @@ WHERE role = 'admin' AND NOT is_deleted AND NOT is_development_admin;
 CREATE INDEX users_inactive ON users (created_at, id)
 WHERE NOT is_active AND NOT is_deleted AND NOT is_development_admin;
 
--- Not everybody may create the extension; without the index, filters by a part of a text read every account.
+-- The database user may not be allowed to create the extension. Without the index, searches for a part of a text read
+-- every account.
 DO $$
 BEGIN
     CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -51,8 +52,8 @@ EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file
 END
 $$;
 
--- The rule of the last active admin, by the new flag. The query users/delete_all suspends it for its own transaction,
--- because it deletes everybody.
+-- The rule that one active admin stays (V3), with the new column. The query users/delete_all suspends it for its own
+-- transaction, because it deletes all accounts.
 CREATE OR REPLACE FUNCTION keep_an_admin() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: last admin'));

@@ -1,6 +1,6 @@
 -- Up to a thousand files of one deleted user, to be removed. One row without a file means that this user has none left;
--- no row means that no user is waiting.
--- Sorted as the index files_newest is, so that the query reads a thousand entries of it and not the whole table.
+-- no row means that there is no such user.
+-- The order is that of the index files_newest, so that the query reads a thousand of its entries, not the whole table.
 SELECT pending.user_id, f.id AS file_id
 FROM (SELECT user_id FROM pending_removals ORDER BY user_id LIMIT 1) pending
 LEFT JOIN LATERAL (

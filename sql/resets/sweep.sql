@@ -1,5 +1,5 @@
 -- Removes up to ten thousand records of used password reset tokens that have expired since; returns how many it
--- removed. Of several processes each takes other ones.
+-- removed. Several processes may run this at once: SKIP LOCKED gives each of them other rows.
 WITH removed AS (
     DELETE FROM used_password_reset_tokens
     WHERE id IN (SELECT id FROM used_password_reset_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT 10000

@@ -1,7 +1,7 @@
 -- The user of a request, and whether its token's session is live, in one round trip. $1: user; $2: the token's
 -- session, null for a token without one; $3: when a token without one was issued, Unix time in seconds.
--- Such a token is good where it is younger than the last end of all sessions. Both are compared in whole seconds, and
--- a token of that same second is refused.
+-- A token without a session is valid if it was issued after all sessions of the user were last ended. The times are
+-- compared in whole seconds, and a token of the same second is refused.
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
        u.last_login, u.total_uploads, u.total_storage_used,
        CASE

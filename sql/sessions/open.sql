@@ -1,6 +1,6 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires. No row means that the account was changed,
--- switched off or deleted while its password was checked.
+-- deactivated or deleted while its password was checked.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)

@@ -1,8 +1,8 @@
 -- Uses refresh token $3 of session $2 of user $1. $4: the token that replaces it; $5: when the session's last token
 -- expires then; $6: the grace in seconds. Returns the user and the refresh token that is good now.
--- The session's current token is replaced by $4. One that was itself replaced less than the grace ago gets the token
--- that is current now, so parallel refreshes, and the retry after a lost answer, go on with one chain. Any other was
--- stolen or replayed, and the session ends.
+-- The session's current token is replaced by $4. For a token that was replaced less than the grace ago, the current one
+-- is returned, so parallel refreshes and retries after a lost response all continue with the same token. Any other
+-- token was stolen or replayed, and the session ends.
 -- The lock of the session's row makes parallel uses wait for each other, and each sees what the one before it left.
 WITH rotated AS (
     UPDATE sessions s

@@ -1,5 +1,5 @@
--- Removes up to ten thousand sessions to which no valid token can refer any more; returns how many it removed. Of
--- several processes each takes other ones.
+-- Removes up to ten thousand sessions to which no valid token can refer any more; returns how many it removed. Several
+-- processes may run this at once: SKIP LOCKED gives each of them other rows.
 WITH removed AS (
     DELETE FROM sessions
     WHERE id IN (SELECT id FROM sessions WHERE expires_at < now() ORDER BY expires_at LIMIT 10000

@@ -1,7 +1,7 @@
--- Deletes account $1: it leaves a row without personal data, its username and address become free, its sessions end.
--- No row means that there is no such account. The trigger users_last_admin refuses to delete the last active admin.
--- The work does not grow with the user's files: queries do not show files of a deleted user, and the background
--- removes them.
+-- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. No
+-- row means that there is no such account. The trigger users_last_admin refuses to delete the last active admin.
+-- The work does not grow with the number of the user's files: no query shows files of a deleted user, and the
+-- background thread removes them later.
 WITH deleted AS (
     UPDATE users
     SET is_deleted = true, username = NULL, email = NULL, name = NULL, password_hash = NULL, permissions = '{}',

@@ -1,4 +1,4 @@
--- For tests of clients: deletes every account as users/delete does, but for the development admin. Returns how many.
+-- For tests of clients: deletes every account but the development admin, as users/delete does. Returns how many.
 -- The setting suspends the trigger users_last_admin until the end of this transaction.
 WITH suspended AS MATERIALIZED (
     SELECT set_config('cloakroom.deletes_all_users', 'on', true) AS setting
