@@ -43,7 +43,16 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
         [] | [b'\r'] | [b'-'] => return Ok(AfterDelimiter::Incomplete),
         _ => return Err(malformed()),
     };
-    // Filenames may contain control characters, which the parser refuses. A tab is one that it accepts.
+    Ok(match parse_header(lines)? {
+        Some((part, length)) => AfterDelimiter::Part(part, bytes.len() - lines.len() + length),
+        None => AfterDelimiter::Incomplete,
+    })
+}
+
+/// Parses the header of a part, up to and with the empty line that ends it, and returns its length as well. `None` if
+/// that line has not arrived yet.
+fn parse_header(lines: &[u8]) -> Result<Option<(PartHeader, usize)>, Error> {
+    // Filenames may contain control characters. The parser accepts none of them but tabs, so they are replaced by tabs.
     let replace = |&byte: &u8| match byte {
         b'\r' | b'\n' => byte,
         control if control.is_ascii_control() => b'\t',
@@ -53,9 +62,7 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
     let mut headers = [EMPTY_HEADER; MAX_PART_HEADER_LINES];
     let (length, headers) = match httparse::parse_headers(&header, &mut headers) {
         Ok(Status::Complete(parsed)) => parsed,
-        Ok(Status::Partial) if header.len() < MAX_PART_HEADER => {
-            return Ok(AfterDelimiter::Incomplete);
-        }
+        Ok(Status::Partial) if header.len() < MAX_PART_HEADER => return Ok(None),
         _ => return Err(malformed()),
     };
     let value = |name: &str| {
@@ -80,7 +87,7 @@ pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
             _ => {}
         }
     }
-    Ok(AfterDelimiter::Part(part, bytes.len() - lines.len() + length))
+    Ok(Some((part, length)))
 }
 
 /// Splits a header value such as `form-data; name="file"` into the text before the first semicolon and the parameters

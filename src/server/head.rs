@@ -50,8 +50,8 @@ impl RequestHead {
     /// Parses a complete head, including its empty line, that `peer` has sent. Errors are `BadRequest`,
     /// `HeadersTooLarge`, `VersionNotSupported` and `ExpectationFailed`.
     pub fn parse(bytes: &[u8], peer: SocketAddr) -> Result<RequestHead, Error> {
-        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-        let mut raw = httparse::Request::new(&mut headers);
+        let mut header_slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut raw = httparse::Request::new(&mut header_slots);
         match raw.parse(bytes) {
             Ok(httparse::Status::Complete(length)) if length == bytes.len() => {}
             Err(httparse::Error::TooManyHeaders) => return Err(Error::HeadersTooLarge),
@@ -65,13 +65,7 @@ impl RequestHead {
             return Err(Error::BadRequest);
         };
         let target = RequestTarget::parse(target).ok_or(Error::BadRequest)?;
-        let mut protocol = ProtocolHeaders::default();
-        let mut list = Vec::with_capacity(raw.headers.len());
-        for header in raw.headers.iter() {
-            let value = std::str::from_utf8(header.value).map_err(|_| Error::BadRequest)?;
-            protocol.add(header.name, value.trim_matches([' ', '\t']))?;
-            list.push((header.name.to_owned(), value.to_owned()));
-        }
+        let (headers, protocol) = read_headers(raw.headers)?;
         let is_http_1_0 = version == 0;
         protocol.check(is_http_1_0, target.has_authority)?;
         let framing = match protocol.content_length {
@@ -85,7 +79,7 @@ impl RequestHead {
                 peer,
                 method,
                 target.path_and_query,
-                list,
+                headers,
                 Vec::new(),
             ),
             framing,
@@ -95,6 +89,20 @@ impl RequestHead {
             is_http_1_0,
         })
     }
+}
+
+/// Returns all headers as handlers see them, and what they say about the protocol. Values must be UTF-8.
+fn read_headers(
+    raw: &[httparse::Header],
+) -> Result<(Vec<(String, String)>, ProtocolHeaders), Error> {
+    let mut protocol = ProtocolHeaders::default();
+    let mut headers = Vec::with_capacity(raw.len());
+    for header in raw {
+        let value = std::str::from_utf8(header.value).map_err(|_| Error::BadRequest)?;
+        protocol.add(header.name, value.trim_matches([' ', '\t']))?;
+        headers.push((header.name.to_owned(), value.to_owned()));
+    }
+    Ok((headers, protocol))
 }
 
 impl ProtocolHeaders {
