@@ -1,5 +1,5 @@
 -- Uses refresh token $3 of session $2 of user $1. $4: the token that replaces it; $5: when the session's last token
--- expires then; $6: the grace in seconds. Returns the user and the refresh token that is good now.
+-- expires then; $6: the grace in seconds. Returns the user and the refresh token that is valid now.
 -- The session's current token is replaced by $4. For a token that was replaced less than the grace ago, the current one
 -- is returned, so parallel refreshes and retries after a lost response all continue with the same token. Any other
 -- token was stolen or replayed, and the session ends.

@@ -1,7 +1,7 @@
 -- Uses a password reset token. $1: user; $2: version of the credentials the token was made for; $3: the new password
 -- hash; $4: id of the record of the use; $5: hash of the token; $6: when the record may be removed.
--- New password, record and end of all sessions happen together or not at all. The version admits one use, and none
--- after the password or the e-mail address has changed. No row means that the token is not good.
+-- New password, record and end of all sessions happen together or not at all. The version allows one use, and none
+-- after the password or the e-mail address has changed. No row means that the token is not valid.
 WITH changed AS (
     UPDATE users
     SET password_hash = $3,

@@ -1,6 +1,6 @@
 -- Changes account $1 as an administrator asks. $2: username; $3: e-mail address; $4: display name; $5: role; $6:
 -- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is.
--- Another role, activity or password ends the sessions, because tokens carry what was true before. The trigger
+-- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 WITH changed AS (
     UPDATE users

@@ -1,6 +1,6 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
--- as it is. Another e-mail address increments the version of the credentials: reset tokens that were sent to the old
--- one become worthless.
+-- as it is. Another e-mail address increments the version of the credentials, so that reset tokens that were sent to
+-- the old one become invalid.
 UPDATE users
 SET username = coalesce($2, username),
     email = coalesce($3, email),

@@ -28,7 +28,7 @@ pub fn deliver(background: &Background) -> Result<Progress, Error> {
     }
 }
 
-/// Creates the reset token of an account, which is good while the account's credentials are at `version`, and
+/// Creates the reset token of an account, which is valid while the account's credentials are at `version`, and
 /// delivers it: in development to the log.
 fn deliver_one(background: &Background, user: Uuid, version: i32) -> Result<(), Error> {
     let now = unix_time().as_secs();

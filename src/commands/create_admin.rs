@@ -1,4 +1,4 @@
-//! `cloakroom create-admin`: makes a first administrator, or lets one back in who has lost the password.
+//! `cloakroom create-admin`: makes the first administrator, or sets the password of one who has lost it.
 
 use std::io::{self, BufRead};
 

@@ -31,7 +31,7 @@ pub struct Config {
     pub workers: usize,
     /// Most client connections that are open at the same time.
     pub max_connections: usize,
-    /// Most of them from one client network; loopback addresses and trusted proxies are exempt.
+    /// Most open connections from one client network; loopback addresses and trusted proxies are exempt.
     pub max_connections_per_address: usize,
     /// The longest time from the first byte of a request to the end of its head.
     pub head_timeout: Duration,
@@ -67,7 +67,7 @@ pub struct Config {
     pub export_access_is_set: bool,
     /// Most rows of one export.
     pub export_max_rows: u32,
-    /// The longest wait for the first byte of an export.
+    /// The longest time until the first rows of an export are read, and then until each further batch is.
     pub export_timeout: Duration,
     /// Largest size of one file.
     pub max_upload_size: u64,

@@ -57,7 +57,7 @@ pub struct FileQuotas {
 }
 
 /// Records a file where it fits into all quotas. Fails with [`Error::StorageFull`], or with [`Error::UserNotUsable`]
-/// where the owner is gone.
+/// where the owner is deleted or inactive.
 pub fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Error> {
     let rows = db.write(
         sql!("files/insert"),
@@ -85,7 +85,7 @@ pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     rows.first().and_then(from_row).ok_or(Error::FileNotFound)
 }
 
-/// Changes a file of `user`; `None` stays as it is. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
+/// Changes a file of `user`; `None` keeps a value. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
 pub fn update(
     db: &Database,
     id: Uuid,

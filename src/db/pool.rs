@@ -137,7 +137,7 @@ impl Database {
         })
     }
 
-    /// Takes a connection that is alive, as far as one can know. Fails with [`Error::Unavailable`] where there is
+    /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] where there is
     /// none by `deadline`.
     fn check_out(&self, deadline: Instant) -> Result<CheckedOut<'_>, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());

@@ -11,7 +11,7 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Remembers for a second whether the database answered.
 pub struct Readiness {
-    /// When the last answer came, or was given up. Locked while the database is asked.
+    /// When the database last answered or failed to. Locked while it is asked.
     asked_at: Mutex<Option<Instant>>,
     /// The last answer. The database has answered before the service starts, so this begins as true.
     is_ready: AtomicBool,

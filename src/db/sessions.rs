@@ -14,7 +14,7 @@ use crate::model::user::User;
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
     pub id: Uuid,
-    /// The refresh token that will be good.
+    /// The id of the refresh token that is valid from now on.
     pub refresh_id: Uuid,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
@@ -75,7 +75,7 @@ pub fn open_for_new_user(
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the refresh token
-/// that is good now: `next.refresh_id`, or, where the token was replaced less than `grace` ago, the one that replaced
+/// that is valid now: `next.refresh_id`, or, where the token was replaced less than `grace` ago, the one that replaced
 /// it. A later use ends the session, because somebody has copied the token. Fails with [`Error::UserNotUsable`], else
 /// with [`Error::InvalidToken`].
 pub fn rotate(

@@ -87,8 +87,8 @@ pub fn development_admin(db: &Database) -> Result<User, Error> {
     }
 }
 
-/// Values for the columns of an account. In [`insert`] what is absent gets its default, in [`update_by_admin`] it
-/// stays.
+/// Values for the columns of an account. For `None`, [`insert`] uses the column's default, and [`update_by_admin`]
+/// keeps the present value.
 #[derive(Default)]
 pub struct AccountFields {
     pub username: Option<String>,
@@ -128,8 +128,8 @@ pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
     Ok(from_row(&one_row(rows)?))
 }
 
-/// Changes an account as an administrator asks. Another role, activity or password ends the account's sessions. Fails
-/// with [`Error::UserNotFound`], [`Error::Taken`] or [`Error::LastAdmin`].
+/// Changes an account as an administrator asks. Another role, password or `is_active` ends the account's sessions.
+/// Fails with [`Error::UserNotFound`], [`Error::Taken`] or [`Error::LastAdmin`].
 pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/update_by_admin"),
@@ -147,7 +147,7 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Changes what users may change of their own account; `None` stays as it is. Fails with [`Error::Taken`], or with
+/// Changes what users may change of their own account; `None` keeps a value. Fails with [`Error::Taken`], or with
 /// [`Error::UserNotUsable`] where the account was deleted meanwhile.
 pub fn update_profile(
     db: &Database,

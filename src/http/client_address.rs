@@ -1,4 +1,4 @@
-//! The address of the client, also if there are proxies between the client and this process.
+//! The address of the client, also if there are proxies between it and this process.
 
 use std::net::IpAddr;
 

@@ -90,7 +90,7 @@ fn content_response(
 fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bool {
     let mut tags = request.headers("If-None-Match").peekable();
     if tags.peek().is_some() {
-        // Our tag contains no comma, so it is not torn apart where lists are split at commas. The comparison is weak,
+        // Our tag contains no comma, so splitting the list at commas keeps it whole. The comparison is weak,
         // which means that `W/` is ignored (RFC 9110, 13.1.2).
         return tags
             .flat_map(|list| list.split(','))

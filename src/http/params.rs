@@ -48,8 +48,8 @@ impl Params {
         Params { values: values.collect(), ..Params::new(location) }
     }
 
-    /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. Reads
-    /// nothing if there is an error of the whole query or body.
+    /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. If the
+    /// query or body as a whole has an error, `read` is not called.
     pub fn read<T>(mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
         if !self.errors.is_empty() {
             return Err(Error::Invalid(self.errors));

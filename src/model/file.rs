@@ -76,7 +76,7 @@ const SPELLINGS: &[&[&str]] = &[
     &["video/x-msvideo", "video/avi", "video/msvideo"],
 ];
 
-/// The beginnings of types that are ZIP archives, beside those that end in `+zip` (RFC 6839, 3.6).
+/// The beginnings of types that are ZIP archives, apart from those that end in `+zip` (RFC 6839, 3.6).
 const PACKED_IN_ZIP: &[&str] = &[
     "application/java-archive",
     "application/oxps",

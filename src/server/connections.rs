@@ -66,9 +66,9 @@ impl Connections {
         })
     }
 
-    /// Blocks until there is room for one more connection, evicting one where possible. While all are busy, that
-    /// takes until one of them has answered. A shutdown ends the wait without room: the connection that is already
-    /// accepted is still served.
+    /// Blocks until there is room for one more connection, evicting one that waits for its client, if any does. While
+    /// all are busy, it takes until one of them has sent its response. A shutdown ends the wait although there is no
+    /// room, so that the connection that was already accepted is still served.
     pub fn make_room(&self) {
         let mut open = self.open();
         while open.len() >= self.limits.max && !self.shutting_down.load(Ordering::SeqCst) {

@@ -41,7 +41,7 @@ impl RequestLoop<'_> {
             match keep_alive {
                 Ok(true) => {}
                 Ok(false) => return self.stream.lingering_close(),
-                // The client is gone, or the response is incomplete: a plain close tells the client so.
+                // The client is gone, or the response is incomplete, which a plain close shows to the client.
                 Err(_) => return,
             }
         }

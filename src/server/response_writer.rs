@@ -19,7 +19,7 @@ const CONNECTION_HEADERS: [&str; 7] = [
     "Upgrade",
 ];
 
-/// What the framing of a response depends on beside the response.
+/// What the framing of a response depends on, apart from the response itself.
 pub struct ResponseOptions {
     /// The request was `HEAD`: the response announces a body and does not send it.
     omit_body: bool,

@@ -12,7 +12,7 @@ use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
 
-/// How often the server looks whether it is to stop.
+/// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
 
 type RouilleHandler = Box<dyn Fn(&rouille::Request) -> rouille::Response + Send + Sync>;
@@ -57,7 +57,7 @@ impl RouilleServer {
     }
 }
 
-/// Takes the body, which `rouille` keeps in the request, out of it, as this crate's handlers expect.
+/// Calls the handler with the request and its body, which `rouille` keeps inside the request.
 fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Response {
     let length = request.header("Content-Length").and_then(|text| text.parse().ok());
     let body = match request.data() {

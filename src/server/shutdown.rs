@@ -14,7 +14,7 @@ const FORCED_EXIT_STATUS: i32 = 1;
 
 /// Whether the process was asked to stop. It can be polled, waited for, and watched together with other sockets.
 pub struct ShutdownSignal {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     /// One end of a socket pair; the signal handlers write a byte to the other.
     receiver: UnixStream,
 }
@@ -22,26 +22,26 @@ pub struct ShutdownSignal {
 impl ShutdownSignal {
     /// Installs handlers of both signals.
     pub fn on_signals() -> io::Result<ShutdownSignal> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         let (receiver, sender) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT] {
             // Handlers run in the order of registration. The first one exits where the flag is set already, which it
             // is not yet at the first signal.
-            flag::register_conditional_shutdown(signal, FORCED_EXIT_STATUS, asked.clone())?;
-            flag::register(signal, asked.clone())?;
+            flag::register_conditional_shutdown(signal, FORCED_EXIT_STATUS, requested.clone())?;
+            flag::register(signal, requested.clone())?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(ShutdownSignal { asked, receiver })
+        Ok(ShutdownSignal { requested, receiver })
     }
 
     /// Whether a signal has arrived.
     pub fn is_requested(&self) -> bool {
-        self.asked.load(Ordering::SeqCst)
+        self.requested.load(Ordering::SeqCst)
     }
 
     /// The flag behind [`ShutdownSignal::is_requested`], for threads that outlive this value.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        self.asked.clone()
+        self.requested.clone()
     }
 
     /// Blocks until a signal has arrived.

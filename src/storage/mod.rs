@@ -123,7 +123,7 @@ impl Storage {
     }
 
     /// Returns the ids of the contents that are old enough to be swept, in batches, for looking up their records. The
-    /// directory is read on the way, so memory does not grow with it.
+    /// directory is read batch by batch, so memory does not grow with it.
     pub fn old_contents(&self) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>>, Error> {
         let mut ids = old_ids(&self.contents)?;
         Ok(std::iter::from_fn(move || {

@@ -117,7 +117,7 @@ impl Metrics {
         Metrics { registry, requests, durations, connections, running, rate_limited, gauges }
     }
 
-    /// Counts an answered request. `endpoint` is `None` if the request reached none.
+    /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it.
     pub fn count_request(&self, endpoint: Option<EndpointName>, status: u16, duration: Duration) {
         let endpoint = EndpointLabel(endpoint);
         self.requests.get_or_create(&RequestLabels { endpoint: endpoint.clone(), status }).inc();

@@ -14,7 +14,7 @@ use crate::model::file::{self, File, SIGNATURE_BYTES};
 use crate::model::rules;
 use crate::storage::Draft;
 
-/// Bytes that the body of an upload may have beside the file: boundaries, headers of parts, the description.
+/// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
 const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
 /// recognises one that is too long.
