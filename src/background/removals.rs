@@ -15,6 +15,6 @@ pub fn remove_some(background: &Background) -> Result<Progress, Error> {
         return Ok(Progress::More);
     }
     background.storage.remove_all(&files);
-    // No row: another process has removed the same records meanwhile. It removes the rest as well.
+    // If there was none, another process has removed these records meanwhile. It removes the rest as well.
     db::removals::remove(&background.db, user, &files).map(Progress::after_batch)
 }

@@ -69,8 +69,8 @@ pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<
     };
     let now = app.started.elapsed();
     let own = app.buckets.take(key, per_minute, now);
-    // A request that its network's bucket refuses does not count for the site, so no network can use up the site's
-    // bucket.
+    // A request that its network's bucket refuses does not count for the site, so one network alone cannot empty the
+    // site's bucket.
     let counts_for_site =
         own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
     let Some(site) = site(context.client).filter(|_| counts_for_site) else {
