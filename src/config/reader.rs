@@ -19,9 +19,8 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
 
 /// Variables with our prefix that commands and scripts read. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 2] = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS"];
-/// The beginning of the names of further such variables.
-const OTHER_PREFIX: &str = "CLOAKROOM_TEST_POSTGRES";
+const OTHER_VARIABLES: [&str; 3] =
+    ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS", "CLOAKROOM_TEST_DATABASE_URL"];
 
 /// Looks settings up, and collects their effective values and everything that is wrong with them.
 ///
@@ -227,9 +226,7 @@ impl SettingsReader {
         let mut unknown: Vec<_> = self
             .variables
             .keys()
-            .filter(|name| {
-                name.starts_with("CLOAKROOM_") && !name.starts_with(OTHER_PREFIX) && !is_known(name)
-            })
+            .filter(|name| name.starts_with("CLOAKROOM_") && !is_known(name))
             .map(|name| {
                 let similarity = |known: &&str| strsim::jaro_winkler(known, name);
                 let nearest = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
