@@ -38,7 +38,8 @@ pub fn run(background: &Background) -> Result<Progress, Error> {
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
 /// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record, none of them is moved unless `is_confirmed`. Passes a line for each change to `report`.
+/// than 20, have no record, none of them is moved unless `is_confirmed`, and the trash stays as it is. Passes a line for
+/// each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -50,8 +51,13 @@ pub fn sweep(
     let orphans = orphans(storage, db)?;
     let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
-    // First of all, because on a full disk this frees the space that moving may need.
-    for path in storage.remove_old_drafts()?.into_iter().chain(storage.empty_trash(trash_days)?) {
+    let mut removed = storage.remove_old_drafts()?;
+    // After a refusal the trash may hold what the operator wants back, so it is not emptied either.
+    if swept.refusal.is_none() {
+        removed.extend(storage.empty_trash(trash_days)?);
+    }
+    // Before contents are moved, because on a full disk this frees the space that moving may need.
+    for path in removed {
         report(format!("removed {}", path.display()));
         swept.removed += 1;
     }

@@ -79,6 +79,7 @@ impl RequestLoop<'_> {
         let mut response = response::error(error, self.server.error_format, now);
         response.headers.push(("X-Request-ID".into(), id.to_string().into()));
         response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
+        response.headers.push(("Cache-Control".into(), "no-store".into()));
         self.server.metrics.count_malformed(response.status_code);
         log::info!(
             target: "cloakroom::access",

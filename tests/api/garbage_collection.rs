@@ -98,6 +98,9 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     }
     make_orphans(&api.data, 1, 21);
     assert_eq!(api.data.contents().len(), 419);
+    // Where something is wrong, what is in the trash may be wanted back, however old it is.
+    let old = api.data.join("trash/2020-01-01");
+    fs::create_dir(&old).expect("a directory");
     let output = api.run_beside(&["gc"]).exits(1);
     assert_eq!(output.out(), "0 moved to the trash, 0 removed, 0 missing.\n");
     let error = output.err();
@@ -105,9 +108,11 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     let server = Server::start_with(&api.database, &api.data, &[]);
     server.logged("21 of 419 contents have no record");
     assert_eq!((api.data.contents().len(), api.data.trash().len()), (419, 20));
+    assert!(old.exists());
     // With one more content that has a record they are not.
     api.new_file(&ann, "b.txt", "two");
-    assert!(api.collect_garbage().ends_with("\n21 moved to the trash, 0 removed, 0 missing.\n"));
+    assert!(api.collect_garbage().ends_with("\n21 moved to the trash, 1 removed, 0 missing.\n"));
+    assert!(!old.exists());
     make_orphans(&api.data, 2, 50);
     let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
     assert!(printed.ends_with("\n50 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");

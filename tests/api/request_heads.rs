@@ -224,6 +224,7 @@ fn refusals_keep_the_id_of_a_request_whose_head_was_read() {
         let (_, answer) = ask(&api.address, bytes);
         assert!(answer.status >= 400, "{reason}: {}", answer.head);
         assert_eq!(answer.request_id(), id, "{reason}");
+        assert!(answer.head.contains("\r\nCache-Control: no-store\r\n"), "{}", answer.head);
     }
     // The last one is logged with its reason.
     wait_until(|| {
