@@ -38,8 +38,8 @@ pub fn run(background: &Background) -> Result<Progress, Error> {
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
 /// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record, none of them is moved unless `is_confirmed`, and the trash stays as it is. Passes a line for
-/// each change to `report`.
+/// than 20, have no record, none of them is moved unless `is_confirmed`, and the trash stays as it is. Passes a line
+/// for each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,

@@ -2,6 +2,7 @@
 //! the program reads the environment.
 
 mod mail;
+mod networks;
 mod production;
 mod reader;
 mod settings;

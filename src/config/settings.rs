@@ -7,10 +7,11 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::mail::{Smtp, is_mailbox, is_reset_url};
+use super::networks::networks;
 use super::reader::SettingsReader;
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, ScryptCost, Secret, UploadTypes, networks,
+    MetricsAccess, ScryptCost, Secret, UploadTypes,
 };
 
 /// The settings of this process. Sizes are bytes.

@@ -1,10 +1,7 @@
 //! The types of settings that are not plain numbers or texts.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
-
-use ipnet::IpNet;
 
 /// A setting that holds one word of a closed list.
 pub trait Choice: Copy + PartialEq + 'static {
@@ -285,20 +282,6 @@ fn is_media_type(text: &str) -> bool {
         && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
-/// Parses comma-separated IP addresses and CIDR blocks; an address is a block of one. IPv4 addresses in the form of
-/// IPv6 become plain ones, because clients' addresses are compared in that form. `None` if a part is neither.
-pub fn networks(text: &str) -> Option<Vec<IpNet>> {
-    let network = |part: &str| {
-        let block = part.parse().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from))?;
-        let bits = block.prefix_len().checked_sub(96);
-        match (block.addr().to_canonical(), bits) {
-            (address @ IpAddr::V4(_), Some(bits)) => IpNet::new(address, bits).ok(),
-            _ => Some(block),
-        }
-    };
-    comma_separated(text).map(network).collect()
-}
-
 /// Parses a log level or, because `RUST_LOG` may be set for other programs too, comma-separated `target=level`
 /// directives. Directives for other targets are ignored; without one for this program the level is `info`.
 pub fn own_log_level(text: &str) -> Option<log::LevelFilter> {
@@ -330,23 +313,6 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<ScryptCost>(), Err(()), "{bad}");
         }
-    }
-
-    #[test]
-    fn networks_are_addresses_or_blocks_and_mapped_ones_are_ipv4() {
-        for (text, networks) in [
-            ("", vec![]),
-            ("10.0.0.0/8, 192.0.2.1", vec!["10.0.0.0/8", "192.0.2.1/32"]),
-            ("2001:db8::/32,::1", vec!["2001:db8::/32", "::1/128"]),
-            ("::ffff:10.0.0.1,::ffff:10.0.0.0/104", vec!["10.0.0.1/32", "10.0.0.0/8"]),
-            ("::ffff:0:0/96", vec!["0.0.0.0/0"]),
-        ] {
-            let found = super::networks(text).unwrap_or_default();
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            assert_eq!(found, networks, "{text}");
-        }
-        assert_eq!(networks("10.0.0.0/33"), None);
-        assert_eq!(networks("localhost"), None);
     }
 
     #[test]
