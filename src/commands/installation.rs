@@ -18,6 +18,12 @@ pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
             .ok_or_else(|| refusal(config, database.id, in_directory))?;
         if in_directory.is_none() {
             storage.create_installation_id(id)?;
+        } else if database.id.is_none() && has_contents {
+            log::warn!(
+                "{} holds contents, and the database has no file records: is CLOAKROOM_DATABASE_URL right? Contents \
+                 without a record are moved to the trash",
+                config.data_dir.display()
+            );
         }
         Ok(id)
     })

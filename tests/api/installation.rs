@@ -75,6 +75,10 @@ fn a_side_that_lacks_an_id_gets_the_others_while_nothing_can_be_lost() {
     // A database without records for a directory with contents.
     let api = Server::start_with(&Database::create(), &data, &[]);
     assert_eq!(id_of_database(&api.database), id_of_directory(&data));
+    // This is what a wrong URL of an empty database looks like, too.
+    assert!(api.log().contains("is CLOAKROOM_DATABASE_URL right?"), "{}", api.log());
+    let again = Server::start_with(&api.database, &data, &[]);
+    assert!(!again.log().contains("CLOAKROOM_DATABASE_URL"), "{}", again.log());
 }
 
 #[test]
