@@ -30,7 +30,7 @@ const MAX_EXPORT_READS: usize = 2;
 const ANSWER_GRACE: Duration = Duration::from_secs(1);
 
 /// Parameters of a query.
-pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// Parameters of a query that is planned for their values, with their types.
 pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
@@ -73,7 +73,7 @@ impl Database {
     }
 
     /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
-    pub fn read(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
+    pub fn read(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
         self.read_with(|connection| connection.query(sql, params, self.timeout))
     }
 
@@ -123,7 +123,7 @@ impl Database {
 
     /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] where the connection dies
     /// under it: the server may have made the change or not, so repeating it could make it twice.
-    pub fn write(&self, sql: &'static str, params: Params) -> Result<Vec<Row>, Error> {
+    pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
         let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.query(sql, params, self.timeout);
@@ -208,7 +208,7 @@ impl DatabaseConnection {
     fn query(
         &mut self,
         sql: &'static str,
-        params: Params,
+        params: SqlParams,
         timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
         self.run(timeout, |this| match this.query_prepared(sql, params) {
@@ -261,7 +261,7 @@ impl DatabaseConnection {
     fn query_prepared(
         &mut self,
         sql: &'static str,
-        params: Params,
+        params: SqlParams,
     ) -> Result<Vec<Row>, postgres::Error> {
         let statement = match self.statements.get(&key(sql)) {
             Some(statement) => statement.clone(),

@@ -5,7 +5,7 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
-use super::pool::Params;
+use super::pool::SqlParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::page::PageRequest;
@@ -77,7 +77,7 @@ const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_
 /// Returns the development admin, the account of every request while authentication is off. It is created where it is
 /// missing, as after all accounts were deleted for a test.
 pub fn development_admin(db: &Database) -> Result<User, Error> {
-    let params: Params = &[&DEVELOPMENT_ADMIN];
+    let params: SqlParams = &[&DEVELOPMENT_ADMIN];
     match db.read(sql!("users/find_development_admin"), params)?.first() {
         Some(row) => Ok(from_row(row)),
         None => {
@@ -181,7 +181,7 @@ pub fn upsert_admin(
     username: Option<&str>,
     password_hash: &str,
 ) -> Result<(Option<String>, bool), Error> {
-    let params: Params = &[&Uuid::new_v4(), &username, &email, &password_hash];
+    let params: SqlParams = &[&Uuid::new_v4(), &username, &email, &password_hash];
     let row = one_row(db.write(sql!("users/upsert_admin"), params)?)?;
     Ok((row.get("username"), row.get("is_new")))
 }
