@@ -56,13 +56,14 @@ impl App {
         db: Arc<Database>,
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
+        metrics: Metrics,
         background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
             buckets: TokenBuckets::new(),
-            metrics: Metrics::new(),
+            metrics,
             readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
