@@ -27,7 +27,9 @@ pub use database::Database;
 pub use form::{BOUNDARY, Form, PNG, file_form, status_of};
 pub use jwt::{claims, now, sign, sign_with, with_member, without_member};
 pub use nginx::NginxProcess;
-pub use process::{BINARY, OutputText, command, command_at, run, within_shell};
+pub use process::{
+    BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, within_shell,
+};
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use server::Server;
 
