@@ -332,7 +332,7 @@ mod tests {
             (".a\r\nb.\r\n\r\n", "..a\r\nb.\r\n\r\n.\r\n"),
             ("a\r\n.\r\nMAIL FROM:<x>\r\n", "a\r\n..\r\nMAIL FROM:<x>\r\n.\r\n"),
         ] {
-            assert_eq!(String::from_utf8(with_dots(message.as_bytes())).unwrap(), sent);
+            assert_eq!(String::from_utf8_lossy(&with_dots(message.as_bytes())), sent);
         }
     }
 
@@ -396,7 +396,8 @@ mod tests {
             (None, "[2001:db8::1]:1", "[IPv6:2001:db8::1]"),
             (None, "[::ffff:192.0.2.1]:1", "[192.0.2.1]"),
         ] {
-            assert_eq!(client_name(name, address.parse().unwrap()), expected);
+            let shown = address.parse().map(|address| client_name(name, address));
+            assert_eq!(shown.as_deref(), Ok(expected));
         }
     }
 }

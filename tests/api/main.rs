@@ -19,6 +19,7 @@ mod http_server;
 mod installation;
 mod last_admin;
 mod lifecycle;
+mod mail_delivery;
 mod mutated_requests;
 mod nginx;
 mod nginx_comparison;

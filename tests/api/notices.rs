@@ -113,10 +113,11 @@ fn other_changes_send_no_notice() {
     dearer.sign_in("anna");
     drop(dearer);
     api.delete_user(&root, ian.id()).expect(204);
-    run(&api.database.url, &["create-admin", "--email", "new@example.com"], &[(
-        "CLOAKROOM_ADMIN_PASSWORD",
-        PASSWORD,
-    )])
+    run(
+        &api.database.url,
+        &["create-admin", "--email", "new@example.com"],
+        &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)],
+    )
     .exits(0);
     // Messages are sent in the order of the changes.
     let ann = api.sign_in("anna");
