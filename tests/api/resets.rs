@@ -142,11 +142,18 @@ fn without_mail_there_is_no_password_reset() {
 #[test]
 fn a_request_stores_nothing_that_could_be_used_as_a_token() {
     let api = Server::start(&[]);
-    let columns: String = api.database.value(
-        "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
-         WHERE table_name = 'password_reset_requests'",
+    let columns = |table: &str| -> String {
+        api.database.value(&format!(
+            "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
+             WHERE table_name = '{table}'"
+        ))
+    };
+    assert_eq!(columns("password_reset_requests"), "id,email,requested_at");
+    assert_eq!(
+        columns("outbox"),
+        "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error"
     );
-    assert_eq!(columns, "id,email,requested_at");
+    assert_eq!(columns("password_reset_messages"), "user_id,sent_at");
 }
 
 #[test]
