@@ -18,7 +18,7 @@ CREATE TABLE outbox (
     error text
 );
 
-CREATE INDEX outbox_due ON outbox (due_at) WHERE failed_at IS NULL;
+CREATE INDEX outbox_due ON outbox (due_at, id) WHERE failed_at IS NULL;
 CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
 -- One message about a reset waits for each account, however often it is asked for.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;

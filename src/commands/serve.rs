@@ -10,7 +10,7 @@ use crate::api::context::App;
 use crate::api::pipeline;
 use crate::auth::jwt::SigningKey;
 use crate::background::{Background, OutboxSender};
-use crate::config::{Config, Environment, HttpServer};
+use crate::config::{Config, Environment, HttpServer, Smtp};
 use crate::db;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
@@ -71,6 +71,7 @@ fn warn_about_settings(config: &Config) {
             "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
         );
     }
+    warn_about_mail(config);
     for (name, nearest) in &config.unknown {
         log::warn!("{name} is no setting; did you mean {nearest}?");
     }
@@ -84,6 +85,15 @@ fn warn_about_settings(config: &Config) {
     if !config.auth_enabled {
         log::error!(
             "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+        );
+    }
+}
+
+/// Warns about a mail server that is not used, because it is not known who sends the mail and what it links to.
+fn warn_about_mail(config: &Config) {
+    if matches!(config.smtp, Smtp::Server(_)) && Mailer::new(config).is_none() {
+        log::warn!(
+            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"
         );
     }
 }

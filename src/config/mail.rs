@@ -146,10 +146,12 @@ impl fmt::Display for MailServer {
 }
 
 /// Parses an e-mail address, with or without a display name before it, such as `Cloakroom <noreply@example.com>`.
-/// Two parsers must accept it: that of the mail library ignores what follows the address.
+/// Two parsers must accept it, because that of the mail library ignores what follows the address. The library must also
+/// be able to parse what it writes, which it does for every message.
 pub fn mailbox(text: &str) -> Option<Mailbox> {
     text.parse::<email_address::EmailAddress>().ok()?;
-    text.parse().ok()
+    let mailbox: Mailbox = text.parse().ok()?;
+    (mailbox.to_string().parse() == Ok(mailbox.clone())).then_some(mailbox)
 }
 
 /// Whether `text` is an http or https URL that contains `{token}`.
@@ -240,7 +242,12 @@ mod tests {
 
     #[test]
     fn senders_are_one_address_with_or_without_a_name() {
-        for good in ["noreply@example.com", "Cloakroom <noreply@example.com>"] {
+        for good in [
+            "noreply@example.com",
+            "Cloakroom <noreply@example.com>",
+            "\"Cloakroom, Berlin\" <noreply@example.com>",
+            "\u{dc}bersicht <noreply@b\u{fc}cher.example>",
+        ] {
             assert!(mailbox(good).is_some(), "{good}");
         }
         for bad in [

@@ -377,4 +377,7 @@ fn settings_without_a_mail_server_or_a_sender_are_refused() {
         assert!(output.err().contains(text), "{}", output.err());
     }
     run(NOWHERE, &["send-test-mail"], &[]).exits(2);
+    // Outside production the service starts, and warns.
+    let log = Server::start(&[("CLOAKROOM_SMTP_URL", url)]).log();
+    assert!(log.contains("CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"), "{log}");
 }

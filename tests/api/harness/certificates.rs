@@ -9,6 +9,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 
 use super::Directory;
+use super::data_directory::unique_name;
 
 /// A certificate authority of the test's own. A process trusts it, and no other one, if `SSL_CERT_FILE` names its file.
 pub struct CertificateAuthority {
@@ -24,7 +25,7 @@ impl CertificateAuthority {
     pub fn create() -> CertificateAuthority {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "Test authority");
+        params.distinguished_name.push(DnType::CommonName, format!("Authority {}", unique_name()));
         let key = KeyPair::generate().expect("a key");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
         let directory = Directory::create();
