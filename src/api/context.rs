@@ -62,6 +62,7 @@ impl App {
         db: Arc<Database>,
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
+        metrics: Metrics,
         background: SyncSender<()>,
         describe: fn(&Config) -> String,
     ) -> Result<App, Error> {
@@ -69,7 +70,7 @@ impl App {
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
             buckets: TokenBuckets::new(),
-            metrics: Metrics::new(),
+            metrics,
             readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),

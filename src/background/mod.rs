@@ -1,9 +1,12 @@
-//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired, was
-//! deleted, or belongs to no record.
+//! Work that runs beside requests: one thread sends mail, another does everything else, which is requests for password
+//! resets and the removal of what has expired, was deleted, or belongs to no record.
 
-pub mod password_resets;
+mod outbox;
+mod password_resets;
 mod removals;
 pub mod sweep;
+
+pub use outbox::OutboxSender;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +15,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::auth::jwt::SigningKey;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
@@ -41,8 +43,8 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 5] = [
-    Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
+const TASKS: [Task; 6] = [
+    Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
         name: "expired sessions",
@@ -53,6 +55,11 @@ const TASKS: [Task; 5] = [
         name: "used reset tokens",
         period: SWEEP_PERIOD,
         run: |background| db::resets::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "mail given up",
+        period: SWEEP_PERIOD,
+        run: |background| db::outbox::sweep(&background.db).map(Progress::after_batch),
     },
     Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
 ];
@@ -69,8 +76,8 @@ pub struct Background {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     pub storage: Arc<Storage>,
-    /// Signs password reset tokens.
-    pub signing_key: Arc<SigningKey>,
+    /// Wakes the thread that sends mail.
+    pub wake_mail: SyncSender<()>,
 }
 
 impl Background {

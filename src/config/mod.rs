@@ -8,7 +8,7 @@ mod reader;
 mod settings;
 mod values;
 
-pub use mail::Smtp;
+pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use settings::Config;
 pub use values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_mailbox, is_reset_url};
+use super::mail::{Smtp, is_reset_url, mailbox};
 use super::networks::networks;
 use super::reader::SettingsReader;
 use super::values::{
@@ -99,7 +100,7 @@ pub struct Config {
     pub error_format: ErrorFormat,
     pub smtp: Smtp,
     /// The sender of outgoing mail.
-    pub mail_from: Option<String>,
+    pub mail_from: Option<Mailbox>,
     /// The link in the mail about a password reset; `{token}` in it is replaced by the token.
     pub password_reset_url: Option<String>,
     /// The level of this program's own log records.
@@ -218,7 +219,7 @@ impl Config {
             mail_from: r.optional(
                 "CLOAKROOM_MAIL_FROM",
                 "an e-mail address, such as Cloakroom <noreply@example.com>",
-                |text| is_mailbox(text).then(|| text.to_owned()),
+                mailbox,
             ),
             password_reset_url: r.optional(
                 "CLOAKROOM_PASSWORD_RESET_URL",

@@ -58,12 +58,6 @@ pub fn find_by_login(db: &Database, login: &str) -> Result<Option<Credentials>, 
     }))
 }
 
-/// Finds an active account by its e-mail address: its id and credentials version.
-pub fn find_by_email(db: &Database, email: &str) -> Result<Option<(Uuid, i32)>, Error> {
-    let rows = db.read(sql!("users/find_by_email"), &[&email])?;
-    Ok(rows.first().map(|row| (row.get("id"), row.get("credentials_version"))))
-}
-
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no
 /// hash.
 pub fn find_credentials(db: &Database, id: Uuid) -> Result<Option<(Option<String>, i32)>, Error> {

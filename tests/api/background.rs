@@ -71,12 +71,17 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
         ("files", "files of deleted users"),
         ("sessions", "expired sessions"),
         ("used_password_reset_tokens", "used reset tokens"),
+        ("outbox", "mail given up"),
     ] {
         let (database, data, ann) = service();
         let user = insert_deleted_user_with_a_file(&database);
         insert_expired_sessions(&database, &ann, 1);
         insert_used_tokens(&database, &ann, 1);
-        database.run("INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com')");
+        database.run(&format!(
+            "INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com');
+             INSERT INTO outbox (kind, user_id, failed_at)
+             VALUES ('password_changed', '{ann}', now() - interval '31 days')"
+        ));
         let draft = data.join("tmp/11111111-1111-4111-8111-111111111111");
         fs::write(&draft, "x").expect("a file");
         make_older(&draft, 1);
@@ -95,6 +100,7 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
             ("files", format!("user_id = '{user}'")),
             ("sessions", "expires_at < now()".to_owned()),
             ("used_password_reset_tokens", "true".to_owned()),
+            ("outbox", "true".to_owned()),
         ] {
             let left = if other == table { 1 } else { 0 };
             wait_until(|| database.count(&format!("{other} WHERE {condition}")) == left);

@@ -53,7 +53,7 @@ const LAYERS: &[&[&str]] = &[
     &["main"],
     &["commands"],
     &["server", "api", "background"],
-    &["http", "auth", "db", "storage", "telemetry"],
+    &["http", "auth", "db", "storage", "mail", "telemetry"],
     &["model", "semaphore"],
     &["config", "error"],
 ];
