@@ -5,8 +5,10 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
-use super::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
+use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContext};
+use super::handlers::{
+    admin, auth, exports, health, me, metrics, personal_tokens, sessions, test_only, uploads, users,
+};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, Smtp};
 use crate::error::{Error, FieldError, FieldLocation};
@@ -43,6 +45,8 @@ pub struct Endpoint {
     pub handler: Handler,
     /// The rate limit. If `None`, requests are not limited and need no API key either.
     pub limit: Option<Limit>,
+    /// Whether a personal access token serves as the user's access token.
+    accepts_personal_tokens: bool,
 }
 
 /// One path, matched by a request.
@@ -95,7 +99,7 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
         ["auth", "refresh"] => route("/auth/refresh", const { &[
             post(Handler::Refresh(auth::refresh)).limit(Limit::Auth("refresh")),
         ] }),
-        ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout))] }),
+        ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout)).no_personal_tokens()] }),
         ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
             post(public(auth::request_password_reset)).limit(Limit::Auth("request-password-reset")),
         ] }).enabled_if(offers_password_resets),
@@ -103,10 +107,23 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
             post(public(auth::reset_password)).limit(Limit::Auth("reset-password")),
         ] }).enabled_if(offers_password_resets),
         ["auth", "me"] => route("/auth/me", const { &[get(user(me::show))] }),
+        ["auth", "sessions"] => route("/auth/sessions", const { &[get(user(sessions::list)).no_personal_tokens()] }),
+        ["auth", "sessions", id] => route("/auth/sessions/{session_id}", const { &[
+            delete(user_at(sessions::end)).no_personal_tokens(),
+        ] }).id(id),
+        ["auth", "tokens"] => route("/auth/tokens", const { &[
+            get(user(personal_tokens::list)).no_personal_tokens(),
+            post(user(personal_tokens::create)).no_personal_tokens(),
+        ] }),
+        ["auth", "tokens", id] => route("/auth/tokens/{token_id}", const { &[
+            delete(user_at(personal_tokens::delete)).no_personal_tokens(),
+        ] }).id(id),
 
-        ["users", "me"] => route("/users/me", const { &[get(user(me::show)), put(user(me::update))] }),
+        ["users", "me"] => route("/users/me", const { &[
+            get(user(me::show)), put(user(me::update)).no_personal_tokens(),
+        ] }),
         ["users", "change-password"] => route("/users/change-password", const { &[
-            post(user(me::change_password)).limit(Limit::Auth("change-password")),
+            post(user(me::change_password)).limit(Limit::Auth("change-password")).no_personal_tokens(),
         ] }),
         ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered))] }),
         ["users", "exports", "csv"] => route("/users/exports/csv", const { &[get(export(exports::filtered))] }),
@@ -116,9 +133,19 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
         ["users", "test-only", rest] => test_endpoints(rest)?.enabled_if(|config| config.test_endpoints_enabled),
         // These are only prefixes of the paths above, and not the ids of users either.
         ["users", "exports" | "test-only"] => return None,
+        ["users", "me" | "change-password" | "export" | "exports" | "export-full" | "export-alive" | "export-simple", _]
+            => return None,
         ["users"] => route("/users", const { &[get(admin(users::list)), post(admin(users::create))] }),
         ["users", id] => route("/users/{user_id}", const { &[
             get(admin_at(users::show)), put(admin_at(users::update)), delete(admin_at(users::delete)),
+        ] }).id(id),
+        ["users", id, "sessions"] => route("/users/{user_id}/sessions", const { &[
+            get(admin_at(sessions::list_of_user)).no_personal_tokens(),
+            delete(admin_at(sessions::end_all_of_user)).no_personal_tokens(),
+        ] }).id(id),
+        ["users", id, "tokens"] => route("/users/{user_id}/tokens", const { &[
+            get(admin_at(personal_tokens::list_of_user)).no_personal_tokens(),
+            delete(admin_at(personal_tokens::delete_all_of_user)).no_personal_tokens(),
         ] }).id(id),
         ["admin", "users"] => route("/admin/users", const { &[get(admin(admin::list))] }),
         ["admin", "users", id] => route("/admin/users/{user_id}", const { &[put(admin_at(users::update))] }).id(id),
@@ -201,10 +228,27 @@ const fn endpoint(method: &'static str, handler: Handler) -> Endpoint {
         Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
         Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
     };
-    Endpoint { method, handler, limit }
+    Endpoint { method, handler, limit, accepts_personal_tokens: true }
 }
 
 impl Endpoint {
+    /// Refuses personal access tokens, because the endpoint is about passwords, sessions or tokens: with a stolen token
+    /// nobody can get at more than it was made for, or keep it alive.
+    const fn no_personal_tokens(self) -> Endpoint {
+        Endpoint { accepts_personal_tokens: false, ..self }
+    }
+
+    /// Whether a request with this credential may use the endpoint. A read-only token serves for `GET` and `HEAD`, which
+    /// have one endpoint.
+    pub fn admits(&self, credential: Credential) -> bool {
+        match credential {
+            Credential::PersonalToken { read_only } => {
+                self.accepts_personal_tokens && (!read_only || self.method == "GET")
+            }
+            Credential::AccessToken { .. } | Credential::Nothing => true,
+        }
+    }
+
     const fn limit(self, limit: Limit) -> Endpoint {
         Endpoint { limit: Some(limit), ..self }
     }
@@ -307,6 +351,9 @@ mod tests {
             ("GET", "/api/v1/users/change-password", Err("POST")),
             ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
             ("GET", "/api/v1/users/exports", Err("404")),
+            ("GET", "/api/v1/users/me/sessions", Err("404")),
+            ("GET", "/api/v1/users/no-id/sessions", Ok(())),
+            ("POST", "/api/v1/users/no-id/tokens", Err("GET, HEAD, DELETE")),
             ("DELETE", "/api/v1/users/test-only", Err("404")),
             ("GET", "/api/v1/users/test-only/delete-all", Err("DELETE")),
             ("GET", "/api/v1/users/no-id", Ok(())),

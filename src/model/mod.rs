@@ -3,6 +3,8 @@
 pub mod file;
 pub mod hex;
 pub mod page;
+pub mod personal_token;
 pub mod rules;
+pub mod session;
 pub mod timestamp;
 pub mod user;

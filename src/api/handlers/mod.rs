@@ -8,6 +8,8 @@ pub mod health;
 pub mod me;
 pub mod metrics;
 mod paging;
+pub mod personal_tokens;
+pub mod sessions;
 pub mod test_only;
 pub mod uploads;
 pub mod users;

@@ -78,7 +78,8 @@ pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respons
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
-pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+pub fn update(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
+    admin.require_may_change(id)?;
     let (change, password) = context.request.json(|body| {
         let change = AccountFields {
             email: body.optional("email", rules::email),
@@ -94,7 +95,8 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
-pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+pub fn delete(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
+    admin.require_may_change(id)?;
     users::delete(&context.app.db, id)?;
     context.app.wake_background();
     Ok(response::no_content())
