@@ -2,6 +2,19 @@
 -- their sessions. Sessions from before this migration have neither until their next refresh.
 ALTER TABLE sessions ADD COLUMN address inet, ADD COLUMN user_agent text;
 
+-- An ended session stays until its last token has expired, but nobody sees it any more, so it keeps no personal data.
+CREATE FUNCTION forget_client() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.address := NULL;
+    NEW.user_agent := NULL;
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER sessions_forget_client BEFORE UPDATE ON sessions FOR EACH ROW
+WHEN (NEW.ended_at IS NOT NULL)
+EXECUTE FUNCTION forget_client();
+
 -- Tokens that users make for scripts. Only the hash is kept, so whoever reads the table can use none of them.
 CREATE TABLE personal_tokens (
     id uuid PRIMARY KEY,

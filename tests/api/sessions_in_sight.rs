@@ -170,6 +170,34 @@ fn ended_and_expired_sessions_are_not_in_sight() {
 }
 
 #[test]
+fn an_ended_session_keeps_neither_address_nor_user_agent() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let other = || api.sign_in("ann");
+    let ends: [(&str, &dyn Fn()); 5] = [
+        ("revocation", &|| drop(api.end_session(&ann, &session_id(&other())).expect(204))),
+        ("logout here", &|| drop(api.logout_scope(other(), "local").expect(204))),
+        ("logout elsewhere", &|| drop(api.logout_scope(&ann, "others").expect(204))),
+        ("reuse of a refresh token", &|| {
+            let forged = with_member(&claims(&other().refresh), "jti", UNKNOWN_ID);
+            api.refresh(&sign(forged)).expect(401);
+        }),
+        ("deletion of the account", &|| drop(api.delete_user(&root, ann.id()).expect(204))),
+    ];
+    for (cause, end) in ends {
+        other();
+        let live =
+            "sessions WHERE ended_at IS NULL AND address IS NOT NULL AND user_agent IS NOT NULL";
+        assert!(api.database.count(live) >= 3, "{cause}");
+        end();
+        let ended = "sessions WHERE ended_at IS NOT NULL";
+        assert!(api.database.count(ended) >= 1, "{cause}");
+        let kept = format!("{ended} AND (address IS NOT NULL OR user_agent IS NOT NULL)");
+        assert_eq!(api.database.count(&kept), 0, "{cause}");
+    }
+}
+
+#[test]
 fn a_list_shows_at_most_a_thousand_sessions() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
