@@ -232,8 +232,8 @@ const fn endpoint(method: &'static str, handler: Handler) -> Endpoint {
 }
 
 impl Endpoint {
-    /// Refuses personal access tokens, because the endpoint is about passwords, sessions or tokens: with a stolen token
-    /// nobody can get at more than it was made for, or keep it alive.
+    /// Refuses personal access tokens, because the endpoint is about the account itself, its sessions or its tokens.
+    /// Whoever steals a token can then neither take over the account nor make another token that outlives this one.
     const fn no_personal_tokens(self) -> Endpoint {
         Endpoint { accepts_personal_tokens: false, ..self }
     }
