@@ -1,5 +1,3 @@
--- Ends every session of user $1, and revokes every token without a session that was issued until now. No row means that
--- there is no such account.
+-- Ends every session of user $1, and revokes every token without a session that was issued until now.
 WITH ended AS (UPDATE sessions SET ended_at = now() WHERE user_id = $1 AND ended_at IS NULL)
-UPDATE users SET sessions_ended_at = now() WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
-RETURNING id
+UPDATE users SET sessions_ended_at = now() WHERE id = $1

@@ -172,9 +172,9 @@ pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) ->
     rows.first().map(drop).ok_or(Error::SessionNotFound)
 }
 
-/// Ends all sessions of `user`. Fails with [`Error::UserNotFound`].
-pub fn end_all(db: &Database, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("sessions/end_all"), &[&user])?;
+/// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
+pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
+    let rows = db.write(sql!("sessions/end_all_of_user"), &[&user])?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 

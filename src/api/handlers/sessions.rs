@@ -37,7 +37,7 @@ pub fn end_all_of_user(
     _: &Admin,
     id: Uuid,
 ) -> Result<Response, Error> {
-    sessions::end_all(&context.app.db, id)?;
+    sessions::end_all_of_user(&context.app.db, id)?;
     Ok(response::no_content())
 }
 
