@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
+use crate::auth::personal_token;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::{self, Database, Readiness};
@@ -157,24 +158,49 @@ pub struct RefreshToken {
 /// uses its constructors.
 pub struct CurrentUser {
     account: User,
-    session: Option<Uuid>,
-    is_development_admin: bool,
+    credential: Credential,
+}
+
+/// What a request proved its user with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    AccessToken {
+        /// Tokens that other software signed have none.
+        session: Option<Uuid>,
+        /// The version of the user's credentials when the request was authenticated.
+        credentials_version: i32,
+    },
+    PersonalToken {
+        /// Whether it only serves to read.
+        read_only: bool,
+    },
+    /// Authentication is switched off: the user is the development admin.
+    Nothing,
 }
 
 impl CurrentUser {
     /// The user of an access token with these claims, looked up together with its session in one round trip. The role
     /// is the one in the token. That is safe, because the sessions of an account end when its role changes.
-    pub(super) fn from_claims(db: &Database, claims: &Claims) -> Result<CurrentUser, Error> {
-        let account =
-            db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
-        let account = User { role: claims.role, ..account };
-        Ok(CurrentUser { account, session: claims.session, is_development_admin: false })
+    pub(super) fn from_claims(app: &App, claims: &Claims) -> Result<CurrentUser, Error> {
+        let Claims { user, session, issued_at, role, .. } = *claims;
+        let max_age = app.config.session_max_age;
+        let (account, credentials_version) =
+            db::sessions::authenticate(&app.db, user, session, issued_at, max_age)?;
+        let credential = Credential::AccessToken { session, credentials_version };
+        Ok(CurrentUser { account: User { role, ..account }, credential })
+    }
+
+    /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
+    pub(super) fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
+        let hash = personal_token::hash(token).ok_or(Error::InvalidToken)?;
+        let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
+        Ok(CurrentUser { account, credential: Credential::PersonalToken { read_only } })
     }
 
     /// The user of every request while authentication is switched off.
     pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
         let account = db::users::development_admin(db)?;
-        Ok(CurrentUser { account, session: None, is_development_admin: true })
+        Ok(CurrentUser { account, credential: Credential::Nothing })
     }
 
     pub fn id(&self) -> Uuid {
@@ -185,24 +211,53 @@ impl CurrentUser {
         &self.account
     }
 
-    /// The session of the token. Tokens that other software signed have none.
+    pub fn credential(&self) -> Credential {
+        self.credential
+    }
+
+    /// The session that the request belongs to, if any.
     pub fn session(&self) -> Option<Uuid> {
-        self.session
+        match self.credential {
+            Credential::AccessToken { session, .. } => session,
+            Credential::PersonalToken { .. } | Credential::Nothing => None,
+        }
+    }
+
+    /// The version of the user's credentials when the request was authenticated, for changes that must not happen
+    /// once they are others. Fails with [`Error::NotPermitted`] if the request has no access token.
+    pub fn credentials_version(&self) -> Result<i32, Error> {
+        match self.credential {
+            Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
+            Credential::PersonalToken { .. } | Credential::Nothing => Err(Error::NotPermitted),
+        }
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
-        if self.is_development_admin { Err(Error::NotPermitted) } else { Ok(()) }
+        if self.credential == Credential::Nothing { Err(Error::NotPermitted) } else { Ok(()) }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
-    pub fn require_admin(&self) -> Result<Admin, Error> {
+    pub fn require_admin(&self) -> Result<Admin<'_>, Error> {
         match self.account.role {
-            Role::Admin => Ok(Admin(())),
+            Role::Admin => Ok(Admin(self)),
             Role::User => Err(Error::AdminRequired),
         }
     }
 }
 
 /// Proof that a request comes from an administrator. A handler that takes one cannot be reached by anyone else.
-pub struct Admin(());
+pub struct Admin<'a>(&'a CurrentUser);
+
+impl Admin<'_> {
+    pub fn user(&self) -> &CurrentUser {
+        self.0
+    }
+
+    /// Fails with [`Error::NotPermitted`] if the account is the administrator's own and the request has a personal
+    /// access token: whoever steals one must not be able to take over the account by a change of its password.
+    pub fn require_may_change(&self, account: Uuid) -> Result<(), Error> {
+        let has_personal_token = matches!(self.0.credential, Credential::PersonalToken { .. });
+        if has_personal_token && account == self.0.id() { Err(Error::NotPermitted) } else { Ok(()) }
+    }
+}

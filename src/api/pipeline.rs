@@ -112,13 +112,18 @@ fn identify(context: &mut RequestContext, handler: Handler) -> Result<Sender, Er
     }
 }
 
-/// Checks the role and the id in the path, as far as the handler needs them, and runs it.
+/// Checks the kind of token, the role and the id in the path, as far as the handler needs them, and runs it.
 fn handle(
     context: &mut RequestContext,
     route: &Route,
     endpoint: &Endpoint,
     sender: Sender,
 ) -> Result<Response, Error> {
+    if let Sender::User(user) = &sender
+        && !endpoint.admits(user.credential())
+    {
+        return Err(Error::NotPermitted);
+    }
     let user = || match &sender {
         Sender::User(user) => Ok(user),
         _ => Err(Error::AuthenticationRequired),

@@ -20,7 +20,7 @@ use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// How often expired sessions, expired records of used tokens, and contents without a record are removed.
+/// How often expired sessions, expired tokens, expired records of used tokens, and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.
@@ -43,13 +43,18 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 6] = [
+const TASKS: [Task; 7] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
         name: "expired sessions",
         period: SWEEP_PERIOD,
         run: |background| db::sessions::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "expired personal tokens",
+        period: SWEEP_PERIOD,
+        run: |background| db::personal_tokens::sweep(&background.db).map(Progress::after_batch),
     },
     Task {
         name: "used reset tokens",

@@ -51,6 +51,8 @@ pub struct Config {
     /// How long a refresh token still works after its first use. A client whose response was lost can then
     /// repeat the request and stays signed in.
     pub refresh_reuse: Duration,
+    /// How long after its sign-in a session ends, however often it is refreshed.
+    pub session_max_age: Duration,
     pub password_reset_lifetime: Duration,
     /// The cost of a password hash.
     pub scrypt: ScryptCost,
@@ -162,6 +164,7 @@ impl Config {
             ),
             refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
             refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
+            session_max_age: r.days("CLOAKROOM_SESSION_MAX_DAYS", 90, 3650),
             password_reset_lifetime: r.minutes(
                 "CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES",
                 30,

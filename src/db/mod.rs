@@ -9,6 +9,7 @@ pub mod files;
 pub mod installation;
 mod migrations;
 pub mod outbox;
+pub mod personal_tokens;
 mod pool;
 mod postgres_error;
 mod readiness;

@@ -195,7 +195,8 @@ pub fn security_schemes(config: &Config) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "The `access_token` of a login, a registration with an e-mail address, or a refresh.",
+            "description": "The `access_token` of a login, a registration with an e-mail address, or a refresh, or a \
+                            personal access token.",
         },
         "password": {
             "type": "oauth2",

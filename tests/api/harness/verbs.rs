@@ -98,6 +98,34 @@ impl Server {
         line.split_whitespace().last().expect("a token").to_owned()
     }
 
+    pub fn list_sessions(&self, sender: impl Credentials) -> Answer {
+        self.get("/auth/sessions", sender)
+    }
+
+    pub fn end_session(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/auth/sessions/{id}"), sender)
+    }
+
+    pub fn create_token(&self, sender: impl Credentials, body: Value) -> Answer {
+        self.post("/auth/tokens", sender, body)
+    }
+
+    /// Makes a personal access token and returns it.
+    #[track_caller]
+    pub fn new_token(&self, sender: impl Credentials, read_only: bool) -> String {
+        let body = json!({"name": "a script", "read_only": read_only});
+        let answer = self.create_token(sender, body).expect(201);
+        answer.json()["token"].as_str().expect("a token").to_owned()
+    }
+
+    pub fn list_tokens(&self, sender: impl Credentials) -> Answer {
+        self.get("/auth/tokens", sender)
+    }
+
+    pub fn delete_token(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/auth/tokens/{id}"), sender)
+    }
+
     /// The current user by `GET /auth/me`.
     pub fn me(&self, sender: impl Credentials) -> Answer {
         self.get("/auth/me", sender)
@@ -165,6 +193,22 @@ impl Server {
 
     pub fn delete_user(&self, sender: impl Credentials, id: &str) -> Answer {
         self.delete(&format!("/users/{id}"), sender)
+    }
+
+    pub fn user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/users/{id}/sessions"), sender)
+    }
+
+    pub fn end_user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/users/{id}/sessions"), sender)
+    }
+
+    pub fn user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/users/{id}/tokens"), sender)
+    }
+
+    pub fn delete_user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/users/{id}/tokens"), sender)
     }
 
     /// `GET /admin/users`, the list in pages.
