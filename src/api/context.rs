@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use crate::auth::jwt::{Claims, SigningKey, TokenType};
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
@@ -26,7 +26,7 @@ pub struct App {
     pub db: Arc<Database>,
     pub readiness: Readiness,
     pub storage: Arc<Storage>,
-    pub signing_key: Arc<SigningKey>,
+    pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
@@ -55,7 +55,7 @@ impl App {
         config: Arc<Config>,
         db: Arc<Database>,
         storage: Arc<Storage>,
-        signing_key: Arc<SigningKey>,
+        signing_keys: Arc<SigningKeys>,
         background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -69,7 +69,7 @@ impl App {
             config,
             db,
             storage,
-            signing_key,
+            signing_keys,
             background,
         })
     }
@@ -81,7 +81,7 @@ impl App {
 
     /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
-        let claims = self.signing_key.verify(token, token_type, unix_time().as_secs());
+        let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
         claims.ok_or(Error::InvalidToken)
     }
 }

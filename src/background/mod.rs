@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::auth::jwt::SigningKey;
+use crate::auth::jwt::SigningKeys;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
@@ -70,7 +70,7 @@ pub struct Background {
     pub db: Arc<Database>,
     pub storage: Arc<Storage>,
     /// Signs password reset tokens.
-    pub signing_key: Arc<SigningKey>,
+    pub signing_keys: Arc<SigningKeys>,
 }
 
 impl Background {

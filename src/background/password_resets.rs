@@ -44,7 +44,7 @@ fn deliver_one(background: &Background, user: Uuid, version: i32) -> Result<(), 
     };
     let expires_at = now + background.config.password_reset_lifetime.as_secs();
     let token = background
-        .signing_key
+        .signing_keys
         .sign(claims, expires_at)
         .map_err(|e| Error::Internal(e.to_string()))?;
     match background.config.environment {

@@ -17,6 +17,7 @@ mod garbage_collection;
 mod harness;
 mod http_server;
 mod installation;
+mod key_rotation;
 mod last_admin;
 mod lifecycle;
 mod mutated_requests;

@@ -184,7 +184,7 @@ fn token_response(
             version: None,
             issued_at: Some(now),
         };
-        let token = app.signing_key.sign(claims, now + lifetime.as_secs());
+        let token = app.signing_keys.sign(claims, now + lifetime.as_secs());
         token.map_err(|e| Error::Internal(format!("token: {e}")))
     };
     let (access, refresh) = (app.config.access_token_lifetime, app.config.refresh_token_lifetime);

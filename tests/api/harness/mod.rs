@@ -25,7 +25,7 @@ pub use connection::{RawConnection, ask};
 pub use data_directory::{Directory, make_older};
 pub use database::Database;
 pub use form::{BOUNDARY, Form, PNG, file_form, status_of};
-pub use jwt::{claims, now, sign, sign_with, with_member, without_member};
+pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
 pub use nginx::NginxProcess;
 pub use process::{BINARY, OutputText, command, command_at, run, within_shell};
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
