@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
-use crate::auth::token_bucket::TokenBuckets;
+use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::{self, Database, Readiness};
 use crate::error::Error;
@@ -96,6 +96,9 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
     pub account: Option<Uuid>,
+    /// The rate limit that the headers of the response tell the client about: the last one that the request counted
+    /// against. `None` if it has not counted yet.
+    pub limit: Option<BucketDecision>,
 }
 
 /// What is in a refresh token whose signature and expiry are valid. Only the database knows whether the token may still

@@ -105,6 +105,9 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
         ["auth", "me"] => route("/auth/me", const { &[get(user(me::show))] }),
 
         ["users", "me"] => route("/users/me", const { &[get(user(me::show)), put(user(me::update))] }),
+        ["users", "me", "delete"] => route("/users/me/delete", const { &[
+            post(user(me::delete)).limit(Limit::Auth("delete-account")),
+        ] }),
         ["users", "change-password"] => route("/users/change-password", const { &[
             post(user(me::change_password)).limit(Limit::Auth("change-password")),
         ] }),

@@ -55,6 +55,8 @@ pub struct Config {
     /// repeat the request and stays signed in.
     pub refresh_reuse: Duration,
     pub password_reset_lifetime: Duration,
+    /// Whether users must give their password to change their e-mail address.
+    pub email_change_requires_password: bool,
     /// The cost of a password hash.
     pub scrypt: ScryptCost,
     /// If false, every request acts as the development admin.
@@ -176,6 +178,8 @@ impl Config {
                 30,
                 MINUTES_PER_YEAR,
             ),
+            email_change_requires_password: r
+                .flag("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", false),
             scrypt: r.parsed(
                 "CLOAKROOM_SCRYPT",
                 ScryptCost { log_n: 14, r: 8, p: 5 },

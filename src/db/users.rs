@@ -147,17 +147,26 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Changes what users may change of their own account; `None` keeps a value. Fails with [`Error::Taken`], or with
-/// [`Error::UserNotUsable`] where the account was deleted meanwhile.
+/// What users may change of their own account; `None` keeps a value.
+#[derive(Default)]
+pub struct ProfileChange {
+    pub username: Option<String>,
+    pub email: Option<String>,
+    /// Display name.
+    pub name: Option<String>,
+}
+
+/// Changes a user's own account. Returns `None` where it was deleted meanwhile or, if a `version` is given, its
+/// credentials are at another one. Fails with [`Error::Taken`].
 pub fn update_profile(
     db: &Database,
     id: Uuid,
-    username: Option<&str>,
-    email: Option<&str>,
-    name: Option<&str>,
-) -> Result<User, Error> {
-    let rows = db.write(sql!("users/update_profile"), &[&id, &username, &email, &name])?;
-    rows.first().map(from_row).ok_or(Error::UserNotUsable)
+    change: &ProfileChange,
+    version: Option<i32>,
+) -> Result<Option<User>, Error> {
+    let ProfileChange { username, email, name } = change;
+    let rows = db.write(sql!("users/update_profile"), &[&id, username, email, name, &version])?;
+    Ok(rows.first().map(from_row))
 }
 
 /// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`. Returns false where
@@ -187,10 +196,10 @@ pub fn upsert_admin(
 }
 
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, which are left to
-/// [`super::removals`]. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
-pub fn delete(db: &Database, id: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("users/delete"), &[&id])?;
-    rows.first().map(drop).ok_or(Error::UserNotFound)
+/// [`super::removals`]. Returns false where there is no such account or, if a `version` is given, its credentials are
+/// at another one. Fails with [`Error::LastAdmin`].
+pub fn delete(db: &Database, id: Uuid, version: Option<i32>) -> Result<bool, Error> {
+    Ok(!db.write(sql!("users/delete"), &[&id, &version])?.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.

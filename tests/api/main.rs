@@ -7,6 +7,7 @@ mod api_keys;
 mod background;
 mod bad_input;
 mod command_line;
+mod current_password;
 mod database;
 mod deleted_users;
 mod downloads;

@@ -1,8 +1,9 @@
 //! The signed-in user's own account.
 
-use crate::api::context::{CurrentUser, RequestContext};
+use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::middleware::rate_limit::{self, Limit, Subject};
 use crate::auth::password::PasswordCheck;
-use crate::db::users;
+use crate::db::users::{self, ProfileChange};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -15,24 +16,37 @@ pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Erro
     response::json(200, &Profile::of(user.account()))
 }
 
-/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given.
+/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
+/// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (username, email, name) = context.request.json(|body| {
-        (
-            body.optional("username", rules::username),
-            body.optional("email", rules::email),
-            body.optional("name", rules::name),
-        )
+    let asks_for_password = context.app.config.email_change_requires_password;
+    let (mut change, password) = context.request.json(|body| {
+        let change = ProfileChange {
+            username: body.optional("username", rules::username),
+            email: body.optional("email", rules::email),
+            name: body.optional("name", rules::name),
+        };
+        let password =
+            asks_for_password.then(|| body.optional("current_password", rules::non_empty));
+        (change, password.flatten())
     })?;
-    let account = users::update_profile(
-        &context.app.db,
-        user.id(),
-        username.as_deref(),
-        email.as_deref(),
-        name.as_deref(),
-    )?;
-    response::json(200, &account)
+    let mut version = None;
+    if asks_for_password {
+        // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
+        // changed it, this one would change it back without the password.
+        change.email = change.email.filter(|email| *email != user.account().email);
+        if change.email.is_some() {
+            let limit = Limit::Auth("change-email");
+            rate_limit::enforce(context, limit, Subject::User(user.id()))?;
+            let password = password.ok_or(Error::WrongCurrentPassword)?;
+            version = Some(check_password(context.app, user, &password)?);
+        }
+    }
+    let account = users::update_profile(&context.app.db, user.id(), &change, version)?;
+    // If the password was checked, it has been changed in the meantime.
+    let refusal = version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword);
+    response::json(200, &account.ok_or(refusal)?)
 }
 
 /// `POST /api/v1/users/change-password`: sets a new password and ends the user's other sessions.
@@ -43,11 +57,7 @@ pub fn change_password(
     user.require_changeable()?;
     let (current, new) = context.request.json(read_passwords)?;
     let app = context.app;
-    let (stored, version) =
-        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
-    if app.hasher.check(&current, stored.as_deref())? == PasswordCheck::Wrong {
-        return Err(Error::WrongCurrentPassword);
-    }
+    let version = check_password(app, user, &current)?;
     let hash = app.hasher.hash(&new)?;
     if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
         // The password was changed in the meantime, so the given one is no longer the current one.
@@ -63,4 +73,31 @@ fn read_passwords(body: &mut Params) -> (String, String) {
         body.required("current_password", rules::non_empty),
         body.required("new_password", rules::password),
     )
+}
+
+/// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
+/// `current_password`.
+pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let password =
+        context.request.json(|body| body.required("current_password", rules::non_empty))?;
+    let app = context.app;
+    let version = check_password(app, user, &password)?;
+    if !users::delete(&app.db, user.id(), Some(version))? {
+        // The password was changed, or the account deleted, in the meantime.
+        return Err(Error::WrongCurrentPassword);
+    }
+    app.wake_background();
+    Ok(response::no_content())
+}
+
+/// Checks the user's current password. Returns the version of the credentials it was checked against, which the
+/// statement that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`].
+fn check_password(app: &App, user: &CurrentUser, password: &str) -> Result<i32, Error> {
+    let (stored, version) =
+        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
+    match app.hasher.check(password, stored.as_deref())? {
+        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
+    }
 }

@@ -95,7 +95,9 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
 pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    users::delete(&context.app.db, id)?;
+    if !users::delete(&context.app.db, id, None)? {
+        return Err(Error::UserNotFound);
+    }
     context.app.wake_background();
     Ok(response::no_content())
 }

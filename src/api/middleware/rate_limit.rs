@@ -50,12 +50,27 @@ pub enum Subject {
     Session(Uuid),
 }
 
-/// Takes a token from the bucket of the subject. Returns `None` if rate limits are switched off.
-pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<BucketDecision> {
-    let (app, config, name) = (context.app, &context.app.config, limit.name());
-    if !config.rate_limit_enabled {
-        return None;
+/// Takes a token from the bucket of the subject, and notes in the context how full the bucket is, for the headers of
+/// the response. Fails with [`Error::RateLimited`] if it was empty. If rate limits are switched off, nothing happens.
+pub fn enforce(context: &mut RequestContext, limit: Limit, subject: Subject) -> Result<(), Error> {
+    if !context.app.config.rate_limit_enabled {
+        return Ok(());
     }
+    let decision = take(context, limit, subject);
+    context.limit = Some(decision);
+    if decision.allowed {
+        return Ok(());
+    }
+    context.app.metrics.count_rate_limited(limit.name());
+    Err(Error::RateLimited {
+        retry_after: whole_seconds(decision.retry_in).max(1),
+        login: limit == Limit::Auth("login"),
+    })
+}
+
+/// Takes a token from the bucket of the subject and, if that is a client, from the bucket of its site.
+fn take(context: &RequestContext, limit: Limit, subject: Subject) -> BucketDecision {
+    let (app, config, name) = (context.app, &context.app.config, limit.name());
     let per_minute = match limit {
         Limit::Auth(_) => config.rate_limit_auth,
         Limit::Upload => config.rate_limit_upload,
@@ -74,29 +89,11 @@ pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<
     let counts_for_site =
         own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
     let Some(site) = site(context.client).filter(|_| counts_for_site) else {
-        return Some(own);
+        return own;
     };
     let of_site = app.buckets.take(BucketKey::Site(name, site), SITE_FACTOR * per_minute, now);
     // The client is told about the bucket that stops it first.
-    Some(if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own })
-}
-
-/// Fails with [`Error::RateLimited`] if the bucket was empty, and counts that.
-pub fn enforce(
-    context: &RequestContext,
-    limit: Limit,
-    decision: Option<BucketDecision>,
-) -> Result<(), Error> {
-    match decision {
-        Some(decision) if !decision.allowed => {
-            context.app.metrics.count_rate_limited(limit.name());
-            Err(Error::RateLimited {
-                retry_after: whole_seconds(decision.retry_in).max(1),
-                login: limit == Limit::Auth("login"),
-            })
-        }
-        _ => Ok(()),
-    }
+    if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own }
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.
