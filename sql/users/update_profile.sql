@@ -1,7 +1,8 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
 -- as it is. $5: version of the credentials that were checked, null where none were. No row means that the account was
--- deleted, or its credentials changed, in the meantime. Another e-mail address increments the version of the credentials, so that reset tokens that were sent to
--- the old one become invalid.
+-- deleted, or its credentials changed, in the meantime.
+-- Another e-mail address increments the version of the credentials, so that reset tokens that were sent to the old one
+-- become invalid.
 UPDATE users
 SET username = coalesce($2, username),
     email = coalesce($3, email),

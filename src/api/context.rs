@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -29,6 +29,8 @@ pub struct App {
     pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
+    /// Failed sign-ins by SHA-256 of the name that was typed, in lower case.
+    pub failed_sign_ins: TokenBuckets<[u8; 32]>,
     pub metrics: Metrics,
     /// Wakes the background thread.
     background: SyncSender<()>,
@@ -61,7 +63,8 @@ impl App {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
-            buckets: TokenBuckets::new(),
+            buckets: TokenBuckets::new(Duration::from_secs(60)),
+            failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
             metrics: Metrics::new(),
             readiness: Readiness::new(),
             started: Instant::now(),

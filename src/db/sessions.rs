@@ -1,6 +1,7 @@
 //! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
 //! ended session stays until the last of its tokens has expired.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use time::OffsetDateTime;
@@ -36,28 +37,39 @@ pub fn authenticate(
 }
 
 /// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. Returns `None` where the account has changed since its password was checked.
+/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` where the
+/// account has changed since its password was checked.
 pub fn open(
     db: &Database,
     user: Uuid,
     version: i32,
     renewed_hash: Option<&str>,
     session: &NewSession,
+    client: IpAddr,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
-        &[&user, &version, &renewed_hash, &session.id, &session.refresh_id, &session.expires_at],
+        &[
+            &user,
+            &version,
+            &renewed_hash,
+            &session.id,
+            &session.refresh_id,
+            &session.expires_at,
+            &client,
+        ],
     )?;
     Ok(rows.first().map(from_row))
 }
 
-/// Creates an account without a username and signs it in. Fails with [`Error::Taken`].
+/// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
     name: Option<&str>,
     password_hash: &str,
     session: &NewSession,
+    client: IpAddr,
 ) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert_with_session"),
@@ -69,6 +81,7 @@ pub fn open_for_new_user(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
+            &client,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
@@ -125,4 +138,10 @@ pub fn end(
 /// Removes up to ten thousand sessions that have expired. Returns how many it removed.
 pub fn sweep(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sessions/sweep"), &[])?)?.get("removed"))
+}
+
+/// Removes up to ten thousand networks from which their account has not signed in for 30 days. Returns how many it
+/// removed.
+pub fn sweep_networks(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[])?)?.get("removed"))
 }

@@ -1,6 +1,8 @@
 //! Table `users`. Unless a function says otherwise, it leaves out deleted accounts, which are rows without personal
 //! data, and the development admin, which stands for no person.
 
+use std::net::IpAddr;
+
 use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
@@ -41,6 +43,9 @@ pub struct Credentials {
     pub password_hash: String,
     /// Incremented when the password or the e-mail address changes.
     pub version: i32,
+    /// Whether the account has signed in from the client's network within the last 30 days. A network is an IPv4 /24 or
+    /// an IPv6 /48.
+    pub knows_network: bool,
 }
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
@@ -48,13 +53,19 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Finds an account by its username or e-mail address, active or not.
-pub fn find_by_login(db: &Database, login: &str) -> Result<Option<Credentials>, Error> {
-    let rows = db.read(sql!("users/find_by_login"), &[&login])?;
-    Ok(rows.first().map(|row| Credentials {
+/// Finds an account by its username or e-mail address, active or not, for a client with this address.
+pub fn find_by_login(
+    db: &Database,
+    login: &str,
+    client: IpAddr,
+) -> Result<Option<Credentials>, Error> {
+    let rows = db.read(sql!("users/find_by_login"), &[&login, &client])?;
+    let found = rows.first().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
+    Ok(found.map(|row| Credentials {
         user: from_row(row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
+        knows_network: row.get("knows_network"),
     }))
 }
 

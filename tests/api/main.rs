@@ -12,6 +12,7 @@ mod database;
 mod deleted_users;
 mod downloads;
 mod exports;
+mod failed_sign_ins;
 mod file_faults;
 mod files;
 mod garbage_collection;

@@ -8,6 +8,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
+use crate::api::middleware::rate_limit;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::db::resets;
@@ -58,7 +59,14 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
         return response::json(201, &user);
     }
     let session = new_session(app, Uuid::new_v4());
-    let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
+    let user = sessions::open_for_new_user(
+        &app.db,
+        &email,
+        name.as_deref(),
+        &hash,
+        &session,
+        context.client,
+    );
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
     token_response(app, 201, &user, session.id, session.refresh_id)
@@ -69,10 +77,12 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.request.json_or_form(read_credentials)?;
     let app = context.app;
-    let account = users::find_by_login(&app.db, &login)?;
+    let account = users::find_by_login(&app.db, &login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
+    let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = app.hasher.check(&password, stored)?;
+    let check = || app.hasher.check(&password, stored);
+    let check = rate_limit::limit_failed_sign_ins(context, &login, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
@@ -82,9 +92,15 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
         _ => None,
     };
     let session = new_session(app, Uuid::new_v4());
-    let user =
-        sessions::open(&app.db, account.user.id, account.version, renewed.as_deref(), &session)?
-            .ok_or(Error::BadCredentials)?;
+    let user = sessions::open(
+        &app.db,
+        account.user.id,
+        account.version,
+        renewed.as_deref(),
+        &session,
+        context.client,
+    )?
+    .ok_or(Error::BadCredentials)?;
     token_response(app, 200, &user, session.id, session.refresh_id)
 }
 
