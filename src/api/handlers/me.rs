@@ -44,7 +44,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         }
     }
     let account = users::update_profile(&context.app.db, user.id(), &change, version)?;
-    // If the password was checked, it has been changed in the meantime.
+    // Without a check of the password, only a deletion can have kept the change from being made.
     let refusal = version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword);
     response::json(200, &account.ok_or(refusal)?)
 }
