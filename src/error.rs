@@ -118,7 +118,7 @@ pub enum Error {
     BadCredentials,
     /// The password is right, but the account is inactive.
     InactiveAccount,
-    /// A change of password came with a wrong current password.
+    /// A request that must be confirmed with the current password came with a wrong one, or without any.
     WrongCurrentPassword,
     /// The password reset token is forged, expired or already used.
     InvalidResetToken,

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::auth::jwt::{Claims, SigningKey, TokenType};
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::personal_token;
-use crate::auth::token_bucket::TokenBuckets;
+use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::{self, Database, Readiness};
 use crate::error::Error;
@@ -29,9 +29,11 @@ pub struct App {
     pub db: Arc<Database>,
     pub readiness: Readiness,
     pub storage: Arc<Storage>,
-    pub signing_key: Arc<SigningKey>,
+    pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
+    /// Failed sign-ins by SHA-256 of the name that was typed, in lower case.
+    pub failed_sign_ins: TokenBuckets<[u8; 32]>,
     pub metrics: Metrics,
     /// Wakes the background thread.
     background: SyncSender<()>,
@@ -62,7 +64,7 @@ impl App {
         config: Arc<Config>,
         db: Arc<Database>,
         storage: Arc<Storage>,
-        signing_key: Arc<SigningKey>,
+        signing_keys: Arc<SigningKeys>,
         metrics: Metrics,
         background: SyncSender<()>,
         describe: fn(&Config) -> String,
@@ -70,7 +72,8 @@ impl App {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
-            buckets: TokenBuckets::new(),
+            buckets: TokenBuckets::new(Duration::from_secs(60)),
+            failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
             readiness: Readiness::new(),
             started: Instant::now(),
@@ -80,7 +83,7 @@ impl App {
             config,
             db,
             storage,
-            signing_key,
+            signing_keys,
             background,
         })
     }
@@ -97,7 +100,7 @@ impl App {
 
     /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
-        let claims = self.signing_key.verify(token, token_type, unix_time().as_secs());
+        let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
         claims.ok_or(Error::InvalidToken)
     }
 }
@@ -112,6 +115,9 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
     pub account: Option<Uuid>,
+    /// The rate limit that the headers of the response tell the client about: the last one that the request counted
+    /// against. `None` if it has not counted yet.
+    pub limit: Option<BucketDecision>,
     /// What the OpenAPI document says that the endpoint reads.
     pub documented: &'static [&'static dyn DescribedInput],
 }

@@ -170,6 +170,9 @@ routes!(api_v1, api_v1_routes, {
     ["users", "me"] => route("/users/me", const { &[
         get(user(me::show), &me::SHOW), put(user(me::update), &me::UPDATE).no_personal_tokens(),
     ] }),
+    ["users", "me", "delete"] => route("/users/me/delete", const { &[
+        post(user(me::delete), &me::DELETE).limit(Limit::Auth("delete-account")).no_personal_tokens(),
+    ] }),
     ["users", "change-password"] => route("/users/change-password", const { &[
         post(user(me::change_password), &me::CHANGE_PASSWORD)
             .limit(Limit::Auth("change-password"))

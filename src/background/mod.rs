@@ -43,7 +43,7 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 7] = [
+const TASKS: [Task; 8] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
@@ -55,6 +55,11 @@ const TASKS: [Task; 7] = [
         name: "expired personal tokens",
         period: SWEEP_PERIOD,
         run: |background| db::personal_tokens::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "networks of former sign-ins",
+        period: SWEEP_PERIOD,
+        run: |background| db::sessions::sweep_networks(&background.db).map(Progress::after_batch),
     },
     Task {
         name: "used reset tokens",

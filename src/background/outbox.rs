@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::POLL_PERIOD;
-use crate::auth::jwt::{Claims, SigningKey, TokenType};
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::config::{Config, Environment};
 use crate::db::Database;
 use crate::db::outbox::{self, LeasedMessage, MessageKind};
@@ -28,7 +28,7 @@ pub struct OutboxSender {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     /// Signs password reset tokens.
-    pub signing_key: Arc<SigningKey>,
+    pub signing_keys: Arc<SigningKeys>,
     /// `None` without a mail server. Then messages are removed unsent.
     pub mailer: Option<Mailer>,
     pub metrics: Metrics,
@@ -136,7 +136,7 @@ impl OutboxSender {
             version: Some(message.version),
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
         };
-        let token = self.signing_key.sign(claims, expires_at.unix_timestamp().cast_unsigned());
+        let token = self.signing_keys.sign(claims, expires_at.unix_timestamp().cast_unsigned());
         let token = token.map_err(|e| Error::Internal(format!("token: {e}")))?;
         Ok((token, Timestamp(expires_at)))
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::{installation, signing_secret};
 use crate::api::context::App;
 use crate::api::{self, pipeline};
-use crate::auth::jwt::SigningKey;
+use crate::auth::jwt::SigningKeys;
 use crate::background::{Background, OutboxSender};
 use crate::config::{Config, Environment, HttpServer, Smtp};
 use crate::db;
@@ -28,13 +28,16 @@ pub fn serve(config: Config) -> Result<(), String> {
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
     installation::check(&config, &storage)?;
-    let signing_key = Arc::new(SigningKey::new(config.jwt_algorithm, &secret));
+    let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
+    let issuer = config.jwt_issuer.clone();
+    let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
+    let signing_keys = Arc::new(signing_keys);
     let (config, db) = (Arc::new(config), Arc::new(db));
     let metrics = Metrics::new();
     let outbox = OutboxSender {
         config: config.clone(),
         db: db.clone(),
-        signing_key: signing_key.clone(),
+        signing_keys: signing_keys.clone(),
         mailer: Mailer::new(&config),
         metrics: metrics.clone(),
     };
@@ -42,7 +45,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     let background =
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, signing_key, metrics, wake, api::openapi_document);
+    let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
     listen(Arc::new(app.map_err(|e| format!("{e:?}"))?))
 }
 

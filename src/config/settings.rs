@@ -45,6 +45,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
     pub jwt_secret: Option<Secret>,
+    /// Secrets that signed tokens before, or will from the next restart on. Their tokens are valid too.
+    pub jwt_old_secrets: Vec<Secret>,
+    /// Names this service in its tokens, as the claim `iss`. If set, tokens of other issuers are not accepted.
+    pub jwt_issuer: Option<String>,
     pub jwt_algorithm: Algorithm,
     pub access_token_lifetime: Duration,
     pub refresh_token_lifetime: Duration,
@@ -54,6 +58,8 @@ pub struct Config {
     /// How long after its sign-in a session ends, however often it is refreshed.
     pub session_max_age: Duration,
     pub password_reset_lifetime: Duration,
+    /// Whether users must give their password to change their e-mail address.
+    pub email_change_requires_password: bool,
     /// The cost of a password hash.
     pub scrypt: ScryptCost,
     /// If false, every request acts as the development admin.
@@ -117,6 +123,8 @@ pub struct Config {
 }
 
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
+/// Longest issuer, in bytes. It is a part of every token.
+const MAX_ISSUER: usize = 255;
 /// The largest rate limit, in requests a minute.
 const MAX_RATE: u32 = 1_000_000;
 
@@ -156,6 +164,10 @@ impl Config {
                 "CLOAKROOM_JWT_SECRET",
                 "(made at first start, kept in DATA_DIR/jwt-secret)",
             ),
+            jwt_old_secrets: r.secrets("CLOAKROOM_JWT_OLD_SECRETS"),
+            jwt_issuer: r.optional("CLOAKROOM_JWT_ISSUER", "at most 255 bytes", |text| {
+                (text.len() <= MAX_ISSUER).then(|| text.to_owned())
+            }),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
             access_token_lifetime: r.minutes(
                 "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
@@ -170,6 +182,8 @@ impl Config {
                 30,
                 MINUTES_PER_YEAR,
             ),
+            email_change_requires_password: r
+                .flag("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", false),
             scrypt: r.parsed(
                 "CLOAKROOM_SCRYPT",
                 ScryptCost { log_n: 14, r: 8, p: 5 },
@@ -235,5 +249,13 @@ impl Config {
             shown: Vec::new(),
             unknown: Vec::new(),
         }
+    }
+
+    /// Every configured secret whose tokens are valid, with what to call it in a message.
+    pub fn signing_secrets(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let current = self.jwt_secret.iter().map(|secret| ("CLOAKROOM_JWT_SECRET", secret));
+        let old = self.jwt_old_secrets.iter();
+        let old = old.map(|secret| ("a secret in CLOAKROOM_JWT_OLD_SECRETS", secret));
+        current.chain(old).map(|(name, secret)| (name, secret.expose()))
     }
 }

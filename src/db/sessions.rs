@@ -57,7 +57,8 @@ pub fn authenticate(
 }
 
 /// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. Returns `None` where the account has changed since its password was checked.
+/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` where the
+/// account has changed since its password was checked.
 pub fn open(
     db: &Database,
     user: Uuid,
@@ -81,7 +82,7 @@ pub fn open(
     Ok(rows.first().map(from_row))
 }
 
-/// Creates an account without a username and signs it in. Fails with [`Error::Taken`].
+/// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
@@ -206,4 +207,10 @@ pub fn end(
 /// Removes up to ten thousand sessions that have expired. Returns how many it removed.
 pub fn sweep(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sessions/sweep"), &[])?)?.get("removed"))
+}
+
+/// Removes up to ten thousand networks from which their account has not signed in for 30 days. Returns how many it
+/// removed.
+pub fn sweep_networks(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[])?)?.get("removed"))
 }

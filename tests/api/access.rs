@@ -30,6 +30,7 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("GET",    "/api/v1/users/me",                         [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/users/me",                         [401, 200, 200, 200, 403, 403]),
     ("POST",   "/api/v1/users/change-password",            [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/users/me/delete",                  [401, 422, 422, 422, 403, 403]),
     ("POST",   "/api/v1/users",                            [401, 403, 403, 422, 422, 403]),
     ("GET",    "/api/v1/users",                            [401, 403, 403, 200, 200, 200]),
     ("GET",    "/api/v1/users/{user}",                     [401, 403, 403, 200, 200, 200]),
@@ -131,6 +132,7 @@ fn with_authentication_off_everyone_is_the_development_admin() {
     for (method, path, [_, _, _, admin, ..]) in TABLE {
         let changes_itself = [
             ("PUT", "/api/v1/users/me"),
+            ("POST", "/api/v1/users/me/delete"),
             ("POST", "/api/v1/users/change-password"),
             ("POST", "/api/v1/auth/tokens"),
         ]

@@ -26,6 +26,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", "99999999999"),
         ("CLOAKROOM_SCRYPT", "14,8"),
         ("CLOAKROOM_AUTH_ENABLED", "maybe"),
+        ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "maybe"),
         ("CLOAKROOM_MAX_UPLOAD_SIZE", "10MB"),
         ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/png,jpeg"),
         ("CLOAKROOM_STORAGE_QUOTA", "0"),

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
 use crate::api::middleware::authenticate::REFRESH_TOKEN;
+use crate::api::middleware::rate_limit;
 use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
@@ -138,10 +139,12 @@ fn read_credentials(body: &mut Params) -> (String, String) {
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.read(&CREDENTIALS)?;
     let app = context.app;
-    let account = users::find_by_login(&app.db, &login)?;
+    let account = users::find_by_login(&app.db, &login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
+    let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = app.hasher.check(&password, stored)?;
+    let check = || app.hasher.check(&password, stored);
+    let check = rate_limit::limit_failed_sign_ins(context, &login, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
@@ -254,7 +257,7 @@ fn token_response(
             version: None,
             issued_at: Some(now),
         };
-        let token = app.signing_key.sign(claims, expires_at);
+        let token = app.signing_keys.sign(claims, expires_at);
         token.map_err(|e| Error::Internal(format!("token: {e}")))
     };
     let access = expiry(app.config.access_token_lifetime);

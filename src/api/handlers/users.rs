@@ -187,7 +187,9 @@ pub const DELETE: Operation = Operation {
 /// sessions and hides its files, which the background thread removes.
 pub fn delete(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
     admin.require_may_change(id)?;
-    users::delete(&context.app.db, id)?;
+    if !users::delete(&context.app.db, id, None)? {
+        return Err(Error::UserNotFound);
+    }
     context.app.wake_background();
     Ok(response::no_content())
 }

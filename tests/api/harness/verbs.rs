@@ -175,6 +175,10 @@ impl Server {
         self.post("/users/change-password", sender, body)
     }
 
+    pub fn delete_me(&self, sender: impl Credentials, password: &str) -> Answer {
+        self.post("/users/me/delete", sender, json!({"current_password": password}))
+    }
+
     pub fn create_user(&self, sender: impl Credentials, body: Value) -> Answer {
         self.post("/users", sender, body)
     }
