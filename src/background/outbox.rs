@@ -91,8 +91,8 @@ impl OutboxSender {
         } else {
             log::warn!("mail {id} ({kind}, user {user}) not sent, tried again later: {error}");
         }
-        // The same would happen to every other message.
-        let is_unusable = retry && error.failure().phase < Phase::MailFrom;
+        // Up to here nothing depends on the recipient: the same would happen to every other message.
+        let is_unusable = retry && error.failure().phase <= Phase::MailFrom;
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 

@@ -68,7 +68,7 @@ fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
 #[test]
 fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
     let smtp = SmtpServer::start(SmtpOptions::default());
-    smtp.misbehave(SmtpStep::Greeting, Misbehaviour::Reply("421 4.3.2 closing"));
+    smtp.misbehave(SmtpStep::Mail, Misbehaviour::Reply("421 4.3.2 closing"));
     let api = serve(&smtp);
     let begin = Instant::now();
     let messages = 20;
@@ -76,9 +76,9 @@ fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
         let user = api.sign_up(&format!("user{i}"));
         api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
     }
-    smtp.wait_for_step(SmtpStep::Greeting, 2);
+    smtp.wait_for_step(SmtpStep::Mail, 2);
     let most = begin.elapsed().as_secs() as usize / 5 + 1;
-    let asked = smtp.count(SmtpStep::Greeting);
+    let asked = smtp.count(SmtpStep::Mail);
     assert!(asked <= most && most < messages, "{asked} times, where {most} are allowed");
     smtp.behave();
     make_due(&api.database);
