@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
-use super::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
+use super::handlers::{admin, auth, docs, exports, health, me, metrics, test_only, uploads, users};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, Smtp};
 use crate::error::{Error, FieldError, FieldLocation};
@@ -72,6 +72,9 @@ pub fn find(path: &str) -> Option<Route> {
         ["healthz"] => Some(route("/healthz", const { &[get(public(health::alive))] })),
         ["readyz"] => Some(route("/readyz", const { &[get(public(health::ready))] })),
         ["metrics"] => Some(route("/metrics", const { &[get(public(metrics::show))] })),
+        ["" | "docs" | "redoc", ..] => {
+            documentation(&segments).map(|route| route.enabled_if(|config| config.docs))
+        }
         _ => None,
     }
 }
@@ -250,6 +253,23 @@ const fn export(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
     Handler::Export(handler)
 }
 
+/// The pages that show the description of the API, and what they load.
+#[rustfmt::skip]
+fn documentation(segments: &[&str]) -> Option<Route> {
+    Some(match segments {
+        [""] => route("/", const { &[get(public(docs::root))] }),
+        ["docs"] => route("/docs", const { &[get(public(docs::swagger_ui))] }),
+        ["docs", "start.js"] => route("/docs/start.js", const { &[get(public(docs::start_script))] }),
+        ["docs", "style.css"] => route("/docs/style.css", const { &[get(public(docs::style_sheet))] }),
+        ["docs", "swagger-ui.js"] => route("/docs/swagger-ui.js", const { &[get(public(docs::swagger_ui_script))] }),
+        ["docs", "swagger-ui.css"] => route("/docs/swagger-ui.css", const { &[get(public(docs::swagger_ui_style_sheet))] }),
+        ["docs", "licenses.txt"] => route("/docs/licenses.txt", const { &[get(public(docs::licenses))] }),
+        ["redoc"] => route("/redoc", const { &[get(public(docs::redoc))] }),
+        ["redoc", "redoc.js"] => route("/redoc/redoc.js", const { &[get(public(docs::redoc_script))] }),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 #[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
@@ -298,7 +318,11 @@ mod tests {
             ("GET", "/api/v1/users/m%ff", Ok(())),
             ("GET", "/api/v1/users/m%ff/x", Err("404")),
             ("GET", "/api/v1/%ff", Err("404")),
-            ("GET", "/", Err("404")),
+            ("GET", "/", Ok(())),
+            ("GET", "", Err("404")),
+            ("GET", "/docs/", Ok(())),
+            ("GET", "/docs/unknown.js", Err("404")),
+            ("POST", "/redoc", Err("GET, HEAD")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
             ("GET", "/api/v1/auth/login", Err("POST")),

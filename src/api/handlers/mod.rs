@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod docs;
 pub mod exports;
 pub mod health;
 pub mod me;
