@@ -20,8 +20,8 @@ const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
     img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What `/redoc` may do. ReDoc searches in a worker whose script it makes itself.
-const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+/// What `/redoc` may do. ReDoc makes its style sheets itself, and the script of the worker in which it searches.
+const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
