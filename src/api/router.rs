@@ -262,7 +262,7 @@ fn documentation(segments: &[&str]) -> Option<Route> {
         ["docs", "start.js"] => route("/docs/start.js", const { &[get(public(docs::start_script))] }),
         ["docs", "style.css"] => route("/docs/style.css", const { &[get(public(docs::style_sheet))] }),
         ["docs", "swagger-ui.js"] => route("/docs/swagger-ui.js", const { &[get(public(docs::swagger_ui_script))] }),
-        ["docs", "swagger-ui.css"] => route("/docs/swagger-ui.css", const { &[get(public(docs::swagger_ui_style_sheet))] }),
+        ["docs", "swagger-ui.css"] => route("/docs/swagger-ui.css", const { &[get(public(docs::swagger_ui_style))] }),
         ["docs", "licenses.txt"] => route("/docs/licenses.txt", const { &[get(public(docs::licenses))] }),
         ["openapi.json"] => route("/openapi.json", const { &[get(public(docs::placeholder))] }),
         ["redoc"] => route("/redoc", const { &[get(public(docs::redoc))] }),

@@ -13,6 +13,7 @@ import json
 import pathlib
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -80,12 +81,13 @@ class SwaggerUi:
             ".filter(field => field.checkVisibility()).map(field => field.id)", {ELEMENT: field})
         check(visible == ["oauth_username", "oauth_password"], f"signing in asks for {visible}")
         browser.type(field, username)
-        browser.type(browser.element("field for the password", "return document.querySelector('#oauth_password')"), PASSWORD)
+        password = "return document.querySelector('#oauth_password')"
+        browser.type(browser.element("field for the password", password), PASSWORD)
         browser.screenshot(screenshot)
         button = "return arguments[0].closest('.auth-container').querySelector('.authorize')"
         browser.click(browser.element("button in the dialog", button, {ELEMENT: field}))
         browser.wait("button Logout, so nobody is signed in",
-                     "return [...document.querySelectorAll('.auth-btn-wrapper .btn')].some(b => b.textContent == 'Logout')")
+                     "return [...document.querySelectorAll('.auth-container .btn')].some(b => b.innerText == 'Logout')")
         browser.run("document.querySelector('.auth-btn-wrapper .btn-done').click()")
 
     def execute(self, method, path, status, fields=()):
@@ -102,7 +104,8 @@ class SwaggerUi:
         shown = self.browser.wait(f"answer of {name}",
                                   f"return {answer}?.querySelector('.response-col_status')?.innerText")
         check(shown.split()[0] == str(status), f"{name} on /docs is answered {shown}, not {status}")
-        return self.browser.run(f"return {answer}.querySelector('.highlight-code pre, .highlight-code code')?.textContent ?? ''")
+        body = f"{answer}.querySelector('.highlight-code pre, .highlight-code code')"
+        return self.browser.run(f"return {body}?.textContent ?? ''")
 
 
 def check_swagger_ui(browser, base, operations, directory, output):
@@ -179,6 +182,7 @@ def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
         print(__doc__)
         return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the browser ends as well
     base = sys.argv[1].rstrip("/")
     output = pathlib.Path(sys.argv[2] if len(sys.argv) == 3 else "target/docs").resolve()
     output.mkdir(parents=True, exist_ok=True)

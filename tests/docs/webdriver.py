@@ -26,9 +26,11 @@ class Browser:
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
         self.session = None
         try:
-            port = next(found[1] for line in self.driver.stdout
-                        if (found := re.search(r"started successfully on port (\d+)", line)))
-            self.url = f"http://127.0.0.1:{port}/session"
+            started = (re.search(r"started successfully on port (\d+)", line) for line in self.driver.stdout)
+            port = next(filter(None, started), None)
+            if not port:
+                raise RuntimeError("chromedriver ended at its start")
+            self.url = f"http://127.0.0.1:{port[1]}/session"
             self.session = self._start(downloads)
         except BaseException:
             self.close()

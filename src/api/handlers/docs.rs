@@ -60,7 +60,7 @@ pub fn swagger_ui_script(context: &mut RequestContext) -> Result<Response, Error
 }
 
 /// `GET /docs/swagger-ui.css`
-pub fn swagger_ui_style_sheet(context: &mut RequestContext) -> Result<Response, Error> {
+pub fn swagger_ui_style(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/swagger-ui.css.gz");
     Ok(static_file::gzip(&context.request, CSS, file))
 }
