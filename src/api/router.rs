@@ -72,7 +72,7 @@ pub fn find(path: &str) -> Option<Route> {
         ["healthz"] => Some(route("/healthz", const { &[get(public(health::alive))] })),
         ["readyz"] => Some(route("/readyz", const { &[get(public(health::ready))] })),
         ["metrics"] => Some(route("/metrics", const { &[get(public(metrics::show))] })),
-        ["" | "docs" | "redoc" | "openapi.json", ..] => {
+        ["" | "docs" | "redoc", ..] => {
             documentation(&segments).map(|route| route.enabled_if(|config| config.docs))
         }
         _ => None,
@@ -264,7 +264,6 @@ fn documentation(segments: &[&str]) -> Option<Route> {
         ["docs", "swagger-ui.js"] => route("/docs/swagger-ui.js", const { &[get(public(docs::swagger_ui_script))] }),
         ["docs", "swagger-ui.css"] => route("/docs/swagger-ui.css", const { &[get(public(docs::swagger_ui_style))] }),
         ["docs", "licenses.txt"] => route("/docs/licenses.txt", const { &[get(public(docs::licenses))] }),
-        ["openapi.json"] => route("/openapi.json", const { &[get(public(docs::placeholder))] }),
         ["redoc"] => route("/redoc", const { &[get(public(docs::redoc))] }),
         ["redoc", "redoc.js"] => route("/redoc/redoc.js", const { &[get(public(docs::redoc_script))] }),
         _ => return None,

@@ -81,8 +81,3 @@ pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/redoc.js.gz");
     Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
 }
-
-/// `GET /openapi.json`: a small document, until the real one is there.
-pub fn placeholder(_: &mut RequestContext) -> Result<Response, Error> {
-    Ok(static_file::text("application/json", include_str!("docs/placeholder.json")))
-}
