@@ -28,7 +28,6 @@ pub struct Recipient<'a> {
 }
 
 /// What a message says.
-#[allow(dead_code, reason = "the background thread that sends the first three is still to come")]
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     /// The link with which a new password can be chosen until `expires_at`.
@@ -53,7 +52,6 @@ impl Mailer {
         })
     }
 
-    #[allow(dead_code, reason = "the background thread that uses it is still to come")]
     /// Sends one message. It takes at most [`smtp::MAX_DELIVERY`], and the resolver's time for looking up the server's
     /// name. `Ok` means that the server has taken over the message.
     pub fn send(&self, recipient: Recipient, content: Content) -> Result<(), MailError> {

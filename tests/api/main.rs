@@ -10,6 +10,7 @@ mod command_line;
 mod current_password;
 mod database;
 mod deleted_users;
+mod docs_pages;
 mod downloads;
 mod exports;
 mod failed_sign_ins;

@@ -84,7 +84,6 @@ impl ReceivedMail {
     }
 
     /// What the link in the text has in the place of `{token}` in `url`. Fails if the HTML has another link.
-    #[allow(dead_code, reason = "the tests of password resets are to use it")]
     #[track_caller]
     pub fn token(&self, url: &str) -> String {
         let (before, after) = url.split_once("{token}").expect("a URL with {token}");
