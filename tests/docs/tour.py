@@ -11,9 +11,17 @@ import uuid
 from cloakroom_client import AuthenticatedClient, Client
 from cloakroom_client.api.authentication import get_current_user, login, logout, refresh_tokens, register
 from cloakroom_client.api.files import download_file, list_files, upload_file
-from cloakroom_client.models import Credentials, RefreshToken, RegistrationWithUsername, TokenResponse, UploadFileBody
 from cloakroom_client.models import File as StoredFile
-from cloakroom_client.models import FilePage, Profile, User
+from cloakroom_client.models import (
+    LoginRequest,
+    PageOfFiles,
+    Profile,
+    RefreshTokensRequest,
+    RegisterRequest,
+    TokenResponse,
+    UploadFileForm,
+    User,
+)
 from cloakroom_client.types import File
 
 
@@ -25,11 +33,11 @@ def main() -> None:
 
     account = register.sync(
         client=anyone,
-        body=RegistrationWithUsername(username=username, email=f"{username}@example.com", password=password),
+        body=RegisterRequest(username=username, email=f"{username}@example.com", password=password),
     )
     assert isinstance(account, User) and account.username == username, account
 
-    tokens = login.sync(client=anyone, body=Credentials(username=username, password=password))
+    tokens = login.sync(client=anyone, body=LoginRequest(username=username, password=password))
     assert isinstance(tokens, TokenResponse), tokens
     user = AuthenticatedClient(base_url=url, token=tokens.access_token)
 
@@ -37,7 +45,7 @@ def main() -> None:
     assert isinstance(profile, Profile) and profile.id == account.id and profile.stats.total_uploads == 0, profile
 
     content = "The first file of a tour.\n".encode()
-    body = UploadFileBody(
+    body = UploadFileForm(
         file=File(payload=io.BytesIO(content), file_name="tour.txt", mime_type="text/plain"), description="A tour"
     )
     file = upload_file.sync(client=user, body=body)
@@ -45,12 +53,12 @@ def main() -> None:
     assert file.file_hash == f"sha256:{hashlib.sha256(content).hexdigest()}", file
 
     page = list_files.sync(client=user, search="tour", size=5)
-    assert isinstance(page, FilePage) and [item.id for item in page.items] == [file.id], page
+    assert isinstance(page, PageOfFiles) and [item.id for item in page.items] == [file.id], page
 
     download = download_file.sync(file.id, client=user)
     assert isinstance(download, File) and download.payload.read() == content, download
 
-    renewed = refresh_tokens.sync(client=anyone, body=RefreshToken(refresh_token=tokens.refresh_token))
+    renewed = refresh_tokens.sync(client=anyone, body=RefreshTokensRequest(refresh_token=tokens.refresh_token))
     assert isinstance(renewed, TokenResponse), renewed
     user = AuthenticatedClient(base_url=url, token=renewed.access_token)
 
