@@ -3,11 +3,13 @@
 
 pub mod admin;
 pub mod auth;
+pub mod docs;
 pub mod exports;
 pub mod health;
 pub mod me;
 pub mod metrics;
 mod paging;
+pub mod password_resets;
 pub mod test_only;
 pub mod uploads;
 pub mod users;
