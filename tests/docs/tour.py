@@ -13,8 +13,8 @@ from cloakroom_client.api.authentication import get_current_user, login, logout,
 from cloakroom_client.api.files import download_file, list_files, upload_file
 from cloakroom_client.models import File as StoredFile
 from cloakroom_client.models import (
+    FilePage,
     LoginRequest,
-    PageOfFiles,
     Profile,
     RefreshTokensRequest,
     RegisterRequest,
@@ -53,7 +53,7 @@ def main() -> None:
     assert file.file_hash == f"sha256:{hashlib.sha256(content).hexdigest()}", file
 
     page = list_files.sync(client=user, search="tour", size=5)
-    assert isinstance(page, PageOfFiles) and [item.id for item in page.items] == [file.id], page
+    assert isinstance(page, FilePage) and [item.id for item in page.items] == [file.id], page
 
     download = download_file.sync(file.id, client=user)
     assert isinstance(download, File) and download.payload.read() == content, download
