@@ -146,10 +146,10 @@ fn the_examples_of_registration_and_login_work() {
     };
     // Both registrations are of the same person, so each is tried on a service of its own.
     for example in examples("/api/v1/auth/register") {
-        Server::start(&[]).request("POST", "/auth/register").json(example).send().expect(201);
+        Server::start(&[]).register_with(example).expect(201);
     }
     let first = examples("/api/v1/auth/register")[0].clone();
-    api.request("POST", "/auth/register").json(first).send().expect(201);
+    api.register_with(first).expect(201);
     for example in examples("/api/v1/auth/login") {
         api.request("POST", "/auth/login").json(example).send().expect(200);
     }

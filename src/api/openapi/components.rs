@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::errors::{SHARED_STATUSES, error_response, shared_errors};
 use super::{Access, Endpoint, Tag};
 use crate::config::Config;
 use crate::http::status::error_code;
@@ -134,17 +133,6 @@ pub fn error_schemas() -> Map<String, Value> {
     }
 }
 
-/// The responses that all endpoints which have them share.
-pub fn shared_responses(config: &Config) -> Map<String, Value> {
-    let response = |status: u16| {
-        let errors = shared_errors().into_iter().filter(|error| error.status() == status);
-        let headers = references(&[&["X-Request-ID"][..], own_headers(status)].concat());
-        let errors: Vec<_> = errors.collect();
-        (format!("Error{status}"), error_response(status, &errors, headers, config.error_format))
-    };
-    SHARED_STATUSES.map(response).into_iter().collect()
-}
-
 /// The headers that responses with this status have in addition to those of all responses.
 fn own_headers(status: u16) -> &'static [&'static str] {
     match status {
@@ -163,6 +151,11 @@ pub fn header_references(endpoint: &Endpoint, config: &Config, status: u16) -> M
         false => &[],
     };
     references(&[&["X-Request-ID"], limits, own_headers(status)].concat())
+}
+
+/// References to the headers that the responses of all endpoints with this status have.
+pub fn shared_header_references(status: u16) -> Map<String, Value> {
+    references(&[&["X-Request-ID"], own_headers(status)].concat())
 }
 
 fn references(names: &[&str]) -> Map<String, Value> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 
-use super::errors::error_responses;
+use super::errors::{error_responses, shared_responses};
 use super::{Access, Answer, Content, Endpoint, Tag, components};
 use crate::config::{ApiKeyScope, Config, Environment};
 use crate::http::input::Encoding;
@@ -43,7 +43,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "responses": components::shared_responses(config),
+            "responses": shared_responses(config),
             "headers": components::headers(),
             "securitySchemes": components::security_schemes(config),
         },

@@ -41,10 +41,10 @@ pub fn error_responses(endpoint: &Endpoint, config: &Config) -> Map<String, Valu
 }
 
 /// The statuses whose responses are the same for all endpoints that have them.
-pub const SHARED_STATUSES: [u16; 7] = [408, 417, 431, 500, 503, 504, 505];
+const SHARED_STATUSES: [u16; 7] = [408, 417, 431, 500, 503, 504, 505];
 
 /// The errors of [`SHARED_STATUSES`].
-pub fn shared_errors() -> Vec<Error> {
+fn shared_errors() -> Vec<Error> {
     vec![
         Error::HeadTooSlow,
         Error::BodyTooSlow,
@@ -55,6 +55,17 @@ pub fn shared_errors() -> Vec<Error> {
         Error::TimedOut,
         Error::VersionNotSupported,
     ]
+}
+
+/// The responses that all endpoints which have them share.
+pub fn shared_responses(config: &Config) -> Map<String, Value> {
+    let response = |status: u16| {
+        let errors = shared_errors().into_iter().filter(|error| error.status() == status);
+        let headers = components::shared_header_references(status);
+        let errors: Vec<_> = errors.collect();
+        (format!("Error{status}"), error_response(status, &errors, headers, config.error_format))
+    };
+    SHARED_STATUSES.map(response).into_iter().collect()
 }
 
 /// The errors that an endpoint has because of who may use it and what it reads, and those of the HTTP server, which any
@@ -139,7 +150,7 @@ fn field_error(endpoint: &Endpoint) -> Option<FieldError> {
 }
 
 /// A response with an example for each error.
-pub fn error_response(
+fn error_response(
     status: u16,
     errors: &[Error],
     headers: Map<String, Value>,

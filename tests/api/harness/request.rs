@@ -202,7 +202,10 @@ impl Answer {
     /// The names of the object's members, sorted.
     #[track_caller]
     pub fn member_names(&self) -> Vec<String> {
-        self.json().as_object().expect("an object").keys().cloned().collect()
+        let body = self.json();
+        let mut names: Vec<_> = body.as_object().expect("an object").keys().cloned().collect();
+        names.sort();
+        names
     }
 
     #[track_caller]
