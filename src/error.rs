@@ -84,8 +84,11 @@ pub enum Error {
     InvalidToken,
     /// The token is valid, but its account is deleted or inactive.
     UserNotUsable,
-    /// `X-API-Key` is missing. Holds the message, which differs between exports and other endpoints.
-    ApiKeyMissing(&'static str),
+    /// `X-API-Key` is missing.
+    ApiKeyMissing {
+        /// Whether the endpoint is an export, for which the message is another one.
+        is_export: bool,
+    },
     /// `X-API-Key` is none of the configured keys.
     ApiKeyInvalid,
     /// The settings require an API key, but none is configured, so no key can be right.
@@ -184,7 +187,8 @@ impl Error {
             InvalidAuthorization => (401, "Invalid authorization header format"),
             InvalidToken => (401, "Invalid token"),
             UserNotUsable => (401, "User not found or inactive"),
-            ApiKeyMissing(message) => (401, *message),
+            ApiKeyMissing { is_export: true } => (401, "API key required for export endpoints"),
+            ApiKeyMissing { is_export: false } => (401, "API key is required"),
             ApiKeyInvalid => (401, "Invalid API key"),
             ApiKeyMisconfigured => (500, "API key validation misconfigured"),
             AdminRequired => (403, "Admin privileges required."),

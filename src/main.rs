@@ -37,6 +37,8 @@ enum Command {
     Migrate,
     /// Print the effective settings, secrets masked.
     Config,
+    /// Print the OpenAPI document of the service with these settings.
+    Openapi,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password comes from CLOAKROOM_ADMIN_PASSWORD or the first line of standard input.
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
+        Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

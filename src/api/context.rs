@@ -1,9 +1,9 @@
 //! What handlers and middleware are given: the application, one request, and proof of who sent it.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use uuid::Uuid;
@@ -14,6 +14,8 @@ use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::{self, Database, Readiness};
 use crate::error::Error;
+use crate::http::input::{DescribedInput, FormInput, Input};
+use crate::http::multipart::Multipart;
 use crate::http::request::Request;
 use crate::model::timestamp::unix_time;
 use crate::model::user::{Role, User};
@@ -36,6 +38,10 @@ pub struct App {
     pub started: Instant,
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
+    /// The OpenAPI document as JSON. It is made when it is first asked for, because most processes are never asked.
+    document: OnceLock<String>,
+    /// Makes the document.
+    describe: fn(&Config) -> String,
 }
 
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
@@ -57,6 +63,7 @@ impl App {
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
         background: SyncSender<()>,
+        describe: fn(&Config) -> String,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
@@ -66,12 +73,19 @@ impl App {
             readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
+            document: OnceLock::new(),
+            describe,
             config,
             db,
             storage,
             signing_key,
             background,
         })
+    }
+
+    /// The OpenAPI document of this service with its present settings, as JSON.
+    pub fn document(&self) -> &str {
+        self.document.get_or_init(|| (self.describe)(&self.config))
     }
 
     /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
@@ -96,6 +110,37 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
     pub account: Option<Uuid>,
+    /// What the OpenAPI document says that the endpoint reads.
+    pub documented: &'static [&'static dyn DescribedInput],
+}
+
+impl<'a> RequestContext<'a> {
+    /// Reads parameters from the query or the body. Fails with [`Error::Invalid`] if any of them breaks a rule. In
+    /// debug builds it panics if the endpoint's operation in the OpenAPI document does not name `input`, so that a
+    /// handler which reads something undocumented fails its first test.
+    pub fn read<T>(&mut self, input: &'static Input<T>) -> Result<T, Error> {
+        self.assert_documented(input);
+        input.read(&mut self.request)
+    }
+
+    /// Begins to read a multipart form of at most `limit` bytes, see [`RequestContext::read`].
+    pub fn read_form(
+        &mut self,
+        input: &'static FormInput,
+        limit: u64,
+    ) -> Result<Multipart<'_, 'a>, Error> {
+        self.assert_documented(input);
+        self.request.multipart(limit)
+    }
+
+    fn assert_documented(&self, input: &'static dyn DescribedInput) {
+        debug_assert!(
+            self.documented.iter().any(|documented| std::ptr::addr_eq(*documented, input)),
+            "{} {} reads an input that its operation does not name",
+            self.request.method(),
+            self.request.path(),
+        );
+    }
 }
 
 /// What is in a refresh token whose signature and expiry are valid. Only the database knows whether the token may still

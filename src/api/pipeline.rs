@@ -42,7 +42,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let request = Request::new(head, body);
     let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
-    let mut context = RequestContext { app, request, id, client, account: None };
+    let mut context = RequestContext { app, request, id, client, account: None, documented: &[] };
     let mut trace = RequestTrace::default();
     let outcome = catch_panic(|| respond(&mut context, &mut trace));
     let outcome = outcome.and_then(response::check_headers);
@@ -77,6 +77,7 @@ fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Res
         return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
     };
     trace.endpoint = Some(route.name(endpoint));
+    context.documented = endpoint.operation.inputs;
     let sender = match identify(context, endpoint.handler) {
         // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
         Err(error) if error.status() == 401 => {

@@ -13,6 +13,7 @@ pub use serve::serve;
 
 use std::io::{self, Write};
 
+use crate::api;
 use crate::config::Config;
 use crate::db;
 use crate::telemetry::logging;
@@ -37,4 +38,9 @@ pub fn print_config(config: &Config) -> Result<(), String> {
         writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
     }
     Ok(())
+}
+
+/// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
+pub fn print_openapi(config: &Config) -> Result<(), String> {
+    writeln!(io::stdout(), "{}", api::openapi_document(config)).map_err(|e| e.to_string())
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::{installation, signing_secret};
 use crate::api::context::App;
-use crate::api::pipeline;
+use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKey;
 use crate::background::Background;
 use crate::config::{Config, Environment, HttpServer};
@@ -35,7 +35,8 @@ pub fn serve(config: Config) -> Result<(), String> {
         signing_key: signing_key.clone(),
     };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, signing_key, wake).map_err(|e| format!("{e:?}"))?;
+    let app = App::new(config, db, storage, signing_key, wake, api::openapi_document)
+        .map_err(|e| format!("{e:?}"))?;
     listen(Arc::new(app))
 }
 

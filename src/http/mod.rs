@@ -5,6 +5,7 @@ pub mod body;
 pub mod client_address;
 pub mod csv;
 pub mod file_response;
+pub mod input;
 pub mod multipart;
 pub mod params;
 mod part_header;

@@ -3,6 +3,8 @@
 pub mod file;
 pub mod hex;
 pub mod page;
+pub mod problems;
+pub mod rule;
 pub mod rules;
 pub mod timestamp;
 pub mod user;

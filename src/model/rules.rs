@@ -1,11 +1,14 @@
 //! The rules that single values must obey, and the messages for values that break them. A rule takes the text that a
 //! client sent and returns the value it stands for, or a [`Problem`].
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use serde_json::json;
 use uuid::Uuid;
 
+use super::page::PageRequest;
+use super::problems::{not_a_boolean, problem, value_error};
+use super::rule::{ListRule, Rule};
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
@@ -26,8 +29,146 @@ const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
 
+/// The pattern of texts without NUL, which PostgreSQL cannot store.
+const NO_NUL: &str = r"^[^\u0000]*$";
+
 /// A username: 3 to 50 ASCII letters, digits and underscores.
-pub fn username(text: &str) -> Result<String, Problem> {
+pub const USERNAME: Rule<String> = Rule {
+    parse: username,
+    schema: || {
+        let (min, max) = USERNAME_LENGTH.into_inner();
+        json!({
+            "type": "string", "minLength": min, "maxLength": max, "pattern": "^[A-Za-z0-9_]+$", "examples": ["ann"],
+        })
+    },
+};
+
+/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
+pub const EMAIL: Rule<String> = Rule {
+    parse: email,
+    schema: || {
+        json!({
+            "type": "string", "format": "email", "maxLength": MAX_EMAIL, "examples": ["ann@example.com"],
+        })
+    },
+};
+
+/// A display name of at most 255 characters, trimmed.
+pub const NAME: Rule<String> = Rule {
+    parse: |text| check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_NAME, "pattern": NO_NUL, "examples": ["Ann Lee"]}),
+};
+
+/// A new password: 8 to 1024 characters. It is never trimmed.
+pub const PASSWORD: Rule<String> = Rule {
+    parse: password,
+    schema: || {
+        let (min, max) = PASSWORD_LENGTH.into_inner();
+        json!({
+            "type": "string", "format": "password", "minLength": min, "maxLength": max, "pattern": NO_NUL,
+            "examples": ["correct horse battery"],
+        })
+    },
+};
+
+/// A password that is compared with the stored one. It may be anything but empty.
+pub const CURRENT_PASSWORD: Rule<String> = Rule {
+    schema: || {
+        json!({
+            "type": "string", "format": "password", "minLength": 1, "pattern": NO_NUL,
+            "examples": ["correct horse battery"],
+        })
+    },
+    ..NON_EMPTY
+};
+
+/// The permissions of an account: at most 100 words of 1 to 64 characters.
+pub const PERMISSIONS: ListRule = ListRule {
+    max_items: Some(MAX_PERMISSIONS),
+    item: Rule {
+        parse: |text| check_length(text, PERMISSION_LENGTH).map(str::to_owned),
+        schema: || {
+            let (min, max) = PERMISSION_LENGTH.into_inner();
+            json!({"type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL})
+        },
+    },
+};
+
+/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, without the
+/// characters of [`is_bidi_control`]. Refuses control characters, an empty name, `.` and `..`.
+pub const FILENAME: Rule<String> = Rule {
+    parse: filename,
+    schema: || {
+        json!({
+            "type": "string", "minLength": 1, "maxLength": MAX_FILENAME, "examples": ["report.pdf"],
+        })
+    },
+};
+
+/// The description of a file: at most 4096 characters.
+pub const DESCRIPTION: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=MAX_DESCRIPTION).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_DESCRIPTION, "pattern": NO_NUL}),
+};
+
+/// A text to search for, of any length.
+pub const SEARCH: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=usize::MAX).map(str::to_owned),
+    schema: || json!({"type": "string", "pattern": NO_NUL}),
+};
+
+/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
+pub const SEARCH_PART: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=MAX_SEARCH).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_SEARCH, "pattern": NO_NUL}),
+};
+
+/// A role: `user` or `admin`.
+pub const ROLE: Rule<Role> = Rule {
+    parse: |text| choice(text, &Role::CHOICES),
+    schema: || json!({"type": "string", "enum": Role::CHOICES.map(|(word, _)| word)}),
+};
+
+/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
+pub const TEST_TEXT: Rule<String> = Rule {
+    parse: test_text,
+    schema: || json!({"type": "string", "maxLength": MAX_TEST_TEXT, "pattern": NO_NUL}),
+};
+
+/// The permissions of an account made for a test: any number of [`TEST_TEXT`]s.
+pub const TEST_PERMISSIONS: ListRule = ListRule { max_items: None, item: TEST_TEXT };
+
+/// A point in time in RFC 3339, see [`Timestamp::parse`].
+pub const TIMESTAMP: Rule<Timestamp> = Rule {
+    parse: |text| {
+        Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
+    },
+    schema: || json!({"type": "string", "format": "date-time", "examples": ["2026-01-31T12:00:00Z"]}),
+};
+
+/// A text that is only looked up or compared, such as a login name. It may be anything but empty.
+pub const NON_EMPTY: Rule<String> = Rule {
+    parse: |text| check_length(text, 1..=usize::MAX).map(str::to_owned),
+    schema: || json!({"type": "string", "minLength": 1, "pattern": NO_NUL}),
+};
+
+/// A token. Any text is accepted here, because a malformed token is an invalid token and not a bad field.
+pub const TOKEN: Rule<String> =
+    Rule { parse: |text| Ok(text.to_owned()), schema: || json!({"type": "string"}) };
+
+/// The most items of a page, which a request for one out of range is refused by later, with an error of its own.
+pub const LIMIT: Rule<i64> = Rule {
+    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
+    schema: || json!({"type": "integer", "minimum": 1, "maximum": PageRequest::MAX_SIZE}),
+};
+
+/// The number of items before a page. A negative one is refused later, with an error of its own.
+pub const OFFSET: Rule<i64> = Rule {
+    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
+    schema: || json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
+};
+
+fn username(text: &str) -> Result<String, Problem> {
     let text = check_length(text, USERNAME_LENGTH)?;
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Ok(text.to_owned())
@@ -36,8 +177,7 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
-pub fn email(text: &str) -> Result<String, Problem> {
+fn email(text: &str) -> Result<String, Problem> {
     let text = check_length(text, 0..=MAX_EMAIL)?;
     // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
@@ -47,29 +187,21 @@ pub fn email(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// A display name of at most 255 characters, trimmed.
-pub fn name(text: &str) -> Result<String, Problem> {
-    check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned)
-}
-
-/// A new password: 8 to 1024 characters. It is never trimmed.
-pub fn password(text: &str) -> Result<String, Problem> {
+fn password(text: &str) -> Result<String, Problem> {
     if text.chars().count() < *PASSWORD_LENGTH.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
     check_length(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, without the
-/// characters of [`is_bidi_control`]. Refuses control characters, an empty name, `.` and `..`.
-pub fn filename(text: &str) -> Result<String, Problem> {
+fn filename(text: &str) -> Result<String, Problem> {
     if text.contains(char::is_control) {
         return Err(value_error("Must not contain control characters"));
     }
     check_length(&last_component(text)?, 0..=MAX_FILENAME).map(str::to_owned)
 }
 
-/// Like [`filename`], but more lenient, because users often have not chosen the names of the files they upload: control
+/// Like [`FILENAME`], but more lenient, because users often have not chosen the names of the files they upload: control
 /// characters are removed, and a name that is too long is shortened before its extension.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     let name = last_component(text)?;
@@ -103,62 +235,12 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The description of a file: at most 4096 characters.
-pub fn description(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=MAX_DESCRIPTION).map(str::to_owned)
-}
-
-/// A text to search for, of any length.
-pub fn search(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=usize::MAX).map(str::to_owned)
-}
-
-/// A role: `user` or `admin`.
-pub fn role(text: &str) -> Result<Role, Problem> {
-    choice(text, &Role::CHOICES)
-}
-
-/// The permissions of an account: at most 100 words of 1 to 64 characters.
-pub fn permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
-    if words.len() > MAX_PERMISSIONS {
-        return Err(value_error(format!("Must have at most {MAX_PERMISSIONS} items")));
-    }
-    let word = |text: &&str| check_length(text, PERMISSION_LENGTH).map(str::to_owned);
-    words.iter().map(word).collect()
-}
-
-/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
-pub fn search_part(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=MAX_SEARCH).map(str::to_owned)
-}
-
-/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
-pub fn test_text(text: &str) -> Result<String, Problem> {
+fn test_text(text: &str) -> Result<String, Problem> {
     let text = check_length(text, 0..=usize::MAX)?;
     if text.len() > MAX_TEST_TEXT {
         let message = format!("Must be at most {MAX_TEST_TEXT} bytes long");
         return Err(problem("string_too_long", message));
     }
-    Ok(text.to_owned())
-}
-
-/// The permissions of an account made for a test: any number of [`test_text`]s.
-pub fn test_permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
-    words.iter().map(|word| test_text(word)).collect()
-}
-
-/// A point in time in RFC 3339, see [`Timestamp::parse`].
-pub fn timestamp(text: &str) -> Result<Timestamp, Problem> {
-    Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
-}
-
-/// A text that is only looked up or compared, such as a login name. It may be anything but empty.
-pub fn non_empty(text: &str) -> Result<String, Problem> {
-    check_length(text, 1..=usize::MAX).map(str::to_owned)
-}
-
-/// A token. Any text is accepted here, because a malformed token is an invalid token and not a bad field.
-pub fn token(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
@@ -174,56 +256,6 @@ fn check_length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Prob
     } else {
         Ok(text)
     }
-}
-
-/// A required value is absent.
-pub fn missing() -> Problem {
-    problem("missing", "Field required")
-}
-
-/// A value that must be single came more than once.
-pub fn sent_twice() -> Problem {
-    value_error("Must be sent only once")
-}
-
-/// A text is not UTF-8.
-pub fn not_utf8() -> Problem {
-    value_error("Must be UTF-8")
-}
-
-/// The value may not be given together with these others.
-pub fn not_beside(others: &str) -> Problem {
-    value_error(format!("Must not be given beside {others}"))
-}
-
-/// The value is something other than a string.
-pub fn not_a_string() -> Problem {
-    problem("string_type", "Must be a string")
-}
-
-/// The value is something other than a list of strings.
-pub fn not_a_list() -> Problem {
-    value_error("Must be a list of strings")
-}
-
-/// The body is not UTF-8 or not JSON.
-pub fn not_json() -> Problem {
-    problem("json_invalid", "Invalid JSON")
-}
-
-/// The body is JSON, but not an object.
-pub fn not_an_object() -> Problem {
-    value_error("Must be an object")
-}
-
-/// The body is not `multipart/form-data`, or it ends before its closing delimiter.
-pub fn not_multipart() -> Problem {
-    value_error("Must be multipart/form-data, complete, with its boundary in Content-Type")
-}
-
-/// The value is something other than a boolean.
-pub fn not_a_boolean() -> Problem {
-    problem("bool_type", "Must be a boolean")
 }
 
 /// A UUID, as the ids in paths are.
@@ -261,14 +293,6 @@ pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> 
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
         problem("enum", format!("Must be one of: {}", words.join(", ")))
     })
-}
-
-fn value_error(message: impl Into<Cow<'static, str>>) -> Problem {
-    problem("value_error", message)
-}
-
-fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
-    Problem { kind, message: message.into() }
 }
 
 #[cfg(test)]

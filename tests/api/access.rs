@@ -8,7 +8,7 @@ use crate::harness::*;
 /// `{file}` is the user's; `{public}` is a public file of a third user, whom `{other}` names. Bodies are empty, so
 /// whoever has access gets a 422 where a body is needed.
 #[rustfmt::skip]
-const TABLE: &[(&str, &str, [u16; 4])] = &[
+pub const TABLE: &[(&str, &str, [u16; 4])] = &[
     ("GET",    "/healthz",                                 [200, 200, 200, 200]),
     ("GET",    "/readyz",                                  [200, 200, 200, 200]),
     ("POST",   "/api/v1/auth/register",                    [422, 422, 422, 422]),
@@ -47,6 +47,7 @@ const TABLE: &[(&str, &str, [u16; 4])] = &[
     ("DELETE", "/api/v1/uploads/{public}",                 [401, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/no-id",                    [401, 422, 422, 422]),
     ("GET",    "/metrics",                                 [200, 200, 200, 200]),
+    ("GET",    "/openapi.json",                            [200, 200, 200, 200]),
     ("GET",    "/api/v1/users/test-only/alive",            [401, 403, 403, 200]),
     ("POST",   "/api/v1/users/test-only/create",           [401, 403, 403, 201]),
     ("GET",    "/api/v1/users/test-only/count",            [401, 403, 403, 200]),

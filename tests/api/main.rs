@@ -23,6 +23,7 @@ mod lifecycle;
 mod mutated_requests;
 mod nginx;
 mod nginx_comparison;
+mod openapi;
 mod outage;
 mod overload;
 mod production;

@@ -1,25 +1,53 @@
-//! Registration, sign-in and sign-out, and password resets.
+//! Registration, sign-in, refresh of tokens, and sign-out.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
+use crate::api::middleware::authenticate::REFRESH_TOKEN;
+use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::resets;
 use crate::db::sessions::{self, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields};
-use crate::error::Error;
+use crate::error::{Error, Unique};
+use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::hex::hex;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
 use crate::model::user::User;
+
+pub const REGISTER: Operation = Operation {
+    id: "register",
+    tag: Tag::Authentication,
+    summary: "Create an account",
+    description: "With a `username` the answer is the account, and a login has to follow. Without one the account is \
+                  also signed in, and the answer holds its tokens.",
+    inputs: &[&REGISTRATION],
+    examples: &[
+        (
+            "With a username",
+            r#"{"username": "ann", "email": "ann@example.com", "password": "correct horse battery"}"#,
+        ),
+        (
+            "With an e-mail address only",
+            r#"{"email": "ann@example.com", "password": "correct horse battery", "name": "Ann Lee"}"#,
+        ),
+    ],
+    answers: &[json::<Registered>(201, "The account, or the tokens of its first session.")],
+    errors: |_| {
+        vec![
+            Error::TakenAtRegistration(Unique::Username),
+            Error::TakenAtRegistration(Unique::Email),
+        ]
+    },
+    ..Operation::EMPTY
+};
 
 /// The body of a registration.
 struct Registration {
@@ -29,20 +57,30 @@ struct Registration {
     name: Option<String>,
 }
 
+static REGISTRATION: Input<Registration> = Input::json(read_registration);
+
 fn read_registration(body: &mut Params) -> Registration {
     Registration {
-        username: body.optional("username", rules::username),
-        email: body.required("email", rules::email),
-        password: body.required("password", rules::password),
-        name: body.optional("name", rules::name),
+        username: body.optional("username", rules::USERNAME),
+        email: body.required("email", rules::EMAIL),
+        password: body.required("password", rules::PASSWORD),
+        name: body.optional("name", rules::NAME),
     }
+}
+
+/// The account, if it was registered with a username, and otherwise the tokens of its first session.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Registered {
+    Account(User),
+    SignedIn(TokenResponse<'static>),
 }
 
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
-    let Registration { username, email, password, name } =
-        context.request.json(read_registration)?;
+    let Registration { username, email, password, name } = context.read(&REGISTRATION)?;
     let app = context.app;
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
@@ -64,10 +102,42 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     token_response(app, 201, &user, session.id, session.refresh_id)
 }
 
+pub const LOGIN: Operation = Operation {
+    id: "login",
+    tag: Tag::Authentication,
+    summary: "Sign in",
+    description: "Takes JSON, or the form of OAuth 2.0's password grant (RFC 6749, 4.3.2). `username` may hold the \
+                  e-mail address; the case of neither matters. A wrong password, an unknown name and a deleted \
+                  account get the same answer.",
+    inputs: &[&CREDENTIALS],
+    examples: &[
+        ("By username", r#"{"username": "ann", "password": "correct horse battery"}"#),
+        (
+            "By e-mail address",
+            r#"{"username": "ann@example.com", "password": "correct horse battery"}"#,
+        ),
+    ],
+    answers: &[json::<TokenResponse>(200, "The tokens of a new session.")],
+    errors: |_| vec![Error::BadCredentials, Error::InactiveAccount],
+    ..Operation::EMPTY
+};
+
+/// The login name and the password.
+static CREDENTIALS: Input<(String, String)> = Input::json_or_form(read_credentials);
+
+fn read_credentials(body: &mut Params) -> (String, String) {
+    body.alias("username", "email");
+    body.about("Username or e-mail address. May also be sent as `email`.");
+    (
+        body.required("username", rules::NON_EMPTY),
+        body.required("password", rules::CURRENT_PASSWORD),
+    )
+}
+
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let (login, password) = context.request.json_or_form(read_credentials)?;
+    let (login, password) = context.read(&CREDENTIALS)?;
     let app = context.app;
     let account = users::find_by_login(&app.db, &login)?;
     context.account = account.as_ref().map(|account| account.user.id);
@@ -88,11 +158,17 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     token_response(app, 200, &user, session.id, session.refresh_id)
 }
 
-/// Reads the login name, which may be an e-mail address, and the password.
-fn read_credentials(body: &mut Params) -> (String, String) {
-    body.alias("username", "email");
-    (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
-}
+pub const REFRESH: Operation = Operation {
+    id: "refresh_tokens",
+    tag: Tag::Authentication,
+    summary: "Exchange a refresh token for the next pair of tokens",
+    description: "Takes the refresh token from the body, or else from `Authorization: Bearer`. Each one works once; \
+                  for a few seconds more it gives the same next one, so that a lost answer signs nobody out. One \
+                  that is used again after that ends its session, because it must have been copied.",
+    inputs: &[&REFRESH_TOKEN],
+    answers: &[json::<TokenResponse>(200, "The next pair of tokens.")],
+    ..Operation::EMPTY
+};
 
 /// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
@@ -103,61 +179,46 @@ pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Resp
     token_response(app, 200, &user, token.session, refresh_id)
 }
 
-/// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
-pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub const LOGOUT: Operation = Operation {
+    id: "logout",
+    tag: Tag::Authentication,
+    summary: "Sign out",
+    description: "Ends all sessions of the user unless `scope` says otherwise. Their tokens are refused from then on.",
+    inputs: &[&LOGOUT_QUERY],
+    answers: &[NO_CONTENT],
+    ..Operation::EMPTY
+};
+
+static LOGOUT_QUERY: Input<LogoutScope> = Input::query(read_scope);
+
+fn read_scope(query: &mut Params) -> LogoutScope {
     let scopes =
         [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
-    let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    sessions::end(&context.app.db, user.id(), user.session(), scope.unwrap_or(LogoutScope::All))?;
+    query.about("`local` ends only the session of the token, `others` all but it. Default `all`.");
+    query.choice("scope", &scopes).unwrap_or(LogoutScope::All)
+}
+
+/// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
+pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let scope = context.read(&LOGOUT_QUERY)?;
+    sessions::end(&context.app.db, user.id(), user.session(), scope)?;
     Ok(response::no_content())
-}
-
-/// `POST /api/v1/auth/request-password-reset`: stores the request, which the background thread handles. The response is
-/// the same for every address and takes the same work, so that it does not reveal which accounts exist.
-pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
-    let email = context.request.json(|body| body.required("email", rules::email))?;
-    resets::request(&context.app.db, &email)?;
-    context.app.wake_background();
-    response::message("If the e-mail exists, a reset message has been sent")
-}
-
-/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
-pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
-    let (token, password) = context.request.json(|body| {
-        (body.required("token", rules::token), body.required("new_password", rules::password))
-    })?;
-    let app = context.app;
-    let claims = app.verify_token(&token, TokenType::PasswordReset);
-    let claims = claims.map_err(|_| Error::InvalidResetToken)?;
-    let used = resets::ResetTokenUse {
-        user: claims.user,
-        version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &app.hasher.hash(&password)?,
-        token_hash: &hex(&Sha256::digest(token.as_bytes())),
-        expires_at: after(app.config.password_reset_lifetime),
-    };
-    if !resets::reset_password(&app.db, &used)? {
-        return Err(Error::InvalidResetToken);
-    }
-    response::message("Password has been reset")
 }
 
 /// A session with this id that lasts until both of the tokens that are made for it now have expired.
 fn new_session(app: &App, id: Uuid) -> NewSession {
     let config = &app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
-    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
-}
-
-fn after(duration: Duration) -> OffsetDateTime {
-    OffsetDateTime::now_utc() + duration
+    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: OffsetDateTime::now_utc() + lifetime }
 }
 
 /// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TokenResponse")]
 struct TokenResponse<'a> {
     access_token: String,
     refresh_token: String,
+    /// Always `bearer`.
     token_type: &'static str,
     /// The lifetime of the access token in seconds.
     expires_in: u64,

@@ -1,10 +1,11 @@
-//! The pages that show the description of the API: Swagger UI, on which requests can be tried, and ReDoc, which is
-//! better to read. Everything that they load is part of the binary, and a Content-Security-Policy keeps them from
+//! The OpenAPI document, and the pages that show it: Swagger UI, on which requests can be tried, and ReDoc, which is
+//! better to read. Everything that the pages load is part of the binary, and a Content-Security-Policy keeps them from
 //! loading anything from another host.
 //!
 //! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
 
 use crate::api::context::RequestContext;
+use crate::api::openapi::{Answer, Content, Operation, Tag};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::http::static_file;
@@ -24,6 +25,24 @@ const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub const OPENAPI: Operation = Operation {
+    id: "get_openapi_document",
+    tag: Tag::Service,
+    summary: "Show this document",
+    answers: &[Answer {
+        status: 200,
+        description: "OpenAPI 3.1, as JSON.",
+        content: Content::Text("application/json"),
+        headers: &[],
+    }],
+    ..Operation::EMPTY
+};
+
+/// `GET /openapi.json`: the OpenAPI document of this service.
+pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
+    Ok(Response::from_data("application/json", context.app.document()))
+}
 
 /// `GET /`: leads browsers to `/docs`. For all other clients there is nothing here.
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {

@@ -9,6 +9,7 @@ pub mod health;
 pub mod me;
 pub mod metrics;
 mod paging;
+pub mod password_resets;
 pub mod test_only;
 pub mod uploads;
 pub mod users;
