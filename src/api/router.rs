@@ -75,7 +75,7 @@ pub fn find(path: &str) -> Option<Route> {
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
         ["api", "v1", rest @ ..] => api_v1(rest).map(|route| Route { prefix: "/api/v1", ..route }),
-        segments => at_root(segments),
+        segments => at_root(segments).or_else(|| page(segments)),
     }
 }
 
@@ -126,7 +126,8 @@ routes!(at_root, root_routes, {
     ["healthz"] => route("/healthz", const { &[get(public(health::alive), &health::ALIVE)] }),
     ["readyz"] => route("/readyz", const { &[get(public(health::ready), &health::READY)] }),
     ["metrics"] => route("/metrics", const { &[get(public(metrics::show), &metrics::SHOW)] }),
-    ["openapi.json"] => route("/openapi.json", const { &[get(public(docs::openapi), &docs::OPENAPI)] }),
+    ["openapi.json"] => route("/openapi.json", const { &[get(public(docs::openapi), &docs::OPENAPI)] })
+        .enabled_if(offers_docs),
 });
 
 // The routes below `/api/v1`. Literal segments stand before ids, so that a literal is never taken for an id.
@@ -213,6 +214,10 @@ fn offers_password_resets(config: &Config) -> bool {
 
 fn offers_test_endpoints(config: &Config) -> bool {
     config.test_endpoints_enabled
+}
+
+fn offers_docs(config: &Config) -> bool {
+    config.docs
 }
 
 /// A route that is always enabled. `endpoints` are listed in the order in which `Allow` lists them.
@@ -325,6 +330,32 @@ const fn export(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
     Handler::Export(handler)
 }
 
+/// The pages that show the OpenAPI document, and what they load. They are not a part of the API that it describes.
+fn page(segments: &[&str]) -> Option<Route> {
+    let route = match segments {
+        [""] => route("/", const { &[file(docs::root)] }),
+        ["docs"] => route("/docs", const { &[file(docs::swagger_ui)] }),
+        ["docs", "start.js"] => route("/docs/start.js", const { &[file(docs::start_script)] }),
+        ["docs", "style.css"] => route("/docs/style.css", const { &[file(docs::style_sheet)] }),
+        ["docs", "swagger-ui.js"] => {
+            route("/docs/swagger-ui.js", const { &[file(docs::swagger_ui_script)] })
+        }
+        ["docs", "swagger-ui.css"] => {
+            route("/docs/swagger-ui.css", const { &[file(docs::swagger_ui_style)] })
+        }
+        ["docs", "licenses.txt"] => route("/docs/licenses.txt", const { &[file(docs::licenses)] }),
+        ["redoc"] => route("/redoc", const { &[file(docs::redoc)] }),
+        ["redoc", "redoc.js"] => route("/redoc/redoc.js", const { &[file(docs::redoc_script)] }),
+        _ => return None,
+    };
+    Some(route.enabled_if(offers_docs))
+}
+
+/// An endpoint that sends a page or a file that a page loads.
+const fn file(handler: fn(&mut RequestContext) -> Outcome) -> Endpoint {
+    get(public(handler), &Operation::EMPTY)
+}
+
 #[cfg(test)]
 #[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
@@ -373,7 +404,11 @@ mod tests {
             ("GET", "/api/v1/users/m%ff", Ok(())),
             ("GET", "/api/v1/users/m%ff/x", Err("404")),
             ("GET", "/api/v1/%ff", Err("404")),
-            ("GET", "/", Err("404")),
+            ("GET", "/", Ok(())),
+            ("GET", "", Err("404")),
+            ("GET", "/docs/", Ok(())),
+            ("GET", "/docs/unknown.js", Err("404")),
+            ("POST", "/redoc", Err("GET, HEAD")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
             ("GET", "/api/v1/auth/login", Err("POST")),

@@ -40,6 +40,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Who may read `/metrics`.
     pub metrics: MetricsAccess,
+    /// Whether the description of the API and the pages that show it exist.
+    pub docs: bool,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
@@ -148,6 +150,7 @@ impl Config {
             head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
+            docs: r.choice("CLOAKROOM_DOCS", true),
             data_dir: PathBuf::from(r.text("CLOAKROOM_DATA_DIR", "./data")),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",

@@ -12,4 +12,5 @@ mod part_header;
 pub mod request;
 pub mod request_id;
 pub mod response;
+pub mod static_file;
 pub mod status;

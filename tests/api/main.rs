@@ -9,6 +9,7 @@ mod bad_input;
 mod command_line;
 mod database;
 mod deleted_users;
+mod docs_pages;
 mod downloads;
 mod exports;
 mod file_faults;
