@@ -4,8 +4,10 @@
 //!
 //! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
 
+use serde_json::{Map, Value};
+
 use crate::api::context::RequestContext;
-use crate::api::openapi::{Answer, Content, Operation, Tag};
+use crate::api::openapi::{Operation, Tag, json};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::http::static_file;
@@ -30,12 +32,7 @@ pub const OPENAPI: Operation = Operation {
     id: "get_openapi_document",
     tag: Tag::Service,
     summary: "Show this document",
-    answers: &[Answer {
-        status: 200,
-        description: "OpenAPI 3.1, as JSON.",
-        content: Content::Text("application/json"),
-        headers: &[],
-    }],
+    answers: &[json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")],
     ..Operation::EMPTY
 };
 
