@@ -4,10 +4,11 @@
 //!
 //! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
 
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::api::context::RequestContext;
-use crate::api::openapi::{Answer, Content, Operation, Tag};
+use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::http::static_file;
@@ -39,10 +40,8 @@ pub const OPENAPI: Operation = Operation {
     )],
     answers: &[
         Answer {
-            status: 200,
-            description: "OpenAPI 3.1, as JSON.",
-            content: Content::Text("application/json"),
             headers: &[("ETag", "A part of the document's hash.")],
+            ..json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")
         },
         Answer {
             status: 304,
