@@ -1,4 +1,4 @@
-//! Sessions as users and administrators see them, ending one of them, and the greatest age of a session.
+//! Sessions as users and administrators see them, ending one of them, and the maximum age of a session.
 
 use std::sync::Arc;
 
@@ -285,7 +285,7 @@ fn an_admin_sees_and_ends_the_sessions_of_any_user() {
 }
 
 #[test]
-fn a_session_ends_for_good_at_its_greatest_age_however_often_it_is_refreshed() {
+fn a_session_ends_for_good_at_its_maximum_age_however_often_it_is_refreshed() {
     let api = Server::start(&[("CLOAKROOM_SESSION_MAX_DAYS", "3")]);
     let ann = api.sign_up("ann");
     // Ten minutes before its end: both tokens end with it.
@@ -345,7 +345,7 @@ fn no_token_of_a_sign_in_outlives_its_session() {
 }
 
 #[test]
-fn a_smaller_greatest_age_holds_for_the_sessions_that_are_there() {
+fn a_smaller_maximum_age_holds_for_the_sessions_that_are_there() {
     let api = Server::start(&[]);
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
     api.database.run(

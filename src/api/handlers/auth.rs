@@ -211,8 +211,8 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     Ok(response::no_content())
 }
 
-/// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that are
-/// issued for it now, but at most `CLOAKROOM_SESSION_MAX_DAYS` from now.
+/// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that
+/// are issued for it now, but at most `CLOAKROOM_SESSION_MAX_DAYS` from now.
 fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
     let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);

@@ -20,7 +20,8 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// The Content-Security-Policy of `/docs`. Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it makes itself.
+/// The Content-Security-Policy of `/docs`. Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it
+/// makes itself.
 const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -83,8 +84,8 @@ pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(page.with_unique_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
-/// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no script
-/// inside the page.
+/// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
+/// script inside the page.
 pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(static_file::text(JAVASCRIPT, include_str!("docs/start.js")))
 }

@@ -82,8 +82,8 @@ pub fn end_all_of_user(
     Ok(response::no_content())
 }
 
-/// The live sessions of the account `of`; `None` if there is no such account. The session that `viewer`'s request belongs
-/// to is marked as the current one.
+/// The live sessions of the account `of`; `None` if there is no such account. The session that `viewer`'s request
+/// belongs to is marked as the current one.
 fn find(
     context: &RequestContext,
     of: Uuid,

@@ -42,8 +42,8 @@ pub const CREATE: Operation = Operation {
 // The function is only called to describe the form, when there is no file yet.
 static UPLOAD: FormInput = FormInput(|form| drop(read_upload(form, None)));
 
-/// Reads the fields of an upload's form. `file` is its file, which has been received already; if it is `None`, so is the
-/// result.
+/// Reads the fields of an upload's form. `file` is its file, which has been received already; if it is `None`, so is
+/// the result.
 fn read_upload(form: &mut Params, file: Option<UploadedFile>) -> Option<UploadForm> {
     let file = form.file("file", file);
     let description = form.optional("description", rules::DESCRIPTION);

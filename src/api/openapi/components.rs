@@ -96,7 +96,7 @@ pub fn error_schemas() -> Map<String, Value> {
                 "loc": {
                     "type": "array",
                     "items": { "type": "string" },
-                    "description": "`body`, `query` or `path`, then the name of the field unless the error is about the whole.",
+                    "description": "`body`, `query` or `path`, then the field, if the error is that of a single field.",
                 },
                 "msg": { "type": "string", "description": "A message for people." },
                 "type": {
@@ -208,8 +208,8 @@ pub fn security_schemes(config: &Config) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "An `access_token` from a login, a refresh, or a registration without a username; or a personal \
-                            access token.",
+            "description": "An `access_token` from a login, a refresh, or a registration without a username; or a \
+                            personal access token.",
         },
     });
     if config.api_key_enabled {
