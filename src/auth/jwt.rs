@@ -54,7 +54,7 @@ pub struct Claims {
     pub issued_at: Option<u64>,
 }
 
-/// The claims that are not registered in RFC 7519, 4.1, as they stand in a token.
+/// The claims that are not registered in RFC 7519, 4.1, as they are written in a token.
 #[derive(Serialize, Deserialize)]
 struct PrivateClaims {
     #[serde(default)]
