@@ -1,6 +1,6 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
--- session; $5: its refresh token; $6: when its last token expires. No row means that the account was changed,
--- deactivated or deleted while its password was checked.
+-- session; $5: its refresh token; $6: when its last token expires; $7, $8: address and request id of the event. No row
+-- means that the account was changed, deactivated or deleted while its password was checked.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)
@@ -9,6 +9,9 @@ WITH signed_in AS (
 ), opened AS (
     INSERT INTO sessions (id, user_id, refresh_id, expires_at)
     SELECT $4, id, $5, $6 FROM signed_in
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'auth.login', id, 'user', id, $7, $8, jsonb_build_object('session_id', $4::uuid) FROM signed_in
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used

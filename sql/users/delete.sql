@@ -1,5 +1,6 @@
--- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. No
--- row means that there is no such account. The trigger users_last_admin refuses to delete the last active admin.
+-- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. $2,
+-- $3, $4: actor, address and request id of the event. No row means that there is no such account. The trigger
+-- users_last_admin refuses to delete the last active admin.
 -- The work does not grow with the number of the user's files: no query shows files of a deleted user, and the
 -- background thread removes them later.
 WITH deleted AS (
@@ -10,5 +11,8 @@ WITH deleted AS (
     RETURNING id
 ), queued AS (
     INSERT INTO pending_removals (user_id) SELECT id FROM deleted
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
+    SELECT 'user.delete', $2, 'user', id, $3, $4 FROM deleted
 )
 SELECT id, end_sessions(id) FROM deleted

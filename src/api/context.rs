@@ -12,6 +12,7 @@ use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
+use crate::db::audit::AuditOrigin;
 use crate::db::{self, Database, Readiness};
 use crate::error::Error;
 use crate::http::request::Request;
@@ -96,6 +97,13 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
     pub account: Option<Uuid>,
+}
+
+impl RequestContext<'_> {
+    /// Where a change by this request comes from, for the audit log.
+    pub fn origin(&self) -> AuditOrigin {
+        AuditOrigin { actor: self.account, address: Some(self.client), request_id: Some(self.id) }
+    }
 }
 
 /// What is in a refresh token whose signature and expiry are valid. Only the database knows whether the token may still

@@ -6,6 +6,8 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
+use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::Error;
@@ -43,10 +45,20 @@ pub fn open(
     version: i32,
     renewed_hash: Option<&str>,
     session: &NewSession,
+    origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
-        &[&user, &version, &renewed_hash, &session.id, &session.refresh_id, &session.expires_at],
+        &[
+            &user,
+            &version,
+            &renewed_hash,
+            &session.id,
+            &session.refresh_id,
+            &session.expires_at,
+            &origin.address,
+            &origin.request_id,
+        ],
     )?;
     Ok(rows.first().map(from_row))
 }
@@ -58,6 +70,7 @@ pub fn open_for_new_user(
     name: Option<&str>,
     password_hash: &str,
     session: &NewSession,
+    origin: &AuditOrigin,
 ) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert_with_session"),
@@ -69,6 +82,8 @@ pub fn open_for_new_user(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
@@ -84,10 +99,20 @@ pub fn rotate(
     refresh_id: Uuid,
     next: &NewSession,
     grace: Duration,
+    origin: &AuditOrigin,
 ) -> Result<(User, Uuid), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
-        &[&user, &next.id, &refresh_id, &next.refresh_id, &next.expires_at, &grace.as_secs_f64()],
+        &[
+            &user,
+            &next.id,
+            &refresh_id,
+            &next.refresh_id,
+            &next.expires_at,
+            &grace.as_secs_f64(),
+            &origin.address,
+            &origin.request_id,
+        ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     if row.get("was_reused") {
@@ -113,11 +138,14 @@ pub fn end(
     user: Uuid,
     current: Option<Uuid>,
     scope: LogoutScope,
+    origin: &AuditOrigin,
 ) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&user, &current, address, request_id];
     match scope {
-        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user])?,
-        LogoutScope::Local => db.write(sql!("sessions/end_one"), &[&user, &current])?,
-        LogoutScope::Others => db.write(sql!("sessions/end_others"), &[&user, &current])?,
+        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user, address, request_id])?,
+        LogoutScope::Local => db.write(sql!("sessions/end_one"), params)?,
+        LogoutScope::Others => db.write(sql!("sessions/end_others"), params)?,
     };
     Ok(())
 }

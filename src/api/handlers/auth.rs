@@ -43,7 +43,7 @@ fn read_registration(body: &mut Params) -> Registration {
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let Registration { username, email, password, name } =
         context.request.json(read_registration)?;
-    let app = context.app;
+    let (app, origin) = (context.app, context.origin());
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
         let account = AccountFields {
@@ -53,12 +53,13 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&app.db, &account).map_err(Error::at_registration)?;
+        let user = users::insert(&app.db, &account, &origin).map_err(Error::at_registration)?;
         context.account = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(app, Uuid::new_v4());
-    let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
+    let user =
+        sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session, &origin);
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
     token_response(app, 201, &user, session.id, session.refresh_id)
@@ -82,9 +83,15 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
         _ => None,
     };
     let session = new_session(app, Uuid::new_v4());
-    let user =
-        sessions::open(&app.db, account.user.id, account.version, renewed.as_deref(), &session)?
-            .ok_or(Error::BadCredentials)?;
+    let user = sessions::open(
+        &app.db,
+        account.user.id,
+        account.version,
+        renewed.as_deref(),
+        &session,
+        &context.origin(),
+    )?
+    .ok_or(Error::BadCredentials)?;
     token_response(app, 200, &user, session.id, session.refresh_id)
 }
 
@@ -98,8 +105,14 @@ fn read_credentials(body: &mut Params) -> (String, String) {
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
     let app = context.app;
     let next = new_session(app, token.session);
-    let (user, refresh_id) =
-        sessions::rotate(&app.db, token.user, token.id, &next, app.config.refresh_reuse)?;
+    let (user, refresh_id) = sessions::rotate(
+        &app.db,
+        token.user,
+        token.id,
+        &next,
+        app.config.refresh_reuse,
+        &context.origin(),
+    )?;
     token_response(app, 200, &user, token.session, refresh_id)
 }
 
@@ -108,7 +121,8 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let scopes =
         [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
     let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    sessions::end(&context.app.db, user.id(), user.session(), scope.unwrap_or(LogoutScope::All))?;
+    let scope = scope.unwrap_or(LogoutScope::All);
+    sessions::end(&context.app.db, user.id(), user.session(), scope, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -116,7 +130,7 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json(|body| body.required("email", rules::email))?;
-    resets::request(&context.app.db, &email)?;
+    resets::request(&context.app.db, &email, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
@@ -136,7 +150,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: after(app.config.password_reset_lifetime),
     };
-    if !resets::reset_password(&app.db, &used)? {
+    if !resets::reset_password(&app.db, &used, &context.origin())? {
         return Err(Error::InvalidResetToken);
     }
     response::message("Password has been reset")

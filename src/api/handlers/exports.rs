@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::db::Database;
+use crate::db::audit;
 use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
 use crate::error::Error;
 use crate::http::csv::CsvRows;
@@ -64,10 +65,15 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
     let (db, config) = (&context.app.db, &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
     let max_rows = i64::from(config.export_max_rows);
-    if exports::count(db, &filter, max_rows + 1, deadline)? > max_rows {
+    let rows = exports::count(db, &filter, max_rows + 1, deadline)?;
+    if rows > max_rows {
         return Err(Error::ExportTooLarge);
     }
     let batch = exports::batch(db, &filter, ExportPosition::START, deadline)?;
+    // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
+    if context.request.method() != "HEAD" {
+        audit::insert_export(db, rows, filter.is_filtered(), &context.origin())?;
+    }
     let mut csv = CsvRows::new(ROW_BYTES);
     HEADER.iter().try_for_each(|name| csv.cell(name))?;
     csv.end()?;

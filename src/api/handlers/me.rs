@@ -31,6 +31,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         username.as_deref(),
         email.as_deref(),
         name.as_deref(),
+        &context.origin(),
     )?;
     response::json(200, &account)
 }
@@ -49,7 +50,8 @@ pub fn change_password(
         return Err(Error::WrongCurrentPassword);
     }
     let hash = app.hasher.hash(&new)?;
-    if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
+    let origin = context.origin();
+    if !users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
         // The password was changed in the meantime, so the given one is no longer the current one.
         return Err(Error::WrongCurrentPassword);
     }

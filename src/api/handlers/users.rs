@@ -24,7 +24,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     })?;
     let password_hash = Some(context.app.hasher.hash(&password)?);
     let account = AccountFields { password_hash, ..account };
-    response::json(201, &users::insert(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
 }
 
 /// Reads the fields that are optional both for a new account and for a change.
@@ -89,13 +89,14 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
     })?;
     let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
     let change = AccountFields { password_hash, ..change };
-    response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
+    let user = users::update_by_admin(&context.app.db, id, &change, &context.origin())?;
+    response::json(200, &user)
 }
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
 pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    users::delete(&context.app.db, id)?;
+    users::delete(&context.app.db, id, &context.origin())?;
     context.app.wake_background();
     Ok(response::no_content())
 }
