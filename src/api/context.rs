@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::auth::jwt::{Claims, SigningKey, TokenType};
@@ -13,9 +14,10 @@ use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::audit::AuditOrigin;
-use crate::db::{self, Database, Readiness};
+use crate::db::{self, Database, FailureQueue, Readiness, Refusal};
 use crate::error::Error;
 use crate::http::request::Request;
+use crate::model::audit::RefusedAction;
 use crate::model::timestamp::unix_time;
 use crate::model::user::{Role, User};
 use crate::storage::Storage;
@@ -31,6 +33,8 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     pub metrics: Metrics,
+    /// Refused actions on their way into the audit log.
+    failures: Arc<FailureQueue>,
     /// Wakes the background thread.
     background: SyncSender<()>,
     /// The moment from which the token buckets count time.
@@ -58,6 +62,7 @@ impl App {
         storage: Arc<Storage>,
         signing_key: Arc<SigningKey>,
         background: SyncSender<()>,
+        failures: Arc<FailureQueue>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
@@ -72,6 +77,7 @@ impl App {
             storage,
             signing_key,
             background,
+            failures,
         })
     }
 
@@ -103,6 +109,21 @@ impl RequestContext<'_> {
     /// Where a change by this request comes from, for the audit log.
     pub fn origin(&self) -> AuditOrigin {
         AuditOrigin { actor: self.account, address: Some(self.client), request_id: Some(self.id) }
+    }
+
+    /// Records in the audit log that an action was refused, within a second. `subject` is the account that the action
+    /// was about, and `details` a JSON object, neither of which may reveal what the client typed.
+    pub fn record_failure(
+        &self,
+        action: RefusedAction,
+        actor: Option<Uuid>,
+        subject: Option<Uuid>,
+        details: Value,
+    ) {
+        let (address, request_id) = (self.client, self.id);
+        let refusal = Refusal { action, actor, subject, address, request_id, details };
+        let is_event = self.app.failures.add(refusal);
+        self.app.metrics.count_audit_failure(is_event);
     }
 }
 

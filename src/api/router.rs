@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
-use super::handlers::{admin, auth, exports, health, me, metrics, test_only, uploads, users};
+use super::handlers::{
+    admin, audit, auth, exports, health, me, metrics, test_only, uploads, users,
+};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, Smtp};
 use crate::error::{Error, FieldError, FieldLocation};
@@ -123,6 +125,8 @@ fn api_v1(segments: &[&str]) -> Option<Route> {
         ["admin", "users"] => route("/admin/users", const { &[get(admin(admin::list))] }),
         ["admin", "users", id] => route("/admin/users/{user_id}", const { &[put(admin_at(users::update))] }).id(id),
         ["admin", "stats"] => route("/admin/stats", const { &[get(admin(admin::stats))] }),
+        ["admin", "audit"] => route("/admin/audit", const { &[get(admin(audit::list))] }),
+        ["admin", "audit", "export"] => route("/admin/audit/export", const { &[get(admin(audit::export))] }),
 
         ["uploads"] => route("/uploads", const { &[
             get(user(uploads::list)), post(user(uploads::create)).limit(Limit::Upload),

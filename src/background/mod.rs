@@ -1,6 +1,7 @@
-//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired, was
-//! deleted, or belongs to no record.
+//! Work that runs beside requests. One thread does password reset messages and the removal of what has expired, was
+//! deleted, or belongs to no record; another one writes failures to the audit log.
 
+pub mod failures;
 pub mod password_resets;
 mod removals;
 pub mod sweep;
@@ -41,7 +42,7 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 5] = [
+const TASKS: [Task; 6] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
@@ -53,6 +54,14 @@ const TASKS: [Task; 5] = [
         name: "used reset tokens",
         period: SWEEP_PERIOD,
         run: |background| db::resets::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "old audit events",
+        period: SWEEP_PERIOD,
+        run: |background| {
+            db::audit::sweep(&background.db, background.config.audit_days)
+                .map(Progress::after_batch)
+        },
     },
     Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
 ];

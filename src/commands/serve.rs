@@ -10,13 +10,14 @@ use crate::api::context::App;
 use crate::api::pipeline;
 use crate::auth::jwt::SigningKey;
 use crate::background::Background;
+use crate::background::failures::FailureWriter;
 use crate::config::{Config, Environment, HttpServer};
-use crate::db;
+use crate::db::{self, FailureQueue};
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
-/// Loads the secret, opens the database and the storage, starts the background thread, and then serves. Everything that
+/// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything that
 /// can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
@@ -35,8 +36,13 @@ pub fn serve(config: Config) -> Result<(), String> {
         signing_key: signing_key.clone(),
     };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, signing_key, wake).map_err(|e| format!("{e:?}"))?;
-    listen(Arc::new(app))
+    let failures = Arc::new(FailureQueue::new());
+    let failure_writer = FailureWriter::spawn(failures.clone(), db.clone())
+        .map_err(|e| format!("thread of the audit log: {e}"))?;
+    let app = App::new(config, db, storage, signing_key, wake, failures);
+    listen(Arc::new(app.map_err(|e| format!("{e:?}"))?))?;
+    failure_writer.stop();
+    Ok(())
 }
 
 /// Warns about settings that are allowed but probably not intended.

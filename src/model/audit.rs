@@ -69,9 +69,6 @@ pub struct AuditPosition {
 }
 
 impl AuditPosition {
-    /// Before every event.
-    pub const START: AuditPosition =
-        AuditPosition { at: Timestamp(datetime!(0001-01-01 0:00 UTC)), id: Uuid::nil() };
     /// After every event.
     pub const END: AuditPosition =
         AuditPosition { at: Timestamp(datetime!(9999-12-31 0:00 UTC)), id: Uuid::max() };

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 use uuid::Uuid;
 
+use super::audit::AuditPosition;
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
@@ -229,6 +230,11 @@ pub fn not_a_boolean() -> Problem {
 /// A UUID, as the ids in paths are.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+}
+
+/// A place in the audit log, as a page of it names the next one.
+pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
+    AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
 }
 
 /// A whole number in decimal digits that lies in the range.

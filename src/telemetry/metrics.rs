@@ -57,6 +57,11 @@ struct LimitLabels {
     class: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AuditFailureLabels {
+    recorded_as: &'static str,
+}
+
 /// All metrics of the process. Clones share the same values.
 #[derive(Clone)]
 pub struct Metrics {
@@ -66,6 +71,7 @@ pub struct Metrics {
     connections: Gauge,
     running: Gauge,
     rate_limited: Family<LimitLabels, Counter>,
+    audit_failures: Family<AuditFailureLabels, Counter>,
     /// One for each number in [`GaugeValues`], in that order.
     gauges: [Gauge; 7],
 }
@@ -113,8 +119,20 @@ impl Metrics {
         let rate_limited = Family::default();
         let help = "Requests refused by a rate limit, by its class";
         registry.register("rate_limit_refusals", help, rate_limited.clone());
+        let audit_failures = Family::default();
+        let help = "Refused actions in the audit log, as events or only in a count";
+        registry.register("audit_failures", help, audit_failures.clone());
         let registry = Arc::new(registry);
-        Metrics { registry, requests, durations, connections, running, rate_limited, gauges }
+        Metrics {
+            registry,
+            requests,
+            durations,
+            connections,
+            running,
+            rate_limited,
+            audit_failures,
+            gauges,
+        }
     }
 
     /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it.
@@ -134,6 +152,12 @@ impl Metrics {
     /// Counts a request that was refused by the rate limit named `class`.
     pub fn count_rate_limited(&self, class: &'static str) {
         self.rate_limited.get_or_create(&LimitLabels { class }).inc();
+    }
+
+    /// Counts a refused action that became an event of the audit log, or only a part of the count in one.
+    pub fn count_audit_failure(&self, is_event: bool) {
+        let recorded_as = if is_event { "event" } else { "count" };
+        self.audit_failures.get_or_create(&AuditFailureLabels { recorded_as }).inc();
     }
 
     /// Counts an open client connection until the returned guard is dropped.

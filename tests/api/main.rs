@@ -4,6 +4,9 @@
 mod access;
 mod accounts;
 mod api_keys;
+mod audit;
+mod audit_failures;
+mod audit_log;
 mod background;
 mod bad_input;
 mod command_line;

@@ -146,7 +146,7 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
         "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
          WHERE table_name = 'password_reset_requests'",
     );
-    assert_eq!(columns, "id,email,requested_at");
+    assert_eq!(columns, "id,email,requested_at,address,request_id");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -16,6 +17,7 @@ use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::hex::hex;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
@@ -69,17 +71,33 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.request.json_or_form(read_credentials)?;
+    let outcome = sign_in(context, &login, &password);
+    match outcome {
+        Err(Error::BadCredentials) => {
+            context.record_failure(RefusedAction::Login, None, context.account, json!({}));
+        }
+        Err(Error::InactiveAccount) => {
+            let details = json!({ "reason": "inactive_account" });
+            context.record_failure(RefusedAction::Login, None, context.account, details);
+        }
+        _ => {}
+    }
+    outcome
+}
+
+/// Checks a login name and its password and opens a session.
+fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
     let app = context.app;
-    let account = users::find_by_login(&app.db, &login)?;
+    let account = users::find_by_login(&app.db, login)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = app.hasher.check(&password, stored)?;
+    let check = app.hasher.check(password, stored)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
     let renewed = match check {
-        PasswordCheck::RightButOutdated => Some(app.hasher.hash(&password)?),
+        PasswordCheck::RightButOutdated => Some(app.hasher.hash(password)?),
         _ => None,
     };
     let session = new_session(app, Uuid::new_v4());
@@ -140,13 +158,29 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password) = context.request.json(|body| {
         (body.required("token", rules::token), body.required("new_password", rules::password))
     })?;
+    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
+    let outcome = use_reset_token(context, &token, claims.as_ref(), &password);
+    if matches!(outcome, Err(Error::InvalidResetToken)) {
+        let user = claims.map(|claims| claims.user);
+        context.record_failure(RefusedAction::PasswordReset, None, user, json!({}));
+    }
+    outcome
+}
+
+/// Sets the password of the account that the reset token is for. `claims` are those of the token, if its signature and
+/// its time are valid.
+fn use_reset_token(
+    context: &RequestContext,
+    token: &str,
+    claims: Option<&Claims>,
+    password: &str,
+) -> Result<Response, Error> {
     let app = context.app;
-    let claims = app.verify_token(&token, TokenType::PasswordReset);
-    let claims = claims.map_err(|_| Error::InvalidResetToken)?;
+    let claims = claims.ok_or(Error::InvalidResetToken)?;
     let used = resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &app.hasher.hash(&password)?,
+        password_hash: &app.hasher.hash(password)?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: after(app.config.password_reset_lifetime),
     };

@@ -1,11 +1,14 @@
 //! The signed-in user's own account.
 
+use serde_json::json;
+
 use crate::api::context::{CurrentUser, RequestContext};
 use crate::auth::password::PasswordCheck;
 use crate::db::users;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::Profile;
 
@@ -43,13 +46,28 @@ pub fn change_password(
 ) -> Result<Response, Error> {
     user.require_changeable()?;
     let (current, new) = context.request.json(read_passwords)?;
+    let outcome = replace_password(context, user, &current, &new);
+    if matches!(outcome, Err(Error::WrongCurrentPassword)) {
+        let id = Some(user.id());
+        context.record_failure(RefusedAction::PasswordChange, id, id, json!({}));
+    }
+    outcome
+}
+
+/// Checks the current password and sets the new one.
+fn replace_password(
+    context: &RequestContext,
+    user: &CurrentUser,
+    current: &str,
+    new: &str,
+) -> Result<Response, Error> {
     let app = context.app;
     let (stored, version) =
         users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
-    if app.hasher.check(&current, stored.as_deref())? == PasswordCheck::Wrong {
+    if app.hasher.check(current, stored.as_deref())? == PasswordCheck::Wrong {
         return Err(Error::WrongCurrentPassword);
     }
-    let hash = app.hasher.hash(&new)?;
+    let hash = app.hasher.hash(new)?;
     let origin = context.origin();
     if !users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
         // The password was changed in the meantime, so the given one is no longer the current one.

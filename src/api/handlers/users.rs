@@ -9,6 +9,7 @@ use crate::db::users::{self, AccountFields, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::Role;
 
@@ -96,7 +97,11 @@ pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Respo
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
 pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    users::delete(&context.app.db, id, &context.origin())?;
+    let outcome = users::delete(&context.app.db, id, &context.origin());
+    if matches!(outcome, Err(Error::LastAdmin)) {
+        context.record_failure(RefusedAction::UserDelete, context.account, Some(id), json!({}));
+    }
+    outcome?;
     context.app.wake_background();
     Ok(response::no_content())
 }

@@ -1,0 +1,111 @@
+//! The audit log, for administrators.
+
+use std::time::Instant;
+
+use serde_json::json;
+use time::OffsetDateTime;
+
+use crate::api::context::{Admin, RequestContext};
+use crate::db::audit::{self, AuditFilter};
+use crate::error::Error;
+use crate::http::batched_body::BatchedBody;
+use crate::http::csv::CsvRows;
+use crate::http::params::Params;
+use crate::http::response::{self, Response};
+use crate::model::audit::{ACTIONS, AuditEvent, AuditPosition, OUTCOMES};
+use crate::model::rules;
+
+/// Events of a page if the request does not say how many.
+const DEFAULT_LIMIT: i64 = 50;
+const MAX_LIMIT: i64 = 100;
+/// Events of a batch of an export.
+const BATCH_EVENTS: i64 = 2000;
+/// Roughly the bytes of a row of an export, for the capacity of buffers.
+const ROW_BYTES: usize = 256;
+/// The header row of an export: a name for each cell that [`write_event`] writes.
+const HEADER: [&str; 10] = [
+    "id",
+    "at",
+    "action",
+    "outcome",
+    "actor_id",
+    "subject_type",
+    "subject_id",
+    "address",
+    "request_id",
+    "details",
+];
+
+/// `GET /api/v1/admin/audit`: events that match, the newest first, and the cursor with which older ones are asked for.
+pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let (filter, limit, before) = context.request.query(|query| {
+        (
+            read_filter(query),
+            query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT),
+            read_before(query),
+        )
+    })?;
+    // One more than asked for tells whether there are older ones.
+    let mut events = audit::page(&context.app.db, &filter, before, limit + 1)?;
+    let has_more = events.len() as i64 > limit;
+    events.truncate(limit as usize);
+    let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());
+    response::json(200, &json!({ "events": events, "next": next }))
+}
+
+fn read_filter(query: &mut Params) -> AuditFilter {
+    AuditFilter {
+        actor: query.optional("actor_id", rules::uuid),
+        subject: query.optional("subject_id", rules::uuid),
+        action: query.choice("action", &ACTIONS.map(|word| (word, word))),
+        outcome: query.choice("outcome", &OUTCOMES.map(|word| (word, word))),
+        from: query.optional("from", rules::timestamp),
+        to: query.optional("to", rules::timestamp),
+    }
+}
+
+fn read_before(query: &mut Params) -> AuditPosition {
+    query.optional("before", rules::audit_position).unwrap_or(AuditPosition::END)
+}
+
+/// `GET /api/v1/admin/audit/export`: all events that match, the newest first, as CSV. Like exports of users, it is read
+/// in batches while the client takes it.
+pub fn export(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let filter = context.request.query(read_filter)?;
+    let (db, timeout) = (context.app.db.clone(), context.app.config.export_timeout);
+    let mut csv = CsvRows::new(ROW_BYTES);
+    HEADER.iter().try_for_each(|name| csv.cell(name))?;
+    csv.end()?;
+    let mut position = Some(AuditPosition::END);
+    let mut next = move |mut csv: CsvRows| {
+        let Some(before) = position else {
+            return Ok(None);
+        };
+        let deadline = Instant::now() + timeout;
+        let events = audit::export_batch(&db, &filter, before, BATCH_EVENTS, deadline)?;
+        position = events.last().map(AuditPosition::of);
+        events.iter().try_for_each(|event| write_event(&mut csv, event))?;
+        csv.finish().map(Some)
+    };
+    // The first batch is read before the response begins, so that a failure still has a status.
+    let first = next(csv)?.unwrap_or_default();
+    let body =
+        BatchedBody::new(first, move || next(CsvRows::new(BATCH_EVENTS as usize * ROW_BYTES)));
+    let filename = format!("audit-{}.csv", OffsetDateTime::now_utc().date());
+    Ok(response::attachment("text/csv; charset=utf-8", &filename, body))
+}
+
+fn write_event(csv: &mut CsvRows, event: &AuditEvent) -> Result<(), Error> {
+    let text = |value: Option<String>| value.unwrap_or_default();
+    csv.cell(event.id.to_string())?;
+    csv.cell(event.at.bytes())?;
+    csv.text(Some(&event.action))?;
+    csv.text(Some(&event.outcome))?;
+    csv.cell(text(event.actor_id.map(|id| id.to_string())))?;
+    csv.text(event.subject_type.as_deref())?;
+    csv.cell(text(event.subject_id.map(|id| id.to_string())))?;
+    csv.cell(text(event.address.map(|address| address.to_string())))?;
+    csv.cell(text(event.request_id.map(|id| id.to_string())))?;
+    csv.text(Some(&event.details.to_string()))?;
+    csv.end()
+}
