@@ -13,12 +13,12 @@ use crate::auth::jwt::{Claims, SigningKey, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
-use crate::db::audit::AuditOrigin;
-use crate::db::{self, Database, FailureQueue, Readiness, Refusal};
+use crate::db::audit::{AuditOrigin, Failure};
+use crate::db::{self, Database, FailureQueue, Readiness};
 use crate::error::Error;
 use crate::http::request::Request;
 use crate::model::audit::RefusedAction;
-use crate::model::timestamp::unix_time;
+use crate::model::timestamp::{Timestamp, unix_time};
 use crate::model::user::{Role, User};
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
@@ -120,9 +120,16 @@ impl RequestContext<'_> {
         subject: Option<Uuid>,
         details: Value,
     ) {
-        let (address, request_id) = (self.client, self.id);
-        let refusal = Refusal { action, actor, subject, address, request_id, details };
-        let is_event = self.app.failures.add(refusal);
+        let is_event = self.app.failures.add(Failure {
+            at: Timestamp::now(),
+            id: Uuid::new_v4(),
+            action: action.name(),
+            actor_id: actor,
+            subject_id: subject,
+            address: Some(self.client),
+            request_id: Some(self.id),
+            details,
+        });
         self.app.metrics.count_audit_failure(is_event);
     }
 }

@@ -108,13 +108,15 @@ fn read_page(
     read: impl FnOnce(TypedParams) -> Result<Vec<Row>, Error>,
 ) -> Result<Vec<AuditEvent>, Error> {
     let AuditFilter { actor, subject, action, outcome, from, to } = filter;
+    // No event has the largest id, so this excludes none at the time `to`.
+    let end = to.map_or(AuditPosition::END, |at| AuditPosition { at, id: Uuid::max() });
+    let before = before.min(end);
     let rows = read(&[
         (actor, Type::UUID),
         (subject, Type::UUID),
         (action, Type::TEXT),
         (outcome, Type::TEXT),
         (&from.map(|at| at.0), Type::TIMESTAMPTZ),
-        (&to.map(|at| at.0), Type::TIMESTAMPTZ),
         (&before.at.0, Type::TIMESTAMPTZ),
         (&before.id, Type::UUID),
         (&limit, Type::INT8),

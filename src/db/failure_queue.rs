@@ -2,15 +2,13 @@
 //! costs the database no more than a few rows a second.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::audit::Failure;
-use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
 
 /// Failures of one window that become events of their own. The others of the window are one event for each action,
@@ -31,23 +29,11 @@ struct State {
     /// At most [`MAX_EVENTS_PER_WINDOW`], also if they cannot be written for a while.
     events: Vec<Failure>,
     /// How many failures of each action there were beyond those.
-    excess: BTreeMap<RefusedAction, u64>,
+    excess: BTreeMap<&'static str, u64>,
     window_began: Instant,
     /// Failures of the window that became events.
     in_window: usize,
     is_closed: bool,
-}
-
-/// What is known about a refused action.
-pub struct Refusal {
-    pub action: RefusedAction,
-    pub actor: Option<Uuid>,
-    /// The account that the action was about, if it is known.
-    pub subject: Option<Uuid>,
-    pub address: IpAddr,
-    pub request_id: Uuid,
-    /// A JSON object.
-    pub details: Value,
 }
 
 impl FailureQueue {
@@ -65,10 +51,10 @@ impl FailureQueue {
     }
 
     /// Adds a failure. Returns whether it becomes an event of its own, and is not only counted.
-    pub fn add(&self, refusal: Refusal) -> bool {
+    pub fn add(&self, failure: Failure) -> bool {
         let mut state = self.lock();
         let was_empty = state.events.is_empty() && state.excess.is_empty();
-        let is_event = state.add(refusal, Instant::now());
+        let is_event = state.add(failure, Instant::now());
         drop(state);
         if was_empty {
             self.changed.notify_one();
@@ -76,8 +62,8 @@ impl FailureQueue {
         is_event
     }
 
-    /// Waits until there are failures and the time to gather more of them is over, or until the queue is closed. Returns
-    /// whether it is closed.
+    /// Waits until there are failures and the time to gather more of them is over, or until the queue is closed.
+    /// Returns whether it is closed.
     pub fn wait(&self) -> bool {
         let is_idle = |state: &mut State| {
             !state.is_closed && state.events.is_empty() && state.excess.is_empty()
@@ -106,7 +92,7 @@ impl FailureQueue {
 }
 
 impl State {
-    fn add(&mut self, refusal: Refusal, now: Instant) -> bool {
+    fn add(&mut self, failure: Failure, now: Instant) -> bool {
         if now.saturating_duration_since(self.window_began) >= WINDOW {
             self.window_began = now;
             self.in_window = 0;
@@ -115,18 +101,9 @@ impl State {
             self.in_window < MAX_EVENTS_PER_WINDOW && self.events.len() < MAX_EVENTS_PER_WINDOW;
         if is_event {
             self.in_window += 1;
-            self.events.push(Failure {
-                at: Timestamp::now(),
-                id: Uuid::new_v4(),
-                action: refusal.action.name(),
-                actor_id: refusal.actor,
-                subject_id: refusal.subject,
-                address: Some(refusal.address),
-                request_id: Some(refusal.request_id),
-                details: refusal.details,
-            });
+            self.events.push(failure);
         } else {
-            *self.excess.entry(refusal.action).or_default() += 1;
+            *self.excess.entry(failure.action).or_default() += 1;
         }
         is_event
     }
@@ -139,7 +116,7 @@ impl State {
             events.extend(excess.into_iter().map(|(action, count)| Failure {
                 at: Timestamp::now(),
                 id: Uuid::new_v4(),
-                action: action.name(),
+                action,
                 actor_id: None,
                 subject_id: None,
                 address: None,
@@ -155,9 +132,17 @@ impl State {
 mod tests {
     use super::*;
 
-    fn refusal(action: RefusedAction) -> Refusal {
-        let (address, request_id) = (IpAddr::from([192, 0, 2, 1]), Uuid::new_v4());
-        Refusal { action, actor: None, subject: None, address, request_id, details: json!({}) }
+    fn failure(action: &'static str) -> Failure {
+        Failure {
+            at: Timestamp::now(),
+            id: Uuid::new_v4(),
+            action,
+            actor_id: None,
+            subject_id: None,
+            address: None,
+            request_id: Some(Uuid::new_v4()),
+            details: json!({}),
+        }
     }
 
     fn state(window_began: Instant) -> State {
@@ -170,22 +155,22 @@ mod tests {
         let began = Instant::now();
         let mut state = state(began);
         let mut add = |state: &mut State, action, n: u32, now| {
-            (0..n).filter(|_| state.add(refusal(action), now)).count()
+            (0..n).filter(|_| state.add(failure(action), now)).count()
         };
-        assert_eq!(add(&mut state, RefusedAction::Login, 80, began), 50);
-        assert_eq!(add(&mut state, RefusedAction::Access, 3, began), 0);
+        assert_eq!(add(&mut state, "auth.login", 80, began), 50);
+        assert_eq!(add(&mut state, "access.denied", 3, began), 0);
         // The counts wait for the end of the window, in which no more events are taken.
         let half = began + WINDOW / 2;
         assert_eq!(state.take(half).len(), 50);
-        assert_eq!(add(&mut state, RefusedAction::Login, 7, half), 0);
+        assert_eq!(add(&mut state, "auth.login", 7, half), 0);
         assert!(state.take(half).is_empty());
         let over = began + WINDOW;
         let counts: Vec<_> =
             state.take(over).into_iter().map(|event| (event.action, event.details)).collect();
         let expected =
-            [("auth.login", json!({ "count": 37 })), ("access.denied", json!({ "count": 3 }))];
+            [("access.denied", json!({ "count": 3 })), ("auth.login", json!({ "count": 37 }))];
         assert_eq!(counts, expected);
-        assert_eq!(add(&mut state, RefusedAction::Login, 50, over), 50);
+        assert_eq!(add(&mut state, "auth.login", 50, over), 50);
     }
 
     #[test]
@@ -194,7 +179,7 @@ mod tests {
         let mut state = state(began);
         for second in 0..100 {
             for _ in 0..10 {
-                state.add(refusal(RefusedAction::Login), began + WINDOW * second);
+                state.add(failure("auth.login"), began + WINDOW * second);
             }
         }
         let events = state.take(began + WINDOW * 100);
@@ -206,7 +191,7 @@ mod tests {
     fn a_closed_queue_gives_everything_at_once() {
         let queue = FailureQueue::new();
         for _ in 0..60 {
-            queue.add(refusal(RefusedAction::Login));
+            queue.add(failure("auth.login"));
         }
         queue.close();
         assert!(queue.wait());

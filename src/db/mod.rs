@@ -25,7 +25,7 @@ use postgres::Row;
 use crate::config::Config;
 use crate::error::Error;
 
-pub use failure_queue::{FailureQueue, Refusal};
+pub use failure_queue::FailureQueue;
 pub use migrations::open_and_migrate;
 pub use pool::Database;
 pub use readiness::Readiness;

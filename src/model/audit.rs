@@ -62,7 +62,7 @@ pub const OUTCOMES: [&str; 2] = ["success", "failure"];
 
 /// The place of an event in the log, which is in the order of times and then of ids. It is no number of events, so
 /// events that are added meanwhile neither hide nor repeat others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditPosition {
     pub at: Timestamp,
     pub id: Uuid,
@@ -96,7 +96,7 @@ impl fmt::Display for AuditPosition {
 }
 
 /// An action that was refused, where no statement of the database is there to record that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 pub enum RefusedAction {
     Login,
     PasswordChange,

@@ -254,8 +254,8 @@ fn user_management(tour: &Tour) {
         vec![by_root("user.update", json!({"fields": ["name", "role"], "old": old, "new": new}))]
     });
     let many = json!({
-        "username": "bob", "email": "bob@example.com", "password": NEW_PASSWORD, "permissions": ["x"], "is_active": false,
-        "role": "user",
+        "username": "bob", "email": "bob@example.com", "password": NEW_PASSWORD, "permissions": ["x"],
+        "is_active": false, "role": "user",
     });
     tour.step(tour.put(&format!("/admin/users/{bo}"), &root, many), 200, |_| {
         let fields = ["username", "role", "permissions", "is_active"];

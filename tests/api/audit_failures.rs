@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-/// All failed sign-ins in the log: how many events stand for one of them, how many events count the rest, and what those
-/// count.
+/// All failed sign-ins in the log: how many events stand for one of them, how many events count the rest, and what
+/// those count.
 fn failed_sign_ins(database: &Database) -> (i64, i64, i64) {
     let failures = "audit_events WHERE action = 'auth.login' AND outcome = 'failure'";
     let own =

@@ -1,5 +1,5 @@
-//! The audit log as a whole: it cannot be changed, agrees with the data after a crash, expires, and is read in pages, as
-//! CSV and on the command line.
+//! The audit log as a whole: it cannot be changed, agrees with the data after a crash, expires, and is read in pages,
+//! as CSV and on the command line.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -170,6 +170,54 @@ fn every_event_is_on_exactly_one_page_while_others_arrive() {
             }
         }
     });
+}
+
+/// How often the indexes of the audit log were searched, and how many of their entries were read.
+fn index_reads(database: &Database) -> (i64, i64) {
+    let sum = |column: &str| {
+        let from = "FROM pg_stat_user_indexes WHERE relname = 'audit_events'";
+        database.value::<i64>(&format!("SELECT sum({column})::bigint {from}"))
+    };
+    (sum("idx_scan"), sum("idx_tup_read"))
+}
+
+#[test]
+fn a_page_reads_few_entries_however_rare_or_old_its_events_are() {
+    // With one connection, all of a request's reads are reported at the same time.
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
+    let root = api.sign_up_admin("root");
+    insert_events(&api.database, 50_000);
+    api.database.run("ANALYZE audit_events");
+    let scanned = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'audit_events'";
+    let before: i64 = api.database.value(scanned);
+    let oldest: String = api.database.value(
+        "SELECT to_char((min(at) + interval '90 s') AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')
+         FROM audit_events",
+    );
+    for query in [
+        String::new(),
+        format!("to={oldest}"),
+        format!("to={oldest}&outcome=failure"),
+        format!("to={oldest}&from={oldest}&actor_id={ACTOR}"),
+        "action=users.export".into(),
+        "action=auth.register&outcome=success".into(),
+        format!("actor_id={ACTOR}&action=auth.register"),
+        format!("subject_id={SUBJECT}&outcome=failure"),
+        format!("actor_id={ACTOR}&subject_id={SUBJECT}"),
+        format!("actor_id={}", root.id()),
+    ] {
+        let (searches, read) = index_reads(&api.database);
+        api.audit(&root, &query).expect(200);
+        wait_until(|| {
+            // Makes the connection report what it has done.
+            api.me(&root).expect(200);
+            index_reads(&api.database).0 > searches
+        });
+        let read = index_reads(&api.database).1 - read;
+        assert!(read < 2500, "{query}: {read}");
+    }
+    let scanned = api.database.value::<i64>(scanned) - before;
+    assert!(scanned < 1000, "rows read without an index: {scanned}");
 }
 
 /// The cells of a CSV export after its header.
