@@ -45,6 +45,7 @@ pub fn insert_export(
 /// An event about a refused action, as it waits to be written.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
+    /// By the clock of the process. Together with `id` it identifies the event, so that it is not recorded twice.
     pub at: Timestamp,
     pub id: Uuid,
     /// One of [`crate::model::audit::ACTIONS`].

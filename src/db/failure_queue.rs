@@ -154,7 +154,7 @@ mod tests {
     fn fifty_failures_of_a_second_are_events_and_the_rest_is_counted_for_each_action() {
         let began = Instant::now();
         let mut state = state(began);
-        let mut add = |state: &mut State, action, n: u32, now| {
+        let add = |state: &mut State, action, n: u32, now| {
             (0..n).filter(|_| state.add(failure(action), now)).count()
         };
         assert_eq!(add(&mut state, "auth.login", 80, began), 50);
