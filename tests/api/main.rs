@@ -5,6 +5,7 @@ mod access;
 mod accounts;
 mod api_keys;
 mod audit;
+mod audit_agreement;
 mod audit_failures;
 mod audit_log;
 mod background;
