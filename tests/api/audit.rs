@@ -1,146 +1,9 @@
 //! The events of the audit log: every one of them is provoked and read back with all its fields.
 
-use std::sync::Mutex;
-
 use serde_json::{Value, json};
-use uuid::Uuid;
 
+use crate::audit_tour::*;
 use crate::harness::*;
-
-/// What a step of the tour must have written: action, outcome, actor, kind and id of the subject, details.
-type Event = (&'static str, &'static str, Option<String>, Option<(&'static str, String)>, Value);
-
-fn success(
-    action: &'static str,
-    actor: &str,
-    subject: (&'static str, &str),
-    details: Value,
-) -> Event {
-    (action, "success", Some(actor.to_owned()), Some((subject.0, subject.1.to_owned())), details)
-}
-
-/// A service with the admin `root`, and requests whose events are looked at.
-struct Tour {
-    api: Server,
-    root: Mutex<Tokens>,
-}
-
-impl Tour {
-    fn start() -> Tour {
-        let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-        let root = Mutex::new(api.sign_up_admin("root"));
-        Tour { api, root }
-    }
-
-    fn root(&self) -> Tokens {
-        self.root.lock().unwrap().clone()
-    }
-
-    /// The events of a request, as soon as there are any; sorted by action.
-    fn events(&self, request_id: &str) -> Vec<Value> {
-        let root = self.root();
-        let mut events = eventually(|| {
-            let mut events = self.api.all_events(&root, "limit=100");
-            events.retain(|event| event["request_id"] == request_id);
-            (!events.is_empty()).then_some(events)
-        });
-        events.sort_by_key(|event| event["action"].to_string());
-        events
-    }
-
-    /// Sends a request and expects its status and, in the order of actions, its events.
-    #[track_caller]
-    fn step(
-        &self,
-        request: Request,
-        status: u16,
-        expected: impl FnOnce(&Answer) -> Vec<Event>,
-    ) -> Answer {
-        let request_id = Uuid::new_v4().to_string();
-        let answer = request.header("X-Request-ID", &request_id).send().expect(status);
-        let expected: Vec<_> = expected(&answer)
-            .into_iter()
-            .map(|(action, outcome, actor, subject, details)| {
-                let (subject_type, subject_id) = subject.unzip();
-                json!({
-                    "action": action, "outcome": outcome, "actor_id": actor, "subject_type": subject_type,
-                    "subject_id": subject_id, "address": "127.0.0.1", "request_id": request_id, "details": details,
-                })
-            })
-            .collect();
-        if expected.is_empty() {
-            // Whatever is written for this request is written before the failure of a later one.
-            let later = Uuid::new_v4().to_string();
-            let wrong = json!({"username": "nobody", "password": "wrong"});
-            let login = self.api.request("POST", "/auth/login").json(wrong);
-            login.header("X-Request-ID", &later).send().expect(401);
-            self.events(&later);
-            let events = self.api.all_events(self.root(), "limit=100");
-            assert!(events.iter().all(|event| event["request_id"] != request_id), "{events:?}");
-            return answer;
-        }
-        let mut events = self.events(&request_id);
-        for event in &mut events {
-            let event = event.as_object_mut().expect("an object");
-            let at = event.remove("at").expect("a time").to_string();
-            assert!(at.len() == 29 && at.ends_with("Z\""), "{at}");
-            assert_eq!(event.remove("id").expect("an id").as_str().map(str::len), Some(36));
-        }
-        assert_eq!(events, expected, "{answer:?}");
-        answer
-    }
-
-    fn post(&self, path: &str, sender: impl Credentials, body: Value) -> Request {
-        self.api.request("POST", path).by(sender).json(body)
-    }
-
-    fn put(&self, path: &str, sender: impl Credentials, body: Value) -> Request {
-        self.api.request("PUT", path).by(sender).json(body)
-    }
-
-    fn delete(&self, path: &str, sender: impl Credentials) -> Request {
-        self.api.request("DELETE", path).by(sender)
-    }
-
-    /// Signs in and expects the event.
-    #[track_caller]
-    fn login(&self, name: &str, password: &str) -> Tokens {
-        let body = json!({"username": name, "password": password});
-        let answer = self.step(self.post("/auth/login", Anonymous, body), 200, |answer| {
-            let tokens = answer.tokens();
-            let session = claims(&tokens.access)["sid"].clone();
-            vec![success(
-                "auth.login",
-                tokens.id(),
-                ("user", tokens.id()),
-                json!({ "session_id": session }),
-            )]
-        });
-        answer.tokens()
-    }
-
-    /// Signs in with what is refused, and expects the event.
-    #[track_caller]
-    fn refused_login(
-        &self,
-        name: &str,
-        password: &str,
-        status: u16,
-        subject: Option<&str>,
-        details: Value,
-    ) {
-        let body = json!({"username": name, "password": password});
-        let subject = subject.map(|id| ("user", id.to_owned()));
-        self.step(self.post("/auth/login", Anonymous, body), status, |_| {
-            vec![("auth.login", "failure", None, subject, details)]
-        });
-    }
-}
-
-/// The event of an action of a user on their own account.
-fn own(action: &'static str, user: &Tokens, details: Value) -> Event {
-    success(action, user.id(), ("user", user.id()), details)
-}
 
 fn sign_ins_and_sessions(tour: &Tour) {
     let body = json!({"username": "ann", "email": "ann@example.com", "password": PASSWORD});
@@ -187,8 +50,7 @@ fn passwords_and_profiles(tour: &Tour) {
         tour.post("/users/change-password", user, body)
     };
     tour.step(change(&ann, "wrong password", NEW_PASSWORD), 400, |_| {
-        let id = ann.id().to_owned();
-        vec![("password.change", "failure", Some(id.clone()), Some(("user", id)), json!({}))]
+        vec![own_refused("password.change", &ann, json!({}))]
     });
     tour.step(change(&ann, PASSWORD, NEW_PASSWORD), 200, |_| {
         vec![own("password.change", &ann, json!({}))]
@@ -224,17 +86,25 @@ fn passwords_and_profiles(tour: &Tour) {
     tour.step(update(json!({"name": "Ann Anderson"})), 200, |_| {
         vec![own("user.update", &ann, json!({"fields": ["name"]}))]
     });
-    tour.step(update(json!({"email": "ann2@example.com"})), 200, |_| {
-        vec![own("email.change", &ann, json!({}))]
+    for body in [
+        json!({"name": "A", "email": "ann2@example.com"}),
+        json!({"email": "ann2@example.com", "current_password": "wrong password"}),
+    ] {
+        tour.step(update(body), 400, |_| vec![own_refused("email.change", &ann, json!({}))]);
+    }
+    let body = json!({"email": "ann2@example.com", "current_password": PASSWORD});
+    tour.step(update(body), 200, |_| vec![own("email.change", &ann, json!({}))]);
+    let all = json!({
+        "username": "annie", "name": "A", "email": "ann@example.com", "current_password": PASSWORD,
     });
-    let all = json!({"username": "annie", "name": "A", "email": "ann@example.com"});
     tour.step(update(all), 200, |_| {
         vec![
             own("email.change", &ann, json!({})),
             own("user.update", &ann, json!({"fields": ["username", "name"]})),
         ]
     });
-    tour.step(update(json!({"email": "root@example.com"})), 409, |_| vec![]);
+    let taken = json!({"email": "root@example.com", "current_password": PASSWORD});
+    tour.step(update(taken), 409, |_| vec![]);
 }
 
 fn user_management(tour: &Tour) {
@@ -272,8 +142,7 @@ fn user_management(tour: &Tour) {
     });
     tour.step(tour.delete(&format!("/users/{bo}"), &root), 404, |_| vec![]);
     tour.step(tour.delete(&format!("/users/{}", root.id()), &root), 409, |_| {
-        let id = root.id().to_owned();
-        vec![("user.delete", "failure", Some(id.clone()), Some(("user", id)), json!({}))]
+        vec![own_refused("user.delete", &root, json!({"reason": "last_admin"}))]
     });
     let mia = tour.login("mia@example.com", PASSWORD);
     for (request, endpoint) in [
@@ -285,6 +154,97 @@ fn user_management(tour: &Tour) {
             vec![("access.denied", "failure", Some(mia.id().to_owned()), None, details)]
         });
     }
+}
+
+/// The id of the session of a user's access token.
+fn session(user: &Tokens) -> String {
+    claims(&user.access)["sid"].as_str().expect("text").to_owned()
+}
+
+fn sessions_in_sight(tour: &Tour) {
+    let root = tour.root();
+    let ann = [tour.login("annie", PASSWORD), tour.login("annie", PASSWORD)];
+    let mia = tour.login("mia@example.com", PASSWORD);
+    let ids = [session(&ann[0]), session(&ann[1])];
+    let end = |user: &Tokens, id: &str| tour.delete(&format!("/auth/sessions/{id}"), user);
+    tour.step(end(&mia, &ids[1]), 404, |_| vec![]);
+    tour.step(end(&ann[0], &ids[1]), 204, |_| {
+        vec![success("auth.session_end", ann[0].id(), ("session", &ids[1]), json!({}))]
+    });
+    tour.step(end(&ann[0], &ids[1]), 404, |_| vec![]);
+    tour.step(tour.api.request("GET", "/auth/sessions").by(&ann[0]), 200, |_| vec![]);
+    tour.step(end(&ann[0], &ids[0]), 204, |_| {
+        vec![success("auth.session_end", ann[0].id(), ("session", &ids[0]), json!({}))]
+    });
+    // All sessions of a user are one event with their number. Those of earlier steps end before.
+    tour.api.logout(tour.login("annie", PASSWORD)).expect(204);
+    let ann = tour.login("annie", PASSWORD);
+    tour.login("annie", PASSWORD);
+    let path = format!("/users/{}/sessions", ann.id());
+    tour.step(tour.delete(&path, &mia), 403, |_| {
+        let details = json!({"endpoint": "DELETE /api/v1/users/{user_id}/sessions"});
+        vec![("access.denied", "failure", Some(mia.id().to_owned()), None, details)]
+    });
+    for sessions in [2, 0] {
+        tour.step(tour.delete(&path, &root), 204, |_| {
+            let details = json!({ "sessions": sessions });
+            vec![success("auth.session_end", root.id(), ("user", ann.id()), details)]
+        });
+    }
+}
+
+fn personal_tokens(tour: &Tour) {
+    let root = tour.root();
+    let (ann, mia) = (tour.login("annie", PASSWORD), tour.login("mia@example.com", PASSWORD));
+    let create = |body: Value, read_only: bool, days: i32| {
+        tour.step(tour.post("/auth/tokens", &ann, body), 201, |answer| {
+            let details = json!({"read_only": read_only, "expires_in_days": days});
+            vec![success("auth.token_create", ann.id(), ("token", &answer.id()), details)]
+        })
+    };
+    let backup = create(json!({"name": "secret backup"}), false, 90);
+    create(json!({"name": "b", "read_only": true, "expires_in_days": 7}), true, 7);
+    let last = create(json!({"name": "c"}), false, 90);
+    tour.step(tour.post("/auth/tokens", &ann, json!({"name": ""})), 422, |_| vec![]);
+    let delete = |user: &Tokens| tour.delete(&format!("/auth/tokens/{}", backup.id()), user);
+    tour.step(delete(&mia), 404, |_| vec![]);
+    tour.step(delete(&ann), 204, |_| {
+        vec![success("auth.token_delete", ann.id(), ("token", &backup.id()), json!({}))]
+    });
+    tour.step(delete(&ann), 404, |_| vec![]);
+    // What a token may not do is no matter of the user's role.
+    let token = last.json()["token"].as_str().expect("a token").to_owned();
+    tour.step(tour.api.request("GET", "/auth/tokens").by(&token), 403, |_| vec![]);
+    tour.step(tour.put("/users/me", &token, json!({"name": "B"})), 403, |_| vec![]);
+    // A change that is made with a token is its user's.
+    let body =
+        json!({"username": "eve", "email": "eve@example.com", "name": "E", "password": PASSWORD});
+    tour.step(tour.post("/users", &token, body), 403, |_| {
+        let details = json!({"endpoint": "POST /api/v1/users"});
+        vec![("access.denied", "failure", Some(ann.id().to_owned()), None, details)]
+    });
+    // All tokens of a user are one event with their number, and none are no event.
+    let path = format!("/users/{}/tokens", ann.id());
+    tour.step(tour.delete(&path, &root), 204, |_| {
+        vec![success("auth.token_delete", root.id(), ("user", ann.id()), json!({"tokens": 2}))]
+    });
+    tour.step(tour.delete(&path, &root), 204, |_| vec![]);
+    tour.step(tour.delete("/users/no-id/tokens", &root), 422, |_| vec![]);
+}
+
+fn leaving(tour: &Tour) {
+    let (root, mia) = (tour.root(), tour.login("mia@example.com", PASSWORD));
+    let leave = |user: &Tokens, password: &str| {
+        tour.post("/users/me/delete", user, json!({ "current_password": password }))
+    };
+    tour.step(leave(&mia, "wrong password"), 400, |_| {
+        vec![own_refused("user.delete", &mia, json!({}))]
+    });
+    tour.step(leave(&root, PASSWORD), 409, |_| {
+        vec![own_refused("user.delete", &root, json!({"reason": "last_admin"}))]
+    });
+    tour.step(leave(&mia, PASSWORD), 204, |_| vec![own("user.delete", &mia, json!({}))]);
+    tour.step(leave(&mia, PASSWORD), 401, |_| vec![]);
 }
 
 fn files_and_exports(tour: &Tour) {
@@ -342,6 +302,14 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     passwords_and_profiles(&tour);
     user_management(&tour);
     files_and_exports(&tour);
+    sessions_in_sight(&tour);
+    personal_tokens(&tour);
+    leaving(&tour);
+    let missing =
+        "SELECT string_agg(action::text, ' ') FROM unnest(enum_range(NULL::audit_action)) action
+                   WHERE NOT EXISTS (SELECT FROM audit_events e WHERE e.action = action.action)";
+    // The command line is no request; the test below is about it.
+    assert_eq!(tour.api.database.value::<String>(missing), "admin.create");
     let log: String =
         tour.api.database.value("SELECT string_agg(e::text, ' ') FROM audit_events e");
     for word in [
@@ -356,6 +324,9 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
         "plans",
         ".txt",
         "eyJ",
+        "cloak_",
+        "backup",
+        "eve",
         "text/plain",
         "nobody",
     ] {
@@ -369,7 +340,7 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
         .expect(200)
         .has(json!({ "deleted": users }));
     let deleted = "audit_events e JOIN users u ON u.id = e.subject_id AND u.is_deleted WHERE e.action = 'user.delete'";
-    assert_eq!(tour.api.database.count(&format!("{deleted} AND e.outcome = 'success'")), users + 1);
+    assert_eq!(tour.api.database.count(&format!("{deleted} AND e.outcome = 'success'")), users + 2);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod audit;
 mod audit_agreement;
 mod audit_failures;
 mod audit_log;
+mod audit_tour;
 mod background;
 mod bad_input;
 mod command_line;
