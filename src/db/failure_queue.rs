@@ -28,8 +28,10 @@ pub struct FailureQueue {
 struct State {
     /// At most [`MAX_EVENTS_PER_WINDOW`], also if they cannot be written for a while.
     events: Vec<Failure>,
-    /// How many failures of each action there were beyond those.
+    /// How many failures of each action there were beyond those, in the present window.
     excess: BTreeMap<&'static str, u64>,
+    /// The same of earlier windows, ready to be taken.
+    counts: BTreeMap<&'static str, u64>,
     window_began: Instant,
     /// Failures of the window that became events.
     in_window: usize,
@@ -42,6 +44,7 @@ impl FailureQueue {
             state: Mutex::new(State {
                 events: Vec::new(),
                 excess: BTreeMap::new(),
+                counts: BTreeMap::new(),
                 window_began: Instant::now(),
                 in_window: 0,
                 is_closed: false,
@@ -53,7 +56,7 @@ impl FailureQueue {
     /// Adds a failure. Returns whether it becomes an event of its own, and is not only counted.
     pub fn add(&self, failure: Failure) -> bool {
         let mut state = self.lock();
-        let was_empty = state.events.is_empty() && state.excess.is_empty();
+        let was_empty = state.is_empty();
         let is_event = state.add(failure, Instant::now());
         drop(state);
         if was_empty {
@@ -65,9 +68,7 @@ impl FailureQueue {
     /// Waits until there are failures and the time to gather more of them is over, or until the queue is closed.
     /// Returns whether it is closed.
     pub fn wait(&self) -> bool {
-        let is_idle = |state: &mut State| {
-            !state.is_closed && state.events.is_empty() && state.excess.is_empty()
-        };
+        let is_idle = |state: &mut State| !state.is_closed && state.is_empty();
         let state = self.changed.wait_while(self.lock(), is_idle);
         let state = state.unwrap_or_else(PoisonError::into_inner);
         let is_open = |state: &mut State| !state.is_closed;
@@ -92,8 +93,24 @@ impl FailureQueue {
 }
 
 impl State {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.excess.is_empty() && self.counts.is_empty()
+    }
+
+    fn is_window_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.window_began) >= WINDOW
+    }
+
+    /// Makes what the present window has counted ready to be taken.
+    fn end_window(&mut self) {
+        for (action, count) in std::mem::take(&mut self.excess) {
+            *self.counts.entry(action).or_default() += count;
+        }
+    }
+
     fn add(&mut self, failure: Failure, now: Instant) -> bool {
-        if now.saturating_duration_since(self.window_began) >= WINDOW {
+        if self.is_window_over(now) {
+            self.end_window();
             self.window_began = now;
             self.in_window = 0;
         }
@@ -110,20 +127,20 @@ impl State {
 
     fn take(&mut self, now: Instant) -> Vec<Failure> {
         let mut events = std::mem::take(&mut self.events);
-        let is_window_over = now.saturating_duration_since(self.window_began) >= WINDOW;
-        if is_window_over || self.is_closed {
-            let excess = std::mem::take(&mut self.excess);
-            events.extend(excess.into_iter().map(|(action, count)| Failure {
-                at: Timestamp::now(),
-                id: Uuid::new_v4(),
-                action,
-                actor_id: None,
-                subject_id: None,
-                address: None,
-                request_id: None,
-                details: json!({ "count": count }),
-            }));
+        if self.is_closed || self.is_window_over(now) {
+            self.end_window();
         }
+        let counts = std::mem::take(&mut self.counts);
+        events.extend(counts.into_iter().map(|(action, count)| Failure {
+            at: Timestamp::now(),
+            id: Uuid::new_v4(),
+            action,
+            actor_id: None,
+            subject_id: None,
+            address: None,
+            request_id: None,
+            details: json!({ "count": count }),
+        }));
         events
     }
 }
@@ -146,8 +163,8 @@ mod tests {
     }
 
     fn state(window_began: Instant) -> State {
-        let (events, excess) = (Vec::new(), BTreeMap::new());
-        State { events, excess, window_began, in_window: 0, is_closed: false }
+        let (excess, counts) = (BTreeMap::new(), BTreeMap::new());
+        State { events: Vec::new(), excess, counts, window_began, in_window: 0, is_closed: false }
     }
 
     #[test]
@@ -171,6 +188,21 @@ mod tests {
             [("access.denied", json!({ "count": 3 })), ("auth.login", json!({ "count": 37 }))];
         assert_eq!(counts, expected);
         assert_eq!(add(&mut state, "auth.login", 50, over), 50);
+    }
+
+    #[test]
+    fn the_counts_of_each_second_of_a_long_flood_are_taken_in_the_next_one() {
+        let began = Instant::now();
+        let mut state = state(began);
+        for second in 0..4 {
+            for _ in 0..80 {
+                state.add(failure("auth.login"), began + WINDOW * second);
+            }
+            let taken = state.take(began + WINDOW * second + WINDOW / 2);
+            let counts: Vec<_> = taken.iter().skip(50).map(|event| &event.details).collect();
+            let expected = if second == 0 { vec![] } else { vec![json!({ "count": 30 })] };
+            assert_eq!(counts, expected.iter().collect::<Vec<_>>());
+        }
     }
 
     #[test]
