@@ -1,4 +1,4 @@
--- The audit log: who did what to whom, from where, and how it ended. `src/README.md` says which statement writes what.
+-- The audit log: who did what to whom, from where, and how it ended. `README.md` says what each action means.
 -- Both lists are types, so that a query can go through all kinds of events, and an index entry needs four bytes each.
 CREATE TYPE audit_action AS ENUM (
     'auth.register', 'auth.login', 'auth.logout', 'auth.refresh_reuse', 'auth.session_end', 'auth.token_create',

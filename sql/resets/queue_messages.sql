@@ -1,6 +1,6 @@
--- Takes up to a hundred requests for password resets, the oldest first, writes an event for each that has the address of
--- an active account, and queues a message for each of these accounts; returns how many requests it took and how many
--- messages it queued.
+-- Takes up to a hundred requests for password resets, the oldest first, writes an event for each that has the address
+-- of an active account, and queues a message for each of these accounts; returns how many requests it took and how
+-- many messages it queued.
 -- An account gets at most one message in two minutes, and after ten in a day one an hour; further requests are dropped,
 -- and so are those for other addresses. The condition of the update decides that, also between several processes:
 -- unlike a SELECT it sees the row as the one before left it. The order of the ids prevents deadlocks.

@@ -35,6 +35,8 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     let api = Server::start(&[]);
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
     let file = api.new_file(&ann, "a.txt", "text");
+    let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
+    let session = claims(&api.sign_in("ann").access)["sid"].as_str().expect("text").to_owned();
     let before = api.database.count("audit_events");
     api.database.run(
         "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
@@ -50,17 +52,26 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     api.update_file(&ann, &file, json!({"filename": "c.txt"})).expect(500);
     api.delete_file(&ann, &file).expect(500);
     api.export_full(&root).expect(500);
+    api.end_session(&ann, &session).expect(500);
+    api.end_user_sessions(&root, ann.id()).expect(500);
+    api.create_token(&ann, json!({"name": "b"})).expect(500);
+    api.delete_token(&ann, &token).expect(500);
+    api.delete_user_tokens(&root, ann.id()).expect(500);
+    api.delete_me(&ann, PASSWORD).expect(500);
     api.logout(&ann).expect(500);
     api.database.run("DROP TRIGGER fail ON audit_events");
     assert_eq!(api.database.count("audit_events"), before);
     assert_eq!(api.database.count("users"), 2);
     assert_eq!(api.database.count("files WHERE filename = 'a.txt'"), 1);
+    assert_eq!(api.database.count("sessions WHERE ended_at IS NULL"), 3);
+    assert_eq!(api.database.count(&format!("personal_tokens WHERE id = '{token}'")), 1);
+    assert_eq!(api.database.count("personal_tokens"), 1);
     api.me(&ann).expect(200).has(json!({"name": null, "role": "user"}));
     api.login("ann", PASSWORD).expect(200);
 }
 
 /// What the log and the data disagree about: each query must count nothing.
-const DISAGREEMENTS: [&str; 6] = [
+const DISAGREEMENTS: [&str; 8] = [
     "users u WHERE NOT EXISTS (SELECT FROM audit_events e
      WHERE e.subject_id = u.id AND e.action IN ('auth.register', 'user.create', 'admin.create'))",
     "users u WHERE is_deleted IS DISTINCT FROM EXISTS (SELECT FROM audit_events e
@@ -72,6 +83,12 @@ const DISAGREEMENTS: [&str; 6] = [
      AND NOT EXISTS (SELECT FROM users u WHERE u.id = e.actor_id AND u.is_deleted)",
     "(SELECT details->>'session_id' AS id FROM audit_events WHERE details ? 'session_id') e
      FULL JOIN sessions s ON s.id::text = e.id WHERE s.id IS NULL OR e.id IS NULL",
+    "personal_tokens t WHERE NOT EXISTS (SELECT FROM audit_events e
+     WHERE e.subject_id = t.id AND e.action = 'auth.token_create')",
+    "audit_events e WHERE action = 'auth.token_create'
+     AND EXISTS (SELECT FROM personal_tokens t WHERE t.id = e.subject_id)
+         = EXISTS (SELECT FROM audit_events d WHERE d.subject_id = e.subject_id AND d.action = 'auth.token_delete')
+     AND NOT EXISTS (SELECT FROM users u WHERE u.id = e.actor_id AND u.is_deleted)",
 ];
 
 /// Registers, signs in, uploads and deletes until the service is gone.
@@ -101,6 +118,13 @@ fn change_things(api: &Server, root: &Tokens, thread: usize, round: usize) {
             if file == 1 && delete.try_send().is_err() {
                 return;
             }
+        }
+        let create = api.request("POST", "/auth/tokens").by(&tokens).json(json!({"name": "a"}));
+        let Ok(answer) = create.try_send() else { return };
+        let Some(token) = answer.json()["id"].as_str().map(str::to_owned) else { return };
+        let delete = api.request("DELETE", &format!("/auth/tokens/{token}")).by(&tokens);
+        if n % 3 == 0 && delete.try_send().is_err() {
+            return;
         }
         let delete = api.request("DELETE", &format!("/users/{}", id.unwrap_or_default())).by(root);
         if n % 2 == 1 && delete.try_send().is_err() {
@@ -141,4 +165,5 @@ fn after_a_kill_at_any_moment_the_log_and_the_data_agree() {
     }
     assert!(database.count("audit_events WHERE action = 'file.upload'") > 5);
     assert!(database.count("audit_events WHERE action = 'user.delete'") > 0);
+    assert!(database.count("audit_events WHERE action = 'auth.token_create'") > 0);
 }
