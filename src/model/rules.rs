@@ -37,6 +37,9 @@ const MAX_TEST_TEXT: usize = 1500;
 /// The pattern of texts without NUL, which PostgreSQL cannot store.
 const NO_NUL: &str = r"^[^\u0000]*$";
 
+/// The pattern of texts without control characters.
+const NO_CONTROL: &str = r"^[^\u0000-\u001f\u007f-\u009f]*$";
+
 /// A username: 3 to 50 ASCII letters, digits and underscores.
 pub const USERNAME: Rule<String> = Rule {
     parse: username,
@@ -116,7 +119,8 @@ pub const FILENAME: Rule<String> = Rule {
     parse: filename,
     schema: || {
         json!({
-            "type": "string", "minLength": 1, "maxLength": MAX_FILENAME, "examples": ["report.pdf"],
+            "type": "string", "minLength": 1, "maxLength": MAX_FILENAME, "pattern": NO_CONTROL,
+            "examples": ["report.pdf"],
         })
     },
 };

@@ -6,7 +6,7 @@ import pathlib
 
 import schemathesis
 from schemathesis.core.failures import AcceptedNegativeData
-from schemathesis.openapi.checks import ObjectLevelAuthorizationViolation
+from schemathesis.openapi.checks import ObjectLevelAuthorizationViolation, RejectedPositiveData
 from schemathesis.transport.serialization import Binary
 
 
@@ -51,9 +51,15 @@ def sends_text_beside_file(case, response):
     )
 
 
+def is_no_filename(case, response):
+    """The names `.` and `..` and those that consist of spaces are refused. As a pattern this would be hard to read."""
+    return "Must be a filename" in response.text
+
+
 # What schemathesis takes for a failure, and the condition under which it is none.
 EXCEPTIONS = [
     (ObjectLevelAuthorizationViolation, is_public),
+    (RejectedPositiveData, is_no_filename),
     (AcceptedNegativeData, sends_text_beside_file),
 ]
 
