@@ -84,8 +84,11 @@ pub enum Error {
     InvalidToken,
     /// The token is valid, but its account is deleted or inactive.
     UserNotUsable,
-    /// `X-API-Key` is missing. Holds the message, which differs between exports and other endpoints.
-    ApiKeyMissing(&'static str),
+    /// `X-API-Key` is missing.
+    ApiKeyMissing {
+        /// Whether the endpoint is an export, for which the message is another one.
+        is_export: bool,
+    },
     /// `X-API-Key` is none of the configured keys.
     ApiKeyInvalid,
     /// The settings require an API key, but none is configured, so no key can be right.
@@ -94,6 +97,12 @@ pub enum Error {
     AdminRequired,
     /// There is no such account, or it is deleted.
     UserNotFound,
+    /// The user has no such session, or it has ended.
+    SessionNotFound,
+    /// The user has no such personal access token, or it has ended.
+    TokenNotFound,
+    /// The user has as many personal access tokens as one user may have.
+    TooManyTokens,
     /// The change would leave the service without an active administrator.
     LastAdmin,
     /// The settings switch this endpoint off.
@@ -109,7 +118,7 @@ pub enum Error {
     BadCredentials,
     /// The password is right, but the account is inactive.
     InactiveAccount,
-    /// A change of password came with a wrong current password.
+    /// A request that must be confirmed with the current password came with a wrong one, or without any.
     WrongCurrentPassword,
     /// The password reset token is forged, expired or already used.
     InvalidResetToken,
@@ -129,7 +138,8 @@ pub enum Error {
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user, or the account is the development admin's.
+    /// The file belongs to another user, the account is the development admin's, or a personal access token does not
+    /// serve for this request.
     NotPermitted,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
@@ -184,11 +194,15 @@ impl Error {
             InvalidAuthorization => (401, "Invalid authorization header format"),
             InvalidToken => (401, "Invalid token"),
             UserNotUsable => (401, "User not found or inactive"),
-            ApiKeyMissing(message) => (401, *message),
+            ApiKeyMissing { is_export: true } => (401, "API key required for export endpoints"),
+            ApiKeyMissing { is_export: false } => (401, "API key is required"),
             ApiKeyInvalid => (401, "Invalid API key"),
             ApiKeyMisconfigured => (500, "API key validation misconfigured"),
             AdminRequired => (403, "Admin privileges required."),
             UserNotFound => (404, "User not found"),
+            SessionNotFound => (404, "Session not found"),
+            TokenNotFound => (404, "Token not found"),
+            TooManyTokens => (409, "Too many tokens"),
             LastAdmin => (409, "At least one active admin is required"),
             FeatureOff => (404, "This feature is not available"),
             ExportTooLarge => (413, "Export too large"),

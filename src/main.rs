@@ -8,6 +8,7 @@ mod config;
 mod db;
 mod error;
 mod http;
+mod mail;
 mod model;
 mod semaphore;
 mod server;
@@ -38,6 +39,8 @@ enum Command {
     Migrate,
     /// Print the effective settings, secrets masked.
     Config,
+    /// Print the OpenAPI document of the service with these settings.
+    Openapi,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password comes from CLOAKROOM_ADMIN_PASSWORD or the first line of standard input.
@@ -67,6 +70,12 @@ enum Command {
         #[arg(value_parser = commands::parse_expected_id)]
         id: commands::ExpectedId,
     },
+    /// Send a test message with the settings in force, and show the dialogue with the mail server.
+    SendTestMail {
+        /// E-mail address of the recipient.
+        #[arg(long)]
+        to: String,
+    },
 }
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
@@ -79,24 +88,23 @@ fn main() -> ExitCode {
     };
     let config = match settings {
         Ok(config) => config,
-        Err(faults) => {
-            eprintln!("cloakroom cannot start with these settings:");
-            for fault in faults {
-                eprintln!("  {fault}");
-            }
-            return ExitCode::from(2);
-        }
+        Err(faults) => return refuse_settings(&faults),
     };
     let outcome = match command {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
+        Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {
             commands::create_admin(&config, &email, username.as_deref())
         }
+        Command::SendTestMail { to } => match commands::mailer(&config) {
+            Ok(mailer) => commands::send_test_mail(&config, &mailer, &to),
+            Err(faults) => return refuse_settings(&faults),
+        },
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,4 +113,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what is wrong with the settings, and returns the status for it.
+fn refuse_settings(faults: &[String]) -> ExitCode {
+    eprintln!("cloakroom cannot start with these settings:");
+    for fault in faults {
+        eprintln!("  {fault}");
+    }
+    ExitCode::from(2)
 }

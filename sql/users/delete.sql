@@ -1,5 +1,6 @@
--- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. $2,
--- $3, $4: actor, address and request id of the event. No row means that there is no such account. The trigger
+-- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. $2:
+-- version of the credentials that were checked, null where an administrator deletes; $3, $4, $5: actor, address and
+-- request id of the event. No row means that there is no such account, or that its credentials were changed. The trigger
 -- users_last_admin refuses to delete the last active admin.
 -- The work does not grow with the number of the user's files: no query shows files of a deleted user, and the
 -- background thread removes them later.
@@ -7,12 +8,13 @@ WITH deleted AS (
     UPDATE users
     SET is_deleted = true, username = NULL, email = NULL, name = NULL, password_hash = NULL, permissions = '{}',
         credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
-    WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
+    WHERE id = $1 AND credentials_version = coalesce($2, credentials_version)
+      AND NOT is_deleted AND NOT is_development_admin
     RETURNING id
 ), queued AS (
     INSERT INTO pending_removals (user_id) SELECT id FROM deleted
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
-    SELECT 'user.delete', $2, 'user', id, $3, $4 FROM deleted
+    SELECT 'user.delete', $3, 'user', id, $4, $5 FROM deleted
 )
 SELECT id, end_sessions(id) FROM deleted

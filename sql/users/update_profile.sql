@@ -1,10 +1,14 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
--- as it is. $5, $6: address and request id of the events. Another e-mail address increments the version of the
--- credentials, so that reset tokens that were sent to the old one become invalid.
+-- as it is. $5: version of the credentials that were checked, null where none were; $6, $7: address and request id of
+-- the events. No row means that the account was deleted, or its credentials changed, in the meantime.
+-- Another e-mail address increments the version of the credentials, so that reset tokens that were sent to the old one
+-- become invalid.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
 -- one did meanwhile. A change of the address is an event of its own; a request that changes nothing is none.
 WITH before AS (
-    SELECT id, username, email, name FROM users WHERE id = $1 AND NOT is_deleted FOR NO KEY UPDATE
+    SELECT id, username, email, name FROM users
+    WHERE id = $1 AND credentials_version = coalesce($5, credentials_version) AND NOT is_deleted
+    FOR NO KEY UPDATE
 ), changed AS (
     UPDATE users
     SET username = coalesce($2, before.username),
@@ -17,7 +21,7 @@ WITH before AS (
     RETURNING users.*
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT change.action::audit_action, c.id, 'user', c.id, $5, $6, change.details
+    SELECT change.action::audit_action, c.id, 'user', c.id, $6, $7, change.details
     FROM changed c
     JOIN before b ON b.id = c.id
     CROSS JOIN LATERAL (

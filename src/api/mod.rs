@@ -3,11 +3,20 @@
 //! - `pipeline`: all steps of a request, in order
 //! - `router`: the table of endpoints, from path and method to handler
 //! - `handlers`: what the endpoints do
+//! - `openapi`: the OpenAPI document, made of the router's table and of what handlers read and answer
 //! - `middleware`: the steps before and after the handler, one function each, which do not use handlers
 //! - `context`: what handlers and middleware are given
 
 pub mod context;
 mod handlers;
 mod middleware;
+mod openapi;
 pub mod pipeline;
 mod router;
+
+use crate::config::Config;
+
+/// The OpenAPI document of a service with these settings, as JSON.
+pub fn openapi_document(config: &Config) -> String {
+    openapi::document(config, &router::endpoints(config))
+}

@@ -1,15 +1,18 @@
-//! The table of endpoints: every path with its methods and, for each of them, the handler, who may use it, and the rate
-//! limit it counts against. `Allow`, 405, `HEAD` and the names of endpoints in the metrics all follow from this table.
+//! The table of endpoints: every path with its methods and, for each of them, the handler, who may use it, the rate
+//! limit it counts against, and what the OpenAPI document says about it. `Allow`, 405, `HEAD`, the names of endpoints in
+//! the metrics and the document all follow from this table.
 
 use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
+use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContext};
 use super::handlers::{
-    admin, audit, auth, exports, health, me, metrics, test_only, uploads, users,
+    admin, audit, auth, docs, exports, health, me, metrics, password_resets, personal_tokens,
+    sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::Limit;
+use super::openapi::{self, Access, Operation};
 use crate::config::{Config, Smtp};
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::response::Response;
@@ -45,6 +48,10 @@ pub struct Endpoint {
     pub handler: Handler,
     /// The rate limit. If `None`, requests are not limited and need no API key either.
     pub limit: Option<Limit>,
+    /// What the OpenAPI document says about it.
+    pub operation: &'static Operation,
+    /// Whether a personal access token serves as the user's access token.
+    accepts_personal_tokens: bool,
 }
 
 /// One path, matched by a request.
@@ -71,10 +78,7 @@ pub fn find(path: &str) -> Option<Route> {
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
         ["api", "v1", rest @ ..] => api_v1(rest).map(|route| Route { prefix: "/api/v1", ..route }),
-        ["healthz"] => Some(route("/healthz", const { &[get(public(health::alive))] })),
-        ["readyz"] => Some(route("/readyz", const { &[get(public(health::ready))] })),
-        ["metrics"] => Some(route("/metrics", const { &[get(public(metrics::show))] })),
-        _ => None,
+        segments => at_root(segments).or_else(|| page(segments)),
     }
 }
 
@@ -84,88 +88,185 @@ pub fn is_api(path: &str) -> bool {
     ["", "api", "v1"].iter().all(|name| segments.next().is_some_and(|s| s.eq(name.bytes())))
 }
 
-/// The routes below `/api/v1`. Literal segments stand before ids, so that a literal is never taken for an id.
-#[rustfmt::skip]
-fn api_v1(segments: &[&str]) -> Option<Route> {
-    Some(match segments {
-        ["auth", "register"] => route("/auth/register", const { &[
-            post(public(auth::register)).limit(Limit::Auth("register")),
-        ] }),
-        ["auth", "login"] => route("/auth/login", const { &[
-            post(public(auth::login)).limit(Limit::Auth("login")),
-        ] }),
-        ["auth", "refresh"] => route("/auth/refresh", const { &[
-            post(Handler::Refresh(auth::refresh)).limit(Limit::Auth("refresh")),
-        ] }),
-        ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout))] }),
-        ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
-            post(public(auth::request_password_reset)).limit(Limit::Auth("request-password-reset")),
-        ] }).enabled_if(offers_password_resets),
-        ["auth", "reset-password"] => route("/auth/reset-password", const { &[
-            post(public(auth::reset_password)).limit(Limit::Auth("reset-password")),
-        ] }).enabled_if(offers_password_resets),
-        ["auth", "me"] => route("/auth/me", const { &[get(user(me::show))] }),
-
-        ["users", "me"] => route("/users/me", const { &[get(user(me::show)), put(user(me::update))] }),
-        ["users", "change-password"] => route("/users/change-password", const { &[
-            post(user(me::change_password)).limit(Limit::Auth("change-password")),
-        ] }),
-        ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered))] }),
-        ["users", "exports", "csv"] => route("/users/exports/csv", const { &[get(export(exports::filtered))] }),
-        ["users", "export-full"] => route("/users/export-full", const { &[get(export(exports::full))] }),
-        ["users", "export-alive"] => route("/users/export-alive", const { &[get(export(exports::alive))] }),
-        ["users", "export-simple"] => route("/users/export-simple", const { &[get(export(exports::simple))] }),
-        ["users", "test-only", rest] => test_endpoints(rest)?.enabled_if(|config| config.test_endpoints_enabled),
-        // These are only prefixes of the paths above, and not the ids of users either.
-        ["users", "exports" | "test-only"] => return None,
-        ["users"] => route("/users", const { &[get(admin(users::list)), post(admin(users::create))] }),
-        ["users", id] => route("/users/{user_id}", const { &[
-            get(admin_at(users::show)), put(admin_at(users::update)), delete(admin_at(users::delete)),
-        ] }).id(id),
-        ["admin", "users"] => route("/admin/users", const { &[get(admin(admin::list))] }),
-        ["admin", "users", id] => route("/admin/users/{user_id}", const { &[put(admin_at(users::update))] }).id(id),
-        ["admin", "stats"] => route("/admin/stats", const { &[get(admin(admin::stats))] }),
-        ["admin", "audit"] => route("/admin/audit", const { &[get(admin(audit::list))] }),
-        ["admin", "audit", "export"] => route("/admin/audit/export", const { &[get(admin(audit::export))] }),
-
-        ["uploads"] => route("/uploads", const { &[
-            get(user(uploads::list)), post(user(uploads::create)).limit(Limit::Upload),
-        ] }),
-        ["uploads", id] => route("/uploads/{file_id}", const { &[
-            get(user_at(uploads::show)), put(user_at(uploads::update)), delete(user_at(uploads::delete)),
-        ] }).id(id),
-        ["uploads", id, "download"] => route("/uploads/{file_id}/download", const { &[
-            get(user_at(uploads::download)),
-        ] }).id(id),
-        _ => return None,
-    })
+/// All endpoints that the settings enable, for the OpenAPI document.
+pub fn endpoints(config: &Config) -> Vec<openapi::Endpoint> {
+    let below_api = api_v1_routes().into_iter().map(|route| Route { prefix: "/api/v1", ..route });
+    let enabled = below_api.chain(root_routes()).filter(|route| (route.is_enabled)(config));
+    enabled
+        .flat_map(|route| {
+            route.endpoints.iter().map(move |endpoint| openapi::Endpoint {
+                method: endpoint.method,
+                prefix: route.prefix,
+                template: route.template,
+                access: endpoint.handler.access(),
+                limit: endpoint.limit,
+                accepts_personal_tokens: endpoint.accepts_personal_tokens,
+                operation: endpoint.operation,
+            })
+        })
+        .collect()
 }
 
-#[rustfmt::skip]
-fn test_endpoints(segment: &str) -> Option<Route> {
-    Some(match segment {
-        "alive" => route("/users/test-only/alive", const { &[get(admin(test_only::alive))] }),
-        "create" => route("/users/test-only/create", const { &[post(admin(test_only::create))] }),
-        "delete-all" => route("/users/test-only/delete-all", const { &[delete(admin(test_only::delete_all))] }),
-        "count" => route("/users/test-only/count", const { &[get(admin(test_only::count))] }),
-        _ => return None,
-    })
+/// Makes two functions of one table: `$find` returns the route whose pattern matches the segments of a path, `$all`
+/// returns all routes.
+macro_rules! routes {
+    ($find:ident, $all:ident, { $($pattern:pat $(if $guard:expr)? => $route:expr,)* }) => {
+        fn $find(segments: &[&str]) -> Option<Route> {
+            let route = match segments {
+                $($pattern $(if $guard)? => $route,)*
+                _ => return None,
+            };
+            let id = route.template.split('/').skip(1).position(|part| part.starts_with('{'));
+            let id = id.and_then(|index| segments.get(index)).copied().unwrap_or_default();
+            Some(Route { id: id.to_owned(), ..route })
+        }
+
+        fn $all() -> Vec<Route> {
+            vec![$($route,)*]
+        }
+    };
+}
+
+routes!(at_root, root_routes, {
+    ["healthz"] => route("/healthz", const { &[get(public(health::alive), &health::ALIVE)] }),
+    ["readyz"] => route("/readyz", const { &[get(public(health::ready), &health::READY)] }),
+    ["metrics"] => route("/metrics", const { &[get(public(metrics::show), &metrics::SHOW)] }),
+    ["openapi.json"] => route("/openapi.json", const { &[get(public(docs::openapi), &docs::OPENAPI)] })
+        .enabled_if(offers_docs),
+});
+
+// The routes below `/api/v1`. Literal segments stand before ids, so that a literal is never taken for an id.
+routes!(api_v1, api_v1_routes, {
+    ["auth", "register"] => route("/auth/register", const { &[
+        post(public(auth::register), &auth::REGISTER).limit(Limit::Auth("register")),
+    ] }),
+    ["auth", "login"] => route("/auth/login", const { &[
+        post(public(auth::login), &auth::LOGIN).limit(Limit::Auth("login")),
+    ] }),
+    ["auth", "refresh"] => route("/auth/refresh", const { &[
+        post(Handler::Refresh(auth::refresh), &auth::REFRESH).limit(Limit::Auth("refresh")),
+    ] }),
+    ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout), &auth::LOGOUT).no_personal_tokens()] }),
+    ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
+        post(public(password_resets::request), &password_resets::REQUEST).limit(Limit::Auth("request-password-reset")),
+    ] }).enabled_if(offers_password_resets),
+    ["auth", "reset-password"] => route("/auth/reset-password", const { &[
+        post(public(password_resets::reset), &password_resets::RESET).limit(Limit::Auth("reset-password")),
+    ] }).enabled_if(offers_password_resets),
+    ["auth", "sessions"] => route("/auth/sessions", const { &[
+        get(user(sessions::list), &sessions::LIST).no_personal_tokens(),
+    ] }),
+    ["auth", "sessions", _] => route("/auth/sessions/{session_id}", const { &[
+        delete(user_at(sessions::end), &sessions::END).no_personal_tokens(),
+    ] }),
+    ["auth", "tokens"] => route("/auth/tokens", const { &[
+        get(user(personal_tokens::list), &personal_tokens::LIST).no_personal_tokens(),
+        post(user(personal_tokens::create), &personal_tokens::CREATE).no_personal_tokens(),
+    ] }),
+    ["auth", "tokens", _] => route("/auth/tokens/{token_id}", const { &[
+        delete(user_at(personal_tokens::delete), &personal_tokens::DELETE).no_personal_tokens(),
+    ] }),
+    ["auth", "me"] => route("/auth/me", const { &[get(user(me::show), &me::SHOW_AT_AUTH)] }),
+
+    ["users", "me"] => route("/users/me", const { &[
+        get(user(me::show), &me::SHOW), put(user(me::update), &me::UPDATE).no_personal_tokens(),
+    ] }),
+    ["users", "me", "delete"] => route("/users/me/delete", const { &[
+        post(user(me::delete), &me::DELETE).limit(Limit::Auth("delete-account")).no_personal_tokens(),
+    ] }),
+    ["users", "change-password"] => route("/users/change-password", const { &[
+        post(user(me::change_password), &me::CHANGE_PASSWORD)
+            .limit(Limit::Auth("change-password"))
+            .no_personal_tokens(),
+    ] }),
+    ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered), &exports::FILTERED)] }),
+    ["users", "exports", "csv"] => route("/users/exports/csv", const { &[
+        get(export(exports::filtered), &exports::FILTERED_AT_CSV),
+    ] }),
+    ["users", "export-full"] => route("/users/export-full", const { &[get(export(exports::full), &exports::FULL)] }),
+    ["users", "export-alive"] => route("/users/export-alive", const { &[
+        get(export(exports::alive), &exports::ALIVE),
+    ] }),
+    ["users", "export-simple"] => route("/users/export-simple", const { &[
+        get(export(exports::simple), &exports::SIMPLE),
+    ] }),
+    ["users", "test-only", "alive"] => route("/users/test-only/alive", const { &[
+        get(admin(test_only::alive), &test_only::ALIVE),
+    ] }).enabled_if(offers_test_endpoints),
+    ["users", "test-only", "create"] => route("/users/test-only/create", const { &[
+        post(admin(test_only::create), &test_only::CREATE),
+    ] }).enabled_if(offers_test_endpoints),
+    ["users", "test-only", "delete-all"] => route("/users/test-only/delete-all", const { &[
+        delete(admin(test_only::delete_all), &test_only::DELETE_ALL),
+    ] }).enabled_if(offers_test_endpoints),
+    ["users", "test-only", "count"] => route("/users/test-only/count", const { &[
+        get(admin(test_only::count), &test_only::COUNT),
+    ] }).enabled_if(offers_test_endpoints),
+    ["users"] => route("/users", const { &[
+        get(admin(users::list), &users::LIST), post(admin(users::create), &users::CREATE),
+    ] }),
+    ["users", id] if !is_literal(id) => route("/users/{user_id}", const { &[
+        get(admin_at(users::show), &users::SHOW),
+        put(admin_at(users::update), &users::UPDATE),
+        delete(admin_at(users::delete), &users::DELETE),
+    ] }),
+    ["users", id, "sessions"] if !is_literal(id) => route("/users/{user_id}/sessions", const { &[
+        get(admin_at(sessions::list_of_user), &sessions::LIST_OF_USER).no_personal_tokens(),
+        delete(admin_at(sessions::end_all_of_user), &sessions::END_ALL_OF_USER).no_personal_tokens(),
+    ] }),
+    ["users", id, "tokens"] if !is_literal(id) => route("/users/{user_id}/tokens", const { &[
+        get(admin_at(personal_tokens::list_of_user), &personal_tokens::LIST_OF_USER).no_personal_tokens(),
+        delete(admin_at(personal_tokens::delete_all_of_user), &personal_tokens::DELETE_ALL_OF_USER)
+            .no_personal_tokens(),
+    ] }),
+    ["admin", "users"] => route("/admin/users", const { &[get(admin(admin::list), &admin::LIST)] }),
+    ["admin", "users", _] => route("/admin/users/{user_id}", const { &[
+        put(admin_at(users::update), &admin::UPDATE_USER),
+    ] }),
+    ["admin", "stats"] => route("/admin/stats", const { &[get(admin(admin::stats), &admin::STATS)] }),
+    ["admin", "audit"] => route("/admin/audit", const { &[get(admin(audit::list), &audit::LIST)] }),
+    ["admin", "audit", "export"] => route("/admin/audit/export", const { &[
+        get(admin(audit::export), &audit::EXPORT),
+    ] }),
+
+    ["uploads"] => route("/uploads", const { &[
+        get(user(uploads::list), &uploads::LIST),
+        post(user(uploads::create), &uploads::CREATE).limit(Limit::Upload),
+    ] }),
+    ["uploads", _] => route("/uploads/{file_id}", const { &[
+        get(user_at(uploads::show), &uploads::SHOW),
+        put(user_at(uploads::update), &uploads::UPDATE),
+        delete(user_at(uploads::delete), &uploads::DELETE),
+    ] }),
+    ["uploads", _, "download"] => route("/uploads/{file_id}/download", const { &[
+        get(user_at(uploads::download), &uploads::DOWNLOAD),
+    ] }),
+});
+
+/// Whether a segment after `/users` is the beginning of another path, so that it is not the id of a user either.
+fn is_literal(segment: &str) -> bool {
+    let literals = ["me", "change-password", "exports", "test-only"];
+    literals.contains(&segment) || segment.starts_with("export-") || segment == "export"
 }
 
 fn offers_password_resets(config: &Config) -> bool {
     !matches!(config.smtp, Smtp::Off)
 }
 
-/// A route without an id that is always enabled. `endpoints` are listed in the order in which `Allow` lists them.
+fn offers_test_endpoints(config: &Config) -> bool {
+    config.test_endpoints_enabled
+}
+
+fn offers_docs(config: &Config) -> bool {
+    config.docs
+}
+
+/// A route that is always enabled. `endpoints` are listed in the order in which `Allow` lists them.
 fn route(template: &'static str, endpoints: &'static [Endpoint]) -> Route {
     Route { prefix: "", template, endpoints, id: String::new(), is_enabled: |_| true }
 }
 
 impl Route {
-    fn id(self, text: &str) -> Route {
-        Route { id: text.to_owned(), ..self }
-    }
-
     fn enabled_if(self, is_enabled: fn(&Config) -> bool) -> Route {
         Route { is_enabled, ..self }
     }
@@ -199,35 +300,68 @@ impl Route {
 }
 
 /// An endpoint with the rate limit that is usual for its kind of handler.
-const fn endpoint(method: &'static str, handler: Handler) -> Endpoint {
+const fn endpoint(
+    method: &'static str,
+    handler: Handler,
+    operation: &'static Operation,
+) -> Endpoint {
     let limit = match handler {
         Handler::Public(_) | Handler::Refresh(_) => None,
         Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
         Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
     };
-    Endpoint { method, handler, limit }
+    Endpoint { method, handler, limit, operation, accepts_personal_tokens: true }
+}
+
+impl Handler {
+    fn access(&self) -> Access {
+        match self {
+            Handler::Public(_) => Access::Anyone,
+            Handler::Refresh(_) => Access::RefreshToken,
+            Handler::User(_) | Handler::UserAt(_) => Access::User,
+            Handler::Admin(_) | Handler::AdminAt(_) => Access::Admin,
+            Handler::Export(_) => Access::Export,
+        }
+    }
 }
 
 impl Endpoint {
+    /// Refuses personal access tokens, because the endpoint is about the account itself, its sessions or its tokens.
+    /// Whoever steals a token can then neither take over the account nor make another token that outlives this one.
+    const fn no_personal_tokens(self) -> Endpoint {
+        Endpoint { accepts_personal_tokens: false, ..self }
+    }
+
+    /// Whether a request with this credential may use the endpoint. A read-only token serves for `GET` and `HEAD`, which
+    /// have one endpoint.
+    pub fn admits(&self, credential: Credential) -> bool {
+        match credential {
+            Credential::PersonalToken { read_only } => {
+                self.accepts_personal_tokens && (!read_only || self.method == "GET")
+            }
+            Credential::AccessToken { .. } | Credential::Nothing => true,
+        }
+    }
+
     const fn limit(self, limit: Limit) -> Endpoint {
         Endpoint { limit: Some(limit), ..self }
     }
 }
 
-const fn get(handler: Handler) -> Endpoint {
-    endpoint("GET", handler)
+const fn get(handler: Handler, operation: &'static Operation) -> Endpoint {
+    endpoint("GET", handler, operation)
 }
 
-const fn post(handler: Handler) -> Endpoint {
-    endpoint("POST", handler)
+const fn post(handler: Handler, operation: &'static Operation) -> Endpoint {
+    endpoint("POST", handler, operation)
 }
 
-const fn put(handler: Handler) -> Endpoint {
-    endpoint("PUT", handler)
+const fn put(handler: Handler, operation: &'static Operation) -> Endpoint {
+    endpoint("PUT", handler, operation)
 }
 
-const fn delete(handler: Handler) -> Endpoint {
-    endpoint("DELETE", handler)
+const fn delete(handler: Handler, operation: &'static Operation) -> Endpoint {
+    endpoint("DELETE", handler, operation)
 }
 
 const fn public(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
@@ -252,6 +386,32 @@ const fn admin_at(handler: fn(&mut RequestContext, &Admin, Uuid) -> Outcome) -> 
 
 const fn export(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
     Handler::Export(handler)
+}
+
+/// The pages that show the OpenAPI document, and what they load. They are not a part of the API that it describes.
+fn page(segments: &[&str]) -> Option<Route> {
+    let route = match segments {
+        [""] => route("/", const { &[file(docs::root)] }),
+        ["docs"] => route("/docs", const { &[file(docs::swagger_ui)] }),
+        ["docs", "start.js"] => route("/docs/start.js", const { &[file(docs::start_script)] }),
+        ["docs", "style.css"] => route("/docs/style.css", const { &[file(docs::style_sheet)] }),
+        ["docs", "swagger-ui.js"] => {
+            route("/docs/swagger-ui.js", const { &[file(docs::swagger_ui_script)] })
+        }
+        ["docs", "swagger-ui.css"] => {
+            route("/docs/swagger-ui.css", const { &[file(docs::swagger_ui_style)] })
+        }
+        ["docs", "licenses.txt"] => route("/docs/licenses.txt", const { &[file(docs::licenses)] }),
+        ["redoc"] => route("/redoc", const { &[file(docs::redoc)] }),
+        ["redoc", "redoc.js"] => route("/redoc/redoc.js", const { &[file(docs::redoc_script)] }),
+        _ => return None,
+    };
+    Some(route.enabled_if(offers_docs))
+}
+
+/// An endpoint that sends a page or a file that a page loads.
+const fn file(handler: fn(&mut RequestContext) -> Outcome) -> Endpoint {
+    get(public(handler), &Operation::EMPTY)
 }
 
 #[cfg(test)]
@@ -302,7 +462,11 @@ mod tests {
             ("GET", "/api/v1/users/m%ff", Ok(())),
             ("GET", "/api/v1/users/m%ff/x", Err("404")),
             ("GET", "/api/v1/%ff", Err("404")),
-            ("GET", "/", Err("404")),
+            ("GET", "/", Ok(())),
+            ("GET", "", Err("404")),
+            ("GET", "/docs/", Ok(())),
+            ("GET", "/docs/unknown.js", Err("404")),
+            ("POST", "/redoc", Err("GET, HEAD")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
             ("GET", "/api/v1/auth/login", Err("POST")),
@@ -311,6 +475,9 @@ mod tests {
             ("GET", "/api/v1/users/change-password", Err("POST")),
             ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
             ("GET", "/api/v1/users/exports", Err("404")),
+            ("GET", "/api/v1/users/me/sessions", Err("404")),
+            ("GET", "/api/v1/users/no-id/sessions", Ok(())),
+            ("POST", "/api/v1/users/no-id/tokens", Err("GET, HEAD, DELETE")),
             ("DELETE", "/api/v1/users/test-only", Err("404")),
             ("GET", "/api/v1/users/test-only/delete-all", Err("DELETE")),
             ("GET", "/api/v1/users/no-id", Ok(())),

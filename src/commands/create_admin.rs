@@ -19,9 +19,10 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     };
     let refuse =
         |name: &'static str| move |problem: Problem| format!("{name}: {}", problem.message);
-    let email = rules::email(email).map_err(refuse("email"))?;
-    let username = username.map(rules::username).transpose().map_err(refuse("username"))?;
-    let password = rules::password(&password).map_err(refuse("password"))?;
+    let email = rules::EMAIL.parse(email).map_err(refuse("email"))?;
+    let username =
+        username.map(|name| rules::USERNAME.parse(name)).transpose().map_err(refuse("username"))?;
+    let password = rules::PASSWORD.parse(&password).map_err(refuse("password"))?;
     let db = db::open_and_migrate(config)?;
     let hash = PasswordHasher::new(config.scrypt, 1).and_then(|hasher| hasher.hash(&password));
     let hash = hash.map_err(|e| format!("{e:?}"))?;

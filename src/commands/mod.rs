@@ -4,6 +4,7 @@ mod audit;
 mod create_admin;
 mod gc;
 mod installation;
+mod send_test_mail;
 mod serve;
 mod signing_secret;
 
@@ -11,10 +12,12 @@ pub use audit::{parse_age, print_audit};
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::{ExpectedId, adopt_data_dir, parse_expected_id};
+pub use send_test_mail::{mailer, send_test_mail};
 pub use serve::serve;
 
 use std::io::{self, Write};
 
+use crate::api;
 use crate::config::Config;
 use crate::db;
 use crate::telemetry::logging;
@@ -44,4 +47,9 @@ pub fn print_config(config: &Config) -> Result<(), String> {
         writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
     }
     Ok(())
+}
+
+/// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
+pub fn print_openapi(config: &Config) -> Result<(), String> {
+    writeln!(io::stdout(), "{}", api::openapi_document(config)).map_err(|e| e.to_string())
 }

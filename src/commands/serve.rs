@@ -7,15 +7,17 @@ use std::sync::atomic::AtomicBool;
 
 use super::{installation, signing_secret};
 use crate::api::context::App;
-use crate::api::pipeline;
-use crate::auth::jwt::SigningKey;
-use crate::background::Background;
+use crate::api::{self, pipeline};
+use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
-use crate::config::{Config, Environment, HttpServer};
-use crate::db::{self, FailureQueue};
+use crate::background::{Background, OutboxSender};
+use crate::config::{Config, Environment, HttpServer, Smtp};
+use crate::db;
+use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::storage::Storage;
 use crate::telemetry::logging;
+use crate::telemetry::metrics::Metrics;
 
 /// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything
 /// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
@@ -27,20 +29,28 @@ pub fn serve(config: Config) -> Result<(), String> {
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
     installation::check(&config, &storage)?;
-    let signing_key = Arc::new(SigningKey::new(config.jwt_algorithm, &secret));
+    let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
+    let issuer = config.jwt_issuer.clone();
+    let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
+    let signing_keys = Arc::new(signing_keys);
     let (config, db) = (Arc::new(config), Arc::new(db));
-    let background = Background {
+    let metrics = Metrics::new();
+    let outbox = OutboxSender {
         config: config.clone(),
         db: db.clone(),
-        storage: storage.clone(),
-        signing_key: signing_key.clone(),
+        signing_keys: signing_keys.clone(),
+        mailer: Mailer::new(&config),
+        metrics: metrics.clone(),
     };
+    let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
+    let background =
+        Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let failures = Arc::new(FailureQueue::new());
-    let failure_writer = FailureWriter::spawn(failures.clone(), db.clone())
+    let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
+    let app = app.map_err(|e| format!("{e:?}"))?;
+    let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
         .map_err(|e| format!("thread of the audit log: {e}"))?;
-    let app = App::new(config, db, storage, signing_key, wake, failures);
-    listen(Arc::new(app.map_err(|e| format!("{e:?}"))?))?;
+    listen(Arc::new(app))?;
     failure_writer.stop();
     Ok(())
 }
@@ -70,6 +80,7 @@ fn warn_about_settings(config: &Config) {
             "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
         );
     }
+    warn_about_mail(config);
     for (name, nearest) in &config.unknown {
         log::warn!("{name} is no setting; did you mean {nearest}?");
     }
@@ -83,6 +94,15 @@ fn warn_about_settings(config: &Config) {
     if !config.auth_enabled {
         log::error!(
             "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+        );
+    }
+}
+
+/// Warns about a mail server that is not used, because it is not known who sends the mail and what it links to.
+fn warn_about_mail(config: &Config) {
+    if matches!(config.smtp, Smtp::Server(_)) && Mailer::new(config).is_none() {
+        log::warn!(
+            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"
         );
     }
 }

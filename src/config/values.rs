@@ -68,6 +68,11 @@ impl Choice for MetricsAccess {
     ];
 }
 
+/// Something that is switched on or off.
+impl Choice for bool {
+    const WORDS: &'static [(&'static str, Self)] = &[("on", true), ("off", false)];
+}
+
 /// Which endpoints require `X-API-Key`, if keys are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApiKeyScope {
@@ -349,6 +354,7 @@ mod tests {
         check::<Environment>();
         check::<HttpServer>();
         check::<MetricsAccess>();
+        check::<bool>();
         check::<ApiKeyScope>();
         check::<ErrorFormat>();
         check::<LogFormat>();

@@ -10,6 +10,8 @@ mod failure_queue;
 pub mod files;
 pub mod installation;
 mod migrations;
+pub mod outbox;
+pub mod personal_tokens;
 mod pool;
 mod postgres_error;
 mod readiness;

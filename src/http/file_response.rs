@@ -88,19 +88,12 @@ fn content_response(
 /// Whether the client has the current content already. Its entity tags decide, and its date only if it sends no tags
 /// (RFC 9110, 13.2.2).
 fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bool {
-    let mut tags = request.headers("If-None-Match").peekable();
-    if tags.peek().is_some() {
-        // Our tag contains no comma, so splitting the list at commas keeps it whole. The comparison is weak,
-        // which means that `W/` is ignored (RFC 9110, 13.1.2).
-        return tags
-            .flat_map(|list| list.split(','))
-            .map(str::trim)
-            .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag);
-    }
-    request
-        .header("If-Modified-Since")
-        .and_then(|date| httpdate::parse_http_date(date).ok())
-        .is_some_and(|date| modified <= date)
+    request.knows_tag(tag).unwrap_or_else(|| {
+        request
+            .header("If-Modified-Since")
+            .and_then(|date| httpdate::parse_http_date(date).ok())
+            .is_some_and(|date| modified <= date)
+    })
 }
 
 /// Whether `Range` is to be honoured: `If-Range` is absent, or it names the current content (RFC 9110, 13.1.5).

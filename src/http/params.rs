@@ -3,22 +3,69 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, FieldError, FieldLocation, Problem};
-use crate::model::rules;
+use crate::model::rule::{ListRule, Rule};
+use crate::model::{problems, rules};
 
-/// The named values in the body or the query of a request, and the errors found in them so far.
+/// The named values in the body or the query of a request, and the errors found in them so far. It can also be empty
+/// and record what is read from it, see [`Params::describe`].
 pub struct Params {
     location: FieldLocation,
     values: Map<String, Value>,
     errors: Vec<FieldError>,
+    /// What was read so far, if that is recorded.
+    described: Option<Vec<ParamDescription>>,
+    /// What [`Params::about`] said about the parameter that is read next.
+    about: &'static str,
+}
+
+/// A parameter that a function reads from a request, for the OpenAPI document.
+pub struct ParamDescription {
+    pub name: &'static str,
+    pub is_required: bool,
+    /// The rule for its value. That a JSON `null` is accepted in place of an optional one is not a part of it.
+    pub schema: Value,
+    /// A sentence for people, in Markdown; may be empty.
+    pub about: &'static str,
 }
 
 impl Params {
     /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
     pub fn new(location: FieldLocation) -> Params {
-        Params { location, values: Map::new(), errors: Vec::new() }
+        Params { location, values: Map::new(), errors: Vec::new(), described: None, about: "" }
+    }
+
+    /// Returns the parameters that `read` reads, in that order. This is how the OpenAPI document learns what a handler
+    /// accepts: there is no second list of fields that could differ. `read` must not read some parameters only if
+    /// others have certain values, because here all of them are absent.
+    pub fn describe<T>(read: impl FnOnce(&mut Params) -> T) -> Vec<ParamDescription> {
+        let empty = Params::new(FieldLocation::Query);
+        let mut recorder = Params { described: Some(Vec::new()), ..empty };
+        read(&mut recorder);
+        recorder.described.unwrap_or_default()
+    }
+
+    /// Says what the parameter that is read next means, where its name does not.
+    pub fn about(&mut self, about: &'static str) -> &mut Params {
+        self.about = about;
+        self
+    }
+
+    /// Records that a parameter is read, if reads are recorded.
+    fn record(&mut self, name: &'static str, schema: impl FnOnce() -> Value) {
+        if let Some(described) = &mut self.described {
+            let about = std::mem::take(&mut self.about);
+            described.push(ParamDescription { name, is_required: false, schema: schema(), about });
+        }
+    }
+
+    /// Records that the parameter of the last read is required.
+    fn record_required(&mut self) {
+        if let Some(last) = self.described.as_mut().and_then(|described| described.last_mut()) {
+            last.is_required = true;
+        }
     }
 
     /// Parses a JSON object, whose fields are the parameters. An empty body counts as an object without fields.
@@ -29,8 +76,8 @@ impl Params {
         // The parser refuses values that are nested deeper than 127, so its recursion is bounded.
         match serde_json::from_str(text) {
             Ok(Value::Object(values)) => Ok(Params { values, ..Params::new(FieldLocation::Body) }),
-            Ok(_) => Err(FieldError::of_body(rules::not_an_object())),
-            Err(_) => Err(FieldError::of_body(rules::not_json())),
+            Ok(_) => Err(FieldError::of_body(problems::not_an_object())),
+            Err(_) => Err(FieldError::of_body(problems::not_json())),
         }
     }
 
@@ -40,7 +87,7 @@ impl Params {
         // The parser replaces what is not UTF-8. All pairs can be checked at once, because the characters between them
         // are ASCII.
         if percent_encoding::percent_decode_str(text).decode_utf8().is_err() {
-            let error = FieldError { location, field: None, problem: rules::not_utf8() };
+            let error = FieldError { location, field: None, problem: problems::not_utf8() };
             return Params { errors: vec![error], ..Params::new(location) };
         }
         let pairs = form_urlencoded::parse(text.as_bytes());
@@ -89,76 +136,124 @@ impl Params {
 
     /// Reads a text that must be present and obey `rule`. After an error the result is a default value, which
     /// [`Params::read`] never returns.
-    pub fn required<T: Default>(
-        &mut self,
-        name: &'static str,
-        rule: impl FnOnce(&str) -> Result<T, Problem>,
-    ) -> T {
+    pub fn required<T: Default>(&mut self, name: &'static str, rule: Rule<T>) -> T {
         if !self.has(name) {
-            self.add_error(name, rules::missing());
+            self.add_error(name, problems::missing());
         }
-        self.optional(name, rule).unwrap_or_default()
+        let value = self.optional(name, rule).unwrap_or_default();
+        self.record_required();
+        value
     }
 
     /// Reads a text that must obey `rule` if it is present. An empty text is present.
-    pub fn optional<T>(
-        &mut self,
-        name: &'static str,
-        rule: impl FnOnce(&str) -> Result<T, Problem>,
-    ) -> Option<T> {
-        let outcome = match self.values.get(name)? {
-            Value::Null => return None,
-            Value::String(text) => rule(text),
-            _ => Err(rules::not_a_string()),
-        };
-        outcome.map_err(|problem| self.add_error(name, problem)).ok()
+    pub fn optional<T>(&mut self, name: &'static str, rule: Rule<T>) -> Option<T> {
+        self.record(name, || rule.schema());
+        self.text(name, |text| rule.parse(text))
     }
 
     /// Reads a word of a closed list. Returns the value that is paired with it.
     pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
-        self.optional(name, |text| rules::choice(text, choices))
+        self.record(name, || {
+            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+            json!({ "type": "string", "enum": words })
+        });
+        self.text(name, |text| rules::choice(text, choices))
     }
 
-    /// Reads a whole number, written as text, that must lie in the range. Returns `default` if it is absent.
+    /// Reads a whole number that must lie in the range: a JSON number in a body, decimal digits in a query. Returns
+    /// `default` if it is absent.
     pub fn integer(
         &mut self,
         name: &'static str,
         default: i64,
         allowed: RangeInclusive<i64>,
     ) -> i64 {
-        self.optional(name, |text| rules::integer(text, &allowed)).unwrap_or(default)
+        self.record(name, || {
+            let (min, max) = (allowed.start(), allowed.end());
+            json!({ "type": "integer", "minimum": min, "maximum": max })
+        });
+        let outcome = match self.values.get(name) {
+            None | Some(Value::Null) => return default,
+            Some(Value::Number(number)) => number
+                .as_i64()
+                .ok_or_else(problems::not_an_integer)
+                .and_then(|number| rules::in_range(number, &allowed)),
+            Some(Value::String(text)) if self.location == FieldLocation::Query => {
+                rules::integer(text, &allowed)
+            }
+            Some(_) => Err(problems::not_an_integer()),
+        };
+        outcome.unwrap_or_else(|problem| {
+            self.add_error(name, problem);
+            default
+        })
+    }
+
+    fn text<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let outcome = match self.values.get(name)? {
+            Value::Null => return None,
+            Value::String(text) => parse(text),
+            _ => Err(problems::not_a_string()),
+        };
+        outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
     /// Reads a boolean: JSON `true` or `false` in a body, a word in a query.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        self.record(name, || json!({ "type": "boolean" }));
         let outcome = match self.values.get(name)? {
             Value::Null => return None,
             Value::Bool(value) => Ok(*value),
             Value::String(text) if self.location == FieldLocation::Query => rules::boolean(text),
-            _ => Err(rules::not_a_boolean()),
+            _ => Err(problems::not_a_boolean()),
         };
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
     /// Reads a JSON array of strings that must obey `rule` if it is present.
-    pub fn list<T>(
-        &mut self,
-        name: &'static str,
-        rule: impl FnOnce(&[&str]) -> Result<T, Problem>,
-    ) -> Option<T> {
-        let words: Option<Vec<&str>> = match self.values.get(name)? {
+    pub fn list(&mut self, name: &'static str, rule: ListRule) -> Option<Vec<String>> {
+        self.record(name, || rule.schema());
+        let texts: Option<Vec<&str>> = match self.values.get(name)? {
             Value::Null => return None,
             Value::Array(items) => items.iter().map(Value::as_str).collect(),
             _ => None,
         };
-        let outcome = words.ok_or_else(rules::not_a_list).and_then(|words| rule(&words));
+        let outcome = texts.ok_or_else(problems::not_a_list).and_then(|texts| rule.parse(&texts));
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
+    }
+
+    /// Notes that a multipart form must have a file of this name. `file` is the one it had, which has been read
+    /// already; that it is absent has been noted as an error where it was found out.
+    pub fn file<T>(&mut self, name: &'static str, file: Option<T>) -> Option<T> {
+        self.record(name, || json!({ "type": "string", "format": "binary" }));
+        self.record_required();
+        file
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_function_that_reads_parameters_describes_them() {
+        let described = Params::describe(|params| {
+            params.about("What to call it.").required("name", rules::NAME);
+            params.choice("order", &[("asc", 1), ("desc", 2)]);
+            params.integer("size", 20, 1..=100);
+        });
+        let found: Vec<_> = described.iter().map(|d| (d.name, d.is_required, d.about)).collect();
+        assert_eq!(
+            found,
+            [("name", true, "What to call it."), ("order", false, ""), ("size", false, "")]
+        );
+        assert_eq!(described[1].schema, json!({"type": "string", "enum": ["asc", "desc"]}));
+        assert_eq!(described[2].schema["maximum"], 100);
+    }
 
     fn query(text: &str) -> Params {
         Params::from_urlencoded(FieldLocation::Query, text)
@@ -171,7 +266,7 @@ mod tests {
             params.integer("size", 20, 1..=100);
             params.choice("order", &[("asc", 1), ("desc", 2)]);
             params.boolean("active");
-            params.optional("q", rules::non_empty);
+            params.optional("q", rules::NON_EMPTY);
         });
         let Err(Error::Invalid(errors)) = outcome else {
             panic!("not refused");
@@ -202,6 +297,22 @@ mod tests {
         for text in ["n=", "n=0", "n=-1", "n=1.0", "n=1e3", "n=9223372036854775808", "n=+", "n=%20"]
         {
             assert!(read(text).is_err(), "{text}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_text_is_a_number_only_in_a_query() -> Result<(), Error> {
+        let read = |text: &str| {
+            Params::from_json(text)?.read(|params| params.integer("n", 7, 1..=i64::MAX))
+        };
+        for (text, n) in
+            [("{}", 7), (r#"{"n": null}"#, 7), (r#"{"n": 9223372036854775807}"#, i64::MAX)]
+        {
+            assert_eq!(read(text)?, n, "{text}");
+        }
+        for value in ["0", "-1", "1.5", "1e3", "9223372036854775808", "\"1\"", "true", "[1]"] {
+            assert!(read(&format!(r#"{{"n": {value}}}"#)).is_err(), "{value}");
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use httparse::{EMPTY_HEADER, Status};
 
 use crate::error::{Error, FieldError};
-use crate::model::rules;
+use crate::model::problems;
 
 /// Longest header of a part, in bytes.
 pub const MAX_PART_HEADER: usize = 8 * 1024;
@@ -75,7 +75,7 @@ fn parse_header(lines: &[u8]) -> Result<Option<(PartHeader, usize)>, Error> {
     };
     let disposition = value("Content-Disposition").unwrap_or_default();
     if std::str::from_utf8(disposition).is_err() {
-        return Err(FieldError::of_body(rules::not_utf8()));
+        return Err(FieldError::of_body(problems::not_utf8()));
     }
     let (_, disposition) = parse_parameters(disposition);
     for (name, value) in disposition {
@@ -145,7 +145,7 @@ fn decode_extended(text: &str) -> Option<String> {
 
 /// The error of a body that is not complete and well-formed `multipart/form-data`.
 pub fn malformed() -> Error {
-    FieldError::of_body(rules::not_multipart())
+    FieldError::of_body(problems::not_multipart())
 }
 
 #[cfg(test)]

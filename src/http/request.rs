@@ -7,7 +7,7 @@ use super::multipart::Multipart;
 use super::params::Params;
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::model::file::essence;
-use crate::model::rules;
+use crate::model::problems;
 
 /// Longest JSON or form body, in bytes.
 const MAX_TEXT_BODY: u64 = 128 * 1024;
@@ -71,20 +71,33 @@ impl<'a> Request<'a> {
             && forwarding.iter().all(|name| self.header(name).is_none())
     }
 
+    /// Whether `If-None-Match` lists `tag`, an entity tag with its quotes; `None` if there is no such header. The tag
+    /// must not contain a comma, because the list is split at commas. The comparison is weak, which means that `W/` is
+    /// ignored (RFC 9110, 13.1.2).
+    pub fn knows_tag(&self, tag: &str) -> Option<bool> {
+        let mut lists = self.headers("If-None-Match").peekable();
+        lists.peek()?;
+        let mut tags = lists.flat_map(|list| list.split(',')).map(str::trim);
+        Some(tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag))
+    }
+
     /// Reads parameters from the query.
-    pub fn query<T>(&self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+    pub(super) fn query<T>(&self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
         Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string()).read(read)
     }
 
     /// Reads parameters from a JSON body, whatever its `Content-Type` says.
-    pub fn json<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+    pub(super) fn json<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
         Params::from_json(&self.text()?)?.read(read)
     }
 
     /// Like [`Request::json`], but accepts an HTML form as well, because the password grant of OAuth 2.0 is one
     /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
     /// clients, such as curl, send JSON with the type of a form.
-    pub fn json_or_form<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
+    pub(super) fn json_or_form<T>(
+        &mut self,
+        read: impl FnOnce(&mut Params) -> T,
+    ) -> Result<T, Error> {
         let text = self.text()?;
         let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         if is_form && !text.trim_start().starts_with('{') {
@@ -97,7 +110,7 @@ impl<'a> Request<'a> {
     /// Reads the whole body.
     fn text(&mut self) -> Result<String, Error> {
         let text = self.body.read_text(MAX_TEXT_BODY)?;
-        text.ok_or_else(|| FieldError::of_body(rules::not_json()))
+        text.ok_or_else(|| FieldError::of_body(problems::not_json()))
     }
 
     /// Parses a `multipart/form-data` body of at most `limit` bytes.

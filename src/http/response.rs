@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::status;
+use super::status::error_code;
 use crate::config::ErrorFormat;
 use crate::error::{Error, FieldError};
 use crate::model::timestamp::Timestamp;
@@ -20,9 +21,28 @@ pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
     Ok(Response::from_data("application/json", bytes).with_status_code(status))
 }
 
+/// The body of an answer that only says what was done.
+#[derive(Serialize, JsonSchema)]
+pub struct Message {
+    /// A sentence for people.
+    message: &'static str,
+}
+
 /// 200 with a sentence for people, as `{"message": text}`.
-pub fn message(text: &str) -> Result<Response, Error> {
-    json(200, &json!({ "message": text }))
+pub fn message(message: &'static str) -> Result<Response, Error> {
+    json(200, &Message { message })
+}
+
+/// The body of an answer to a probe.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Status")]
+pub struct StatusText {
+    status: &'static str,
+}
+
+/// 200 with `{"status": text}`.
+pub fn status(status: &'static str) -> Result<Response, Error> {
+    json(200, &StatusText { status })
 }
 
 /// 204.
@@ -94,8 +114,8 @@ pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
     }
 }
 
-fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message) = (status::error_code(error.status()), error.message());
+pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
+    let (code, message) = (error_code(error.status()), error.message());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -13,7 +14,7 @@ use super::timestamp::Timestamp;
 
 /// Something that somebody did or was refused. No field holds a password, a token, a key, or a name or address of a
 /// person.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct AuditEvent {
     pub id: Uuid,
     pub at: Timestamp,
@@ -101,6 +102,7 @@ pub enum RefusedAction {
     Login,
     PasswordChange,
     PasswordReset,
+    EmailChange,
     UserDelete,
     /// Anything that asks for the role `admin`.
     Access,
@@ -113,6 +115,7 @@ impl RefusedAction {
             RefusedAction::Login => "auth.login",
             RefusedAction::PasswordChange => "password.change",
             RefusedAction::PasswordReset => "password.reset",
+            RefusedAction::EmailChange => "email.change",
             RefusedAction::UserDelete => "user.delete",
             RefusedAction::Access => "access.denied",
         }

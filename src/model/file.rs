@@ -1,5 +1,6 @@
 //! Files as clients see them, and the check of a file's first bytes against its declared type.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -9,9 +10,9 @@ use super::timestamp::Timestamp;
 pub const SIGNATURE_BYTES: usize = 8192;
 
 /// A stored file.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct File {
-    /// Also the name under which the content is stored on disk.
+    // Also the name under which the content is stored on disk.
     pub id: Uuid,
     /// The owner.
     pub user_id: Uuid,
@@ -23,8 +24,11 @@ pub struct File {
     pub content_type: String,
     /// In bytes.
     pub file_size: i64,
-    /// SHA-256 of the content in hexadecimal digits. Clients see it as `sha256:<digits>`.
+    /// SHA-256 of the content, as `sha256:` and hexadecimal digits.
+    //
+    // Here without the prefix, which serialisation adds.
     #[serde(serialize_with = "with_algorithm")]
+    #[schemars(with = "String")]
     pub file_hash: String,
     pub description: Option<String>,
     pub upload_date: Timestamp,

@@ -1,5 +1,6 @@
 //! Pages of a list.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -38,13 +39,16 @@ impl PageRequest {
     }
 }
 
-/// One page of a list, with the size of the whole list, as clients see it.
-#[derive(Debug, Serialize)]
+/// One page of a list, with the size of the whole list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     items: Vec<T>,
+    /// How many items the list has, on all pages.
     total: i64,
     page: i64,
     size: i64,
+    /// How many pages the list has; 0 if it is empty.
     pages: i64,
 }
 

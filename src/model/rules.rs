@@ -1,12 +1,15 @@
 //! The rules that single values must obey, and the messages for values that break them. A rule takes the text that a
 //! client sent and returns the value it stands for, or a [`Problem`].
 
-use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use serde_json::json;
 use uuid::Uuid;
 
 use super::audit::AuditPosition;
+use super::page::PageRequest;
+use super::problems::{not_a_boolean, not_an_integer, problem, value_error};
+use super::rule::{ListRule, Rule};
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
@@ -20,6 +23,10 @@ const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 const MAX_PERMISSIONS: usize = 100;
 const PERMISSION_LENGTH: RangeInclusive<usize> = 1..=64;
 const MAX_FILENAME: usize = 255;
+const TOKEN_NAME_LENGTH: RangeInclusive<usize> = 1..=100;
+/// How long a personal access token may be valid, in days.
+pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
+const MAX_USER_AGENT: usize = 200;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 /// Names and addresses are not longer, so a longer part would match nothing.
@@ -27,8 +34,167 @@ const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
 
+/// The pattern of texts without NUL, which PostgreSQL cannot store.
+const NO_NUL: &str = r"^[^\u0000]*$";
+
 /// A username: 3 to 50 ASCII letters, digits and underscores.
-pub fn username(text: &str) -> Result<String, Problem> {
+pub const USERNAME: Rule<String> = Rule {
+    parse: username,
+    schema: || {
+        let (min, max) = USERNAME_LENGTH.into_inner();
+        json!({
+            "type": "string", "minLength": min, "maxLength": max, "pattern": "^[A-Za-z0-9_]+$", "examples": ["ann"],
+        })
+    },
+};
+
+/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
+pub const EMAIL: Rule<String> = Rule {
+    parse: email,
+    schema: || {
+        json!({
+            "type": "string", "format": "email", "maxLength": MAX_EMAIL, "examples": ["ann@example.com"],
+        })
+    },
+};
+
+/// A display name of at most 255 characters, trimmed.
+pub const NAME: Rule<String> = Rule {
+    parse: |text| check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_NAME, "pattern": NO_NUL, "examples": ["Ann Lee"]}),
+};
+
+/// The name of a personal access token: 1 to 100 characters, trimmed.
+pub const TOKEN_NAME: Rule<String> = Rule {
+    parse: |text| check_length(text.trim(), TOKEN_NAME_LENGTH).map(str::to_owned),
+    schema: || {
+        let (min, max) = TOKEN_NAME_LENGTH.into_inner();
+        json!({
+            "type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL, "examples": ["backup script"],
+        })
+    },
+};
+
+/// A new password: 8 to 1024 characters. It is never trimmed.
+pub const PASSWORD: Rule<String> = Rule {
+    parse: password,
+    schema: || {
+        let (min, max) = PASSWORD_LENGTH.into_inner();
+        json!({
+            "type": "string", "format": "password", "minLength": min, "maxLength": max, "pattern": NO_NUL,
+            "examples": ["correct horse battery"],
+        })
+    },
+};
+
+/// A password that is compared with the stored one. It may be anything but empty.
+pub const CURRENT_PASSWORD: Rule<String> = Rule {
+    schema: || {
+        json!({
+            "type": "string", "format": "password", "minLength": 1, "pattern": NO_NUL,
+            "examples": ["correct horse battery"],
+        })
+    },
+    ..NON_EMPTY
+};
+
+/// The permissions of an account: at most 100 words of 1 to 64 characters.
+pub const PERMISSIONS: ListRule = ListRule {
+    max_items: Some(MAX_PERMISSIONS),
+    item: Rule {
+        parse: |text| check_length(text, PERMISSION_LENGTH).map(str::to_owned),
+        schema: || {
+            let (min, max) = PERMISSION_LENGTH.into_inner();
+            json!({"type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL})
+        },
+    },
+};
+
+/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, without the
+/// characters of [`is_bidi_control`]. Refuses control characters, an empty name, `.` and `..`.
+pub const FILENAME: Rule<String> = Rule {
+    parse: filename,
+    schema: || {
+        json!({
+            "type": "string", "minLength": 1, "maxLength": MAX_FILENAME, "examples": ["report.pdf"],
+        })
+    },
+};
+
+/// The description of a file: at most 4096 characters.
+pub const DESCRIPTION: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=MAX_DESCRIPTION).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_DESCRIPTION, "pattern": NO_NUL}),
+};
+
+/// A text to search for, of any length.
+pub const SEARCH: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=usize::MAX).map(str::to_owned),
+    schema: || json!({"type": "string", "pattern": NO_NUL}),
+};
+
+/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
+pub const SEARCH_PART: Rule<String> = Rule {
+    parse: |text| check_length(text, 0..=MAX_SEARCH).map(str::to_owned),
+    schema: || json!({"type": "string", "maxLength": MAX_SEARCH, "pattern": NO_NUL}),
+};
+
+/// A role: `user` or `admin`.
+pub const ROLE: Rule<Role> = Rule {
+    parse: |text| choice(text, &Role::CHOICES),
+    schema: || json!({"type": "string", "enum": Role::CHOICES.map(|(word, _)| word)}),
+};
+
+/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
+pub const TEST_TEXT: Rule<String> = Rule {
+    parse: test_text,
+    schema: || json!({"type": "string", "maxLength": MAX_TEST_TEXT, "pattern": NO_NUL}),
+};
+
+/// The permissions of an account made for a test: any number of [`TEST_TEXT`]s.
+pub const TEST_PERMISSIONS: ListRule = ListRule { max_items: None, item: TEST_TEXT };
+
+/// A point in time in RFC 3339, see [`Timestamp::parse`].
+pub const TIMESTAMP: Rule<Timestamp> = Rule {
+    parse: |text| {
+        Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
+    },
+    schema: || json!({"type": "string", "format": "date-time", "examples": ["2026-01-31T12:00:00Z"]}),
+};
+
+/// A UUID in a query.
+pub const UUID: Rule<Uuid> =
+    Rule { parse: uuid, schema: || json!({"type": "string", "format": "uuid"}) };
+
+/// A place in the audit log, as a page of it names the next one.
+pub const AUDIT_POSITION: Rule<AuditPosition> = Rule {
+    parse: |text| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor")),
+    schema: || json!({"type": "string", "pattern": "^[0-9]+-[0-9a-f]{32}$"}),
+};
+
+/// A text that is only looked up or compared, such as a login name. It may be anything but empty.
+pub const NON_EMPTY: Rule<String> = Rule {
+    parse: |text| check_length(text, 1..=usize::MAX).map(str::to_owned),
+    schema: || json!({"type": "string", "minLength": 1, "pattern": NO_NUL}),
+};
+
+/// A token. Any text is accepted here, because a malformed token is an invalid token and not a bad field.
+pub const TOKEN: Rule<String> =
+    Rule { parse: |text| Ok(text.to_owned()), schema: || json!({"type": "string"}) };
+
+/// The most items of a page, which a request for one out of range is refused by later, with an error of its own.
+pub const LIMIT: Rule<i64> = Rule {
+    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
+    schema: || json!({"type": "integer", "minimum": 1, "maximum": PageRequest::MAX_SIZE}),
+};
+
+/// The number of items before a page. A negative one is refused later, with an error of its own.
+pub const OFFSET: Rule<i64> = Rule {
+    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
+    schema: || json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
+};
+
+fn username(text: &str) -> Result<String, Problem> {
     let text = check_length(text, USERNAME_LENGTH)?;
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Ok(text.to_owned())
@@ -37,8 +203,7 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
-pub fn email(text: &str) -> Result<String, Problem> {
+fn email(text: &str) -> Result<String, Problem> {
     let text = check_length(text, 0..=MAX_EMAIL)?;
     // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
@@ -48,29 +213,30 @@ pub fn email(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// A display name of at most 255 characters, trimmed.
-pub fn name(text: &str) -> Result<String, Problem> {
-    check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned)
+/// What a client calls itself, fit to be stored and shown to users: without control characters and those of
+/// [`is_bidi_control`], trimmed, its first 200 characters. `None` if nothing is left.
+pub fn user_agent(text: &str) -> Option<String> {
+    let visible = |c: &char| !c.is_control() && !is_bidi_control(*c);
+    let text: String = text.chars().filter(visible).collect();
+    let cut: String = text.trim().chars().take(MAX_USER_AGENT).collect();
+    (!cut.is_empty()).then_some(cut)
 }
 
-/// A new password: 8 to 1024 characters. It is never trimmed.
-pub fn password(text: &str) -> Result<String, Problem> {
+fn password(text: &str) -> Result<String, Problem> {
     if text.chars().count() < *PASSWORD_LENGTH.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
     check_length(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, without the
-/// characters of [`is_bidi_control`]. Refuses control characters, an empty name, `.` and `..`.
-pub fn filename(text: &str) -> Result<String, Problem> {
+fn filename(text: &str) -> Result<String, Problem> {
     if text.contains(char::is_control) {
         return Err(value_error("Must not contain control characters"));
     }
     check_length(&last_component(text)?, 0..=MAX_FILENAME).map(str::to_owned)
 }
 
-/// Like [`filename`], but more lenient, because users often have not chosen the names of the files they upload: control
+/// Like [`FILENAME`], but more lenient, because users often have not chosen the names of the files they upload: control
 /// characters are removed, and a name that is too long is shortened before its extension.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     let name = last_component(text)?;
@@ -104,62 +270,12 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The description of a file: at most 4096 characters.
-pub fn description(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=MAX_DESCRIPTION).map(str::to_owned)
-}
-
-/// A text to search for, of any length.
-pub fn search(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=usize::MAX).map(str::to_owned)
-}
-
-/// A role: `user` or `admin`.
-pub fn role(text: &str) -> Result<Role, Problem> {
-    choice(text, &Role::CHOICES)
-}
-
-/// The permissions of an account: at most 100 words of 1 to 64 characters.
-pub fn permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
-    if words.len() > MAX_PERMISSIONS {
-        return Err(value_error(format!("Must have at most {MAX_PERMISSIONS} items")));
-    }
-    let word = |text: &&str| check_length(text, PERMISSION_LENGTH).map(str::to_owned);
-    words.iter().map(word).collect()
-}
-
-/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
-pub fn search_part(text: &str) -> Result<String, Problem> {
-    check_length(text, 0..=MAX_SEARCH).map(str::to_owned)
-}
-
-/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
-pub fn test_text(text: &str) -> Result<String, Problem> {
+fn test_text(text: &str) -> Result<String, Problem> {
     let text = check_length(text, 0..=usize::MAX)?;
     if text.len() > MAX_TEST_TEXT {
         let message = format!("Must be at most {MAX_TEST_TEXT} bytes long");
         return Err(problem("string_too_long", message));
     }
-    Ok(text.to_owned())
-}
-
-/// The permissions of an account made for a test: any number of [`test_text`]s.
-pub fn test_permissions(words: &[&str]) -> Result<Vec<String>, Problem> {
-    words.iter().map(|word| test_text(word)).collect()
-}
-
-/// A point in time in RFC 3339, see [`Timestamp::parse`].
-pub fn timestamp(text: &str) -> Result<Timestamp, Problem> {
-    Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
-}
-
-/// A text that is only looked up or compared, such as a login name. It may be anything but empty.
-pub fn non_empty(text: &str) -> Result<String, Problem> {
-    check_length(text, 1..=usize::MAX).map(str::to_owned)
-}
-
-/// A token. Any text is accepted here, because a malformed token is an invalid token and not a bad field.
-pub fn token(text: &str) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
@@ -177,77 +293,24 @@ fn check_length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Prob
     }
 }
 
-/// A required value is absent.
-pub fn missing() -> Problem {
-    problem("missing", "Field required")
-}
-
-/// A value that must be single came more than once.
-pub fn sent_twice() -> Problem {
-    value_error("Must be sent only once")
-}
-
-/// A text is not UTF-8.
-pub fn not_utf8() -> Problem {
-    value_error("Must be UTF-8")
-}
-
-/// The value may not be given together with these others.
-pub fn not_beside(others: &str) -> Problem {
-    value_error(format!("Must not be given beside {others}"))
-}
-
-/// The value is something other than a string.
-pub fn not_a_string() -> Problem {
-    problem("string_type", "Must be a string")
-}
-
-/// The value is something other than a list of strings.
-pub fn not_a_list() -> Problem {
-    value_error("Must be a list of strings")
-}
-
-/// The body is not UTF-8 or not JSON.
-pub fn not_json() -> Problem {
-    problem("json_invalid", "Invalid JSON")
-}
-
-/// The body is JSON, but not an object.
-pub fn not_an_object() -> Problem {
-    value_error("Must be an object")
-}
-
-/// The body is not `multipart/form-data`, or it ends before its closing delimiter.
-pub fn not_multipart() -> Problem {
-    value_error("Must be multipart/form-data, complete, with its boundary in Content-Type")
-}
-
-/// The value is something other than a boolean.
-pub fn not_a_boolean() -> Problem {
-    problem("bool_type", "Must be a boolean")
-}
-
 /// A UUID, as the ids in paths are.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
 }
 
-/// A place in the audit log, as a page of it names the next one.
-pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
-    AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
-}
-
 /// A whole number in decimal digits that lies in the range.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
-    match text.parse() {
-        Ok(n) if n < *allowed.start() => {
-            Err(value_error(format!("Must be at least {}", allowed.start())))
-        }
-        Ok(n) if n > *allowed.end() => {
-            Err(value_error(format!("Must be at most {}", allowed.end())))
-        }
-        Ok(n) => Ok(n),
-        Err(_) => Err(problem("int_parsing", "Must be an integer")),
+    in_range(text.parse().map_err(|_| not_an_integer())?, allowed)
+}
+
+/// A whole number that lies in the range.
+pub fn in_range(number: i64, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
+    if number < *allowed.start() {
+        Err(value_error(format!("Must be at least {}", allowed.start())))
+    } else if number > *allowed.end() {
+        Err(value_error(format!("Must be at most {}", allowed.end())))
+    } else {
+        Ok(number)
     }
 }
 
@@ -267,14 +330,6 @@ pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> 
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
         problem("enum", format!("Must be one of: {}", words.join(", ")))
     })
-}
-
-fn value_error(message: impl Into<Cow<'static, str>>) -> Problem {
-    problem("value_error", message)
-}
-
-fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
-    Problem { kind, message: message.into() }
 }
 
 #[cfg(test)]
@@ -333,6 +388,20 @@ mod tests {
         );
         assert_eq!(password(&"x".repeat(1024)).map(|p| p.len()), Ok(1024));
         assert_eq!(password(&"x".repeat(1025)).map_err(|p| p.kind), Err("string_too_long"));
+    }
+
+    #[test]
+    fn user_agents_are_cleaned_and_cut() {
+        let (long, cut) = ("\u{e9}".repeat(300), "\u{e9}".repeat(200));
+        for (given, expected) in [
+            ("curl/8.5.0", Some("curl/8.5.0")),
+            (" a\tb\0c\r\nd\u{7f}\u{85}\u{202e} ", Some("abcd")),
+            (&long, Some(&*cut)),
+            ("", None),
+            (" \0\t\u{2066}", None),
+        ] {
+            assert_eq!(user_agent(given).as_deref(), expected, "{given:?}");
+        }
     }
 
     #[test]

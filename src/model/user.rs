@@ -1,5 +1,8 @@
 //! Accounts as clients see them.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -34,11 +37,27 @@ impl Role {
     }
 }
 
-/// An account, without its password hash, so that no response can contain one.
-#[derive(Debug, Clone, Serialize)]
+impl JsonSchema for Role {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Role".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": Role::CHOICES.map(|(word, _)| word) })
+    }
+}
+
+/// An account.
+//
+// It has no password hash, so that no response can contain one.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct User {
     pub id: Uuid,
-    /// `None` if the account was registered with an e-mail address only.
+    /// `null` if the account was registered with an e-mail address only.
     pub username: Option<String>,
     /// Stored as it was given, but compared without regard to case.
     pub email: String,
@@ -59,7 +78,7 @@ pub struct User {
 }
 
 /// What an account has stored.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct Stats {
     /// Number of files.
     pub total_uploads: i64,
@@ -67,8 +86,9 @@ pub struct Stats {
     pub total_storage_used: i64,
 }
 
-/// An account together with its `stats`, as users see their own and administrators see all in lists.
-#[derive(Serialize)]
+/// An account together with what it has stored.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Profile")]
 pub struct Profile<'a> {
     #[serde(flatten)]
     user: &'a User,

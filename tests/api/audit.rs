@@ -335,6 +335,60 @@ fn files_and_exports(tour: &Tour) {
     tour.step(tour.api.request("GET", "/users/export-alive"), 200, |_| vec![]);
 }
 
+fn sessions_in_sight_and_personal_tokens(tour: &Tour) {
+    let root = tour.root();
+    let (ann, other) = (tour.login("annie", PASSWORD), tour.login("annie", PASSWORD));
+    let session = claims(&other.access)["sid"].as_str().expect("text").to_owned();
+    let end = || tour.delete(&format!("/auth/sessions/{session}"), &ann);
+    tour.step(end(), 204, |_| {
+        vec![success("auth.session_end", ann.id(), ("session", &session), json!({}))]
+    });
+    tour.step(end(), 404, |_| vec![]);
+    let create = |read_only: bool| {
+        let body = json!({"name": "secret robot", "read_only": read_only});
+        tour.post("/auth/tokens", &ann, body)
+    };
+    let created = |read_only: bool| {
+        let by_ann = |answer: &Answer| {
+            let details = json!({ "read_only": read_only });
+            vec![success("auth.token_create", ann.id(), ("token", &answer.id()), details)]
+        };
+        tour.step(create(read_only), 201, by_ann).id()
+    };
+    let token = created(true);
+    let delete = || tour.delete(&format!("/auth/tokens/{token}"), &ann);
+    tour.step(delete(), 204, |_| {
+        vec![success("auth.token_delete", ann.id(), ("token", &token), json!({}))]
+    });
+    tour.step(delete(), 404, |_| vec![]);
+    let token = created(false);
+    tour.step(tour.delete(&format!("/users/{}/tokens", ann.id()), &root), 204, |_| {
+        vec![success("auth.token_delete", root.id(), ("token", &token), json!({}))]
+    });
+    tour.step(tour.delete(&format!("/users/{}/tokens", ann.id()), &root), 204, |_| vec![]);
+    tour.step(tour.delete(&format!("/users/{}/sessions", ann.id()), &root), 204, |_| {
+        vec![success("auth.session_end", root.id(), ("user", ann.id()), json!({}))]
+    });
+}
+
+fn leaving(tour: &Tour) {
+    let ann = tour.login("annie", PASSWORD);
+    let leave = |password: &str| {
+        tour.post("/users/me/delete", &ann, json!({ "current_password": password }))
+    };
+    tour.step(leave("wrong password"), 400, |_| {
+        let id = ann.id().to_owned();
+        vec![("user.delete", "failure", Some(id.clone()), Some(("user", id)), json!({}))]
+    });
+    tour.step(leave(PASSWORD), 204, |_| vec![own("user.delete", &ann, json!({}))]);
+    let root = tour.root();
+    let body = json!({ "current_password": PASSWORD });
+    tour.step(tour.post("/users/me/delete", &root, body), 409, |_| {
+        let id = root.id().to_owned();
+        vec![("user.delete", "failure", Some(id.clone()), Some(("user", id)), json!({}))]
+    });
+}
+
 #[test]
 fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     let tour = Tour::start();
@@ -342,6 +396,8 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     passwords_and_profiles(&tour);
     user_management(&tour);
     files_and_exports(&tour);
+    sessions_in_sight_and_personal_tokens(&tour);
+    leaving(&tour);
     let log: String =
         tour.api.database.value("SELECT string_agg(e::text, ' ') FROM audit_events e");
     for word in [
@@ -356,6 +412,8 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
         "plans",
         ".txt",
         "eyJ",
+        "cloak_",
+        "robot",
         "text/plain",
         "nobody",
     ] {
@@ -369,7 +427,25 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
         .expect(200)
         .has(json!({ "deleted": users }));
     let deleted = "audit_events e JOIN users u ON u.id = e.subject_id AND u.is_deleted WHERE e.action = 'user.delete'";
-    assert_eq!(tour.api.database.count(&format!("{deleted} AND e.outcome = 'success'")), users + 1);
+    assert_eq!(tour.api.database.count(&format!("{deleted} AND e.outcome = 'success'")), users + 2);
+}
+
+#[test]
+fn a_change_of_address_that_its_password_does_not_confirm_is_a_failure() {
+    let api = Server::start(&[("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true")]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let change = |password: &str| {
+        api.update_me(&ann, json!({"email": "ann2@example.com", "current_password": password}))
+    };
+    change("wrong").expect(400);
+    change(PASSWORD).expect(200);
+    let events =
+        eventually(|| Some(api.all_events(&root, "action=email.change")).filter(|e| e.len() == 2));
+    for (event, outcome) in events.iter().zip(["success", "failure"]) {
+        assert_eq!(event["outcome"], json!(outcome), "{event}");
+        assert_eq!(event["actor_id"], json!(ann.id()));
+        assert_eq!(event["subject_id"], json!(ann.id()));
+    }
 }
 
 #[test]

@@ -2,14 +2,17 @@
 
 use std::time::Instant;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use time::OffsetDateTime;
 
 use crate::api::context::{Admin, RequestContext};
+use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::db::audit::{self, AuditFilter};
 use crate::error::Error;
 use crate::http::batched_body::BatchedBody;
-use crate::http::csv::CsvRows;
+use crate::http::csv::{CSV, CsvRows};
+use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::{ACTIONS, AuditEvent, AuditPosition, OUTCOMES};
@@ -36,42 +39,77 @@ const HEADER: [&str; 10] = [
     "details",
 ];
 
+pub const LIST: Operation = Operation {
+    id: "list_audit_events",
+    tag: Tag::Administration,
+    summary: "List the events of the audit log",
+    description: "Newest first. Send `next` as `before` for the next page, which stays right while events are added.",
+    inputs: &[&PAGE_QUERY],
+    answers: &[json::<AuditPage>(200, "A page of the events that match all filters.")],
+    ..Operation::EMPTY
+};
+
+static PAGE_QUERY: Input<(AuditFilter, i64, AuditPosition)> = Input::query(|query| {
+    let filter = read_filter(query);
+    query.about("Events of the page. Default 50.");
+    let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
+    query.about("The `next` of the page before.");
+    let before = query.optional("before", rules::AUDIT_POSITION);
+    (filter, limit, before.unwrap_or(AuditPosition::END))
+});
+
+/// A page of the audit log.
+#[derive(Serialize, JsonSchema)]
+struct AuditPage {
+    events: Vec<AuditEvent>,
+    /// `null` on the last page.
+    next: Option<String>,
+}
+
 /// `GET /api/v1/admin/audit`: events that match, the newest first, and the cursor with which older ones are asked for.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (filter, limit, before) = context.request.query(|query| {
-        (
-            read_filter(query),
-            query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT),
-            read_before(query),
-        )
-    })?;
+    let (filter, limit, before) = context.read(&PAGE_QUERY)?;
     // One more than asked for tells whether there are older ones.
     let mut events = audit::page(&context.app.db, &filter, before, limit + 1)?;
     let has_more = events.len() as i64 > limit;
     events.truncate(limit as usize);
     let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());
-    response::json(200, &json!({ "events": events, "next": next }))
+    response::json(200, &AuditPage { events, next })
 }
 
 fn read_filter(query: &mut Params) -> AuditFilter {
     AuditFilter {
-        actor: query.optional("actor_id", rules::uuid),
-        subject: query.optional("subject_id", rules::uuid),
+        actor: query.optional("actor_id", rules::UUID),
+        subject: query.optional("subject_id", rules::UUID),
         action: query.choice("action", &ACTIONS.map(|word| (word, word))),
         outcome: query.choice("outcome", &OUTCOMES.map(|word| (word, word))),
-        from: query.optional("from", rules::timestamp),
-        to: query.optional("to", rules::timestamp),
+        from: query.optional("from", rules::TIMESTAMP),
+        to: query.optional("to", rules::TIMESTAMP),
     }
 }
 
-fn read_before(query: &mut Params) -> AuditPosition {
-    query.optional("before", rules::audit_position).unwrap_or(AuditPosition::END)
-}
+pub const EXPORT: Operation = Operation {
+    id: "export_audit_events",
+    tag: Tag::Administration,
+    summary: "Export the events of the audit log as CSV",
+    description: "Newest first, one row for each event that matches all filters, after a header row with the names of \
+                  the fields. The rows are streamed.",
+    inputs: &[&FILTER_QUERY],
+    answers: &[Answer {
+        status: 200,
+        description: "The events.",
+        content: Content::Text(CSV),
+        headers: &[("Content-Disposition", "`attachment; filename=audit-<date>.csv`")],
+    }],
+    ..Operation::EMPTY
+};
+
+static FILTER_QUERY: Input<AuditFilter> = Input::query(read_filter);
 
 /// `GET /api/v1/admin/audit/export`: all events that match, the newest first, as CSV. Like exports of users, it is read
 /// in batches while the client takes it.
 pub fn export(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let filter = context.request.query(read_filter)?;
+    let filter = context.read(&FILTER_QUERY)?;
     let (db, timeout) = (context.app.db.clone(), context.app.config.export_timeout);
     let mut csv = CsvRows::new(ROW_BYTES);
     HEADER.iter().try_for_each(|name| csv.cell(name))?;
@@ -92,7 +130,7 @@ pub fn export(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     let body =
         BatchedBody::new(first, move || next(CsvRows::new(BATCH_EVENTS as usize * ROW_BYTES)));
     let filename = format!("audit-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment("text/csv; charset=utf-8", &filename, body))
+    Ok(response::attachment(CSV, &filename, body))
 }
 
 fn write_event(csv: &mut CsvRows, event: &AuditEvent) -> Result<(), Error> {

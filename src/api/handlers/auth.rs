@@ -1,27 +1,55 @@
-//! Registration, sign-in and sign-out, and password resets.
+//! Registration, sign-in, refresh of tokens, and sign-out.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
+use crate::api::middleware::authenticate::REFRESH_TOKEN;
+use crate::api::middleware::rate_limit;
+use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::resets;
 use crate::db::sessions::{self, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields};
-use crate::error::Error;
+use crate::error::{Error, Unique};
+use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
-use crate::model::hex::hex;
 use crate::model::rules;
-use crate::model::timestamp::unix_time;
 use crate::model::user::User;
+
+pub const REGISTER: Operation = Operation {
+    id: "register",
+    tag: Tag::Authentication,
+    summary: "Create an account",
+    description: "With a `username` the answer is the account, and a login has to follow. Without one the account is \
+                  also signed in, and the answer holds its tokens.",
+    inputs: &[&REGISTRATION],
+    examples: &[
+        (
+            "With a username",
+            r#"{"username": "ann", "email": "ann@example.com", "password": "correct horse battery"}"#,
+        ),
+        (
+            "With an e-mail address only",
+            r#"{"email": "ann@example.com", "password": "correct horse battery", "name": "Ann Lee"}"#,
+        ),
+    ],
+    answers: &[json::<Registered>(201, "The account, or the tokens of its first session.")],
+    errors: |_| {
+        vec![
+            Error::TakenAtRegistration(Unique::Username),
+            Error::TakenAtRegistration(Unique::Email),
+        ]
+    },
+    ..Operation::EMPTY
+};
 
 /// The body of a registration.
 struct Registration {
@@ -31,20 +59,30 @@ struct Registration {
     name: Option<String>,
 }
 
+static REGISTRATION: Input<Registration> = Input::json(read_registration);
+
 fn read_registration(body: &mut Params) -> Registration {
     Registration {
-        username: body.optional("username", rules::username),
-        email: body.required("email", rules::email),
-        password: body.required("password", rules::password),
-        name: body.optional("name", rules::name),
+        username: body.optional("username", rules::USERNAME),
+        email: body.required("email", rules::EMAIL),
+        password: body.required("password", rules::PASSWORD),
+        name: body.optional("name", rules::NAME),
     }
+}
+
+/// The account, if it was registered with a username, and otherwise the tokens of its first session.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Registered {
+    Account(User),
+    SignedIn(TokenResponse<'static>),
 }
 
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
-    let Registration { username, email, password, name } =
-        context.request.json(read_registration)?;
+    let Registration { username, email, password, name } = context.read(&REGISTRATION)?;
     let (app, origin) = (context.app, context.origin());
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
@@ -59,18 +97,50 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
         context.account = Some(user.id);
         return response::json(201, &user);
     }
-    let session = new_session(app, Uuid::new_v4());
+    let session = new_session(context, Uuid::new_v4());
     let user =
         sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session, &origin);
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
-    token_response(app, 201, &user, session.id, session.refresh_id)
+    token_response(app, 201, &user, &session)
+}
+
+pub const LOGIN: Operation = Operation {
+    id: "login",
+    tag: Tag::Authentication,
+    summary: "Sign in",
+    description: "Takes JSON, or the form of OAuth 2.0's password grant (RFC 6749, 4.3.2). `username` may hold the \
+                  e-mail address; the case of neither matters. A wrong password, an unknown name and a deleted \
+                  account get the same answer.",
+    inputs: &[&CREDENTIALS],
+    examples: &[
+        ("By username", r#"{"username": "ann", "password": "correct horse battery"}"#),
+        (
+            "By e-mail address",
+            r#"{"username": "ann@example.com", "password": "correct horse battery"}"#,
+        ),
+    ],
+    answers: &[json::<TokenResponse>(200, "The tokens of a new session.")],
+    errors: |_| vec![Error::BadCredentials, Error::InactiveAccount],
+    ..Operation::EMPTY
+};
+
+/// The login name and the password.
+static CREDENTIALS: Input<(String, String)> = Input::json_or_form(read_credentials);
+
+fn read_credentials(body: &mut Params) -> (String, String) {
+    body.alias("username", "email");
+    body.about("Username or e-mail address. May also be sent as `email`.");
+    (
+        body.required("username", rules::NON_EMPTY),
+        body.required("password", rules::CURRENT_PASSWORD),
+    )
 }
 
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let (login, password) = context.request.json_or_form(read_credentials)?;
+    let (login, password) = context.read(&CREDENTIALS)?;
     let outcome = sign_in(context, &login, &password);
     match outcome {
         Err(Error::BadCredentials) => {
@@ -88,10 +158,12 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
 /// Checks a login name and its password and opens a session.
 fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
     let app = context.app;
-    let account = users::find_by_login(&app.db, login)?;
+    let account = users::find_by_login(&app.db, login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
+    let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = app.hasher.check(password, stored)?;
+    let check = || app.hasher.check(password, stored);
+    let check = rate_limit::limit_failed_sign_ins(context, login, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
@@ -100,7 +172,7 @@ fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<
         PasswordCheck::RightButOutdated => Some(app.hasher.hash(password)?),
         _ => None,
     };
-    let session = new_session(app, Uuid::new_v4());
+    let session = new_session(context, Uuid::new_v4());
     let user = sessions::open(
         &app.db,
         account.user.id,
@@ -110,137 +182,118 @@ fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<
         &context.origin(),
     )?
     .ok_or(Error::BadCredentials)?;
-    token_response(app, 200, &user, session.id, session.refresh_id)
+    token_response(app, 200, &user, &session)
 }
 
-/// Reads the login name, which may be an e-mail address, and the password.
-fn read_credentials(body: &mut Params) -> (String, String) {
-    body.alias("username", "email");
-    (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
-}
+pub const REFRESH: Operation = Operation {
+    id: "refresh_tokens",
+    tag: Tag::Authentication,
+    summary: "Exchange a refresh token for the next pair of tokens",
+    description: "Takes the refresh token from the body, or else from `Authorization: Bearer`. Each one works once; \
+                  for a few seconds more it gives the same next one, so that a lost answer signs nobody out. One \
+                  that is used again after that ends its session, because it must have been copied.",
+    inputs: &[&REFRESH_TOKEN],
+    answers: &[json::<TokenResponse>(200, "The next pair of tokens.")],
+    ..Operation::EMPTY
+};
 
 /// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
-    let app = context.app;
-    let next = new_session(app, token.session);
-    let (user, refresh_id) = sessions::rotate(
-        &app.db,
-        token.user,
-        token.id,
-        &next,
-        app.config.refresh_reuse,
-        &context.origin(),
-    )?;
-    token_response(app, 200, &user, token.session, refresh_id)
+    let (app, config) = (context.app, &context.app.config);
+    let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
+    let next = new_session(context, token.session);
+    let origin = context.origin();
+    let (user, session) =
+        sessions::rotate(&app.db, token.user, token.id, next, grace, max_age, &origin)?;
+    token_response(app, 200, &user, &session)
+}
+
+pub const LOGOUT: Operation = Operation {
+    id: "logout",
+    tag: Tag::Authentication,
+    summary: "Sign out",
+    description: "Ends all sessions of the user unless `scope` says otherwise. Their tokens are refused from then on.",
+    inputs: &[&LOGOUT_QUERY],
+    answers: &[NO_CONTENT],
+    ..Operation::EMPTY
+};
+
+static LOGOUT_QUERY: Input<LogoutScope> = Input::query(read_scope);
+
+fn read_scope(query: &mut Params) -> LogoutScope {
+    let scopes =
+        [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
+    query.about("`local` ends only the session of the token, `others` all but it. Default `all`.");
+    query.choice("scope", &scopes).unwrap_or(LogoutScope::All)
 }
 
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let scopes =
-        [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
-    let scope = context.request.query(|query| query.choice("scope", &scopes))?;
-    let scope = scope.unwrap_or(LogoutScope::All);
+    let scope = context.read(&LOGOUT_QUERY)?;
     sessions::end(&context.app.db, user.id(), user.session(), scope, &context.origin())?;
     Ok(response::no_content())
 }
 
-/// `POST /api/v1/auth/request-password-reset`: stores the request, which the background thread handles. The response is
-/// the same for every address and takes the same work, so that it does not reveal which accounts exist.
-pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
-    let email = context.request.json(|body| body.required("email", rules::email))?;
-    resets::request(&context.app.db, &email, &context.origin())?;
-    context.app.wake_background();
-    response::message("If the e-mail exists, a reset message has been sent")
-}
-
-/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
-pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
-    let (token, password) = context.request.json(|body| {
-        (body.required("token", rules::token), body.required("new_password", rules::password))
-    })?;
-    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
-    let outcome = use_reset_token(context, &token, claims.as_ref(), &password);
-    if matches!(outcome, Err(Error::InvalidResetToken)) {
-        let user = claims.map(|claims| claims.user);
-        context.record_failure(RefusedAction::PasswordReset, None, user, json!({}));
-    }
-    outcome
-}
-
-/// Sets the password of the account that the reset token is for. `claims` are those of the token, if its signature and
-/// its time are valid.
-fn use_reset_token(
-    context: &RequestContext,
-    token: &str,
-    claims: Option<&Claims>,
-    password: &str,
-) -> Result<Response, Error> {
-    let app = context.app;
-    let claims = claims.ok_or(Error::InvalidResetToken)?;
-    let used = resets::ResetTokenUse {
-        user: claims.user,
-        version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &app.hasher.hash(password)?,
-        token_hash: &hex(&Sha256::digest(token.as_bytes())),
-        expires_at: after(app.config.password_reset_lifetime),
-    };
-    if !resets::reset_password(&app.db, &used, &context.origin())? {
-        return Err(Error::InvalidResetToken);
-    }
-    response::message("Password has been reset")
-}
-
-/// A session with this id that lasts until both of the tokens that are made for it now have expired.
-fn new_session(app: &App, id: Uuid) -> NewSession {
-    let config = &app.config;
+/// A session with this id that lasts until both of the tokens that are made for it now have expired, but not longer than
+/// any session may.
+fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
+    let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
-    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: after(lifetime) }
-}
-
-fn after(duration: Duration) -> OffsetDateTime {
-    OffsetDateTime::now_utc() + duration
+    let issued_at = OffsetDateTime::now_utc();
+    NewSession {
+        id,
+        refresh_id: Uuid::new_v4(),
+        issued_at,
+        expires_at: issued_at + lifetime.min(config.session_max_age),
+        address: context.client,
+        user_agent: context.request.header("User-Agent").and_then(rules::user_agent),
+    }
 }
 
 /// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TokenResponse")]
 struct TokenResponse<'a> {
     access_token: String,
     refresh_token: String,
+    /// Always `bearer`.
     token_type: &'static str,
     /// The lifetime of the access token in seconds.
     expires_in: u64,
     user: &'a User,
 }
 
-/// Signs an access token and the refresh token with the id `refresh_id`, and responds with them.
+/// Signs an access token and the refresh token of a session, and responds with them. Neither outlives the session.
 fn token_response(
     app: &App,
     status: u16,
     user: &User,
-    session: Uuid,
-    refresh_id: Uuid,
+    session: &NewSession,
 ) -> Result<Response, Error> {
-    let now = unix_time().as_secs();
-    let sign = |token_type, id, lifetime: Duration| {
+    let seconds = |at: OffsetDateTime| at.unix_timestamp().max(0).unsigned_abs();
+    let (now, end) = (seconds(session.issued_at), seconds(session.expires_at));
+    let expiry = |lifetime: Duration| end.min(now + lifetime.as_secs());
+    let sign = |token_type, id, expires_at| {
         let claims = Claims {
             user: user.id,
             username: user.username.clone(),
             role: user.role,
             token_type,
-            session: Some(session),
+            session: Some(session.id),
             id: Some(id),
             version: None,
             issued_at: Some(now),
         };
-        let token = app.signing_key.sign(claims, now + lifetime.as_secs());
+        let token = app.signing_keys.sign(claims, expires_at);
         token.map_err(|e| Error::Internal(format!("token: {e}")))
     };
-    let (access, refresh) = (app.config.access_token_lifetime, app.config.refresh_token_lifetime);
+    let access = expiry(app.config.access_token_lifetime);
+    let refresh = expiry(app.config.refresh_token_lifetime);
     let tokens = TokenResponse {
         access_token: sign(TokenType::Access, Uuid::new_v4(), access)?,
-        refresh_token: sign(TokenType::Refresh, refresh_id, refresh)?,
+        refresh_token: sign(TokenType::Refresh, session.refresh_id, refresh)?,
         token_type: "bearer",
-        expires_in: access.as_secs(),
+        expires_in: access.saturating_sub(now),
         user,
     };
     response::json(status, &tokens)

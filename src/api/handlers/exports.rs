@@ -3,17 +3,21 @@
 
 use std::time::Instant;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::api::context::RequestContext;
+use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::db::audit;
 use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
 use crate::error::Error;
 use crate::http::batched_body::BatchedBody;
-use crate::http::csv::CsvRows;
-use crate::http::response::{self, Response};
+use crate::http::csv::{CSV, CsvRows};
+use crate::http::input::Input;
+use crate::http::params::Params;
+use crate::http::response::{self, Response, StatusText};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
@@ -34,27 +38,89 @@ const HEADER: [&str; 11] = [
 /// Roughly the bytes of a row, for the capacity of buffers.
 const ROW_BYTES: usize = 256;
 
+pub const FILTERED: Operation = Operation {
+    id: "export_users",
+    tag: Tag::Exports,
+    summary: "Export users as CSV",
+    description: "One row for each user, in the order of creation, after a header row. A cell that a spreadsheet \
+                  would take for a formula begins with `'`. The rows are streamed; every user that exists throughout \
+                  appears exactly once.",
+    inputs: &[&EXPORT_QUERY],
+    answers: &[Answer {
+        status: 200,
+        description: "The users.",
+        content: Content::Text(CSV),
+        headers: &[("Content-Disposition", "`attachment; filename=users-<date>.csv`")],
+    }],
+    errors: |_| vec![Error::ExportTooLarge],
+    ..Operation::EMPTY
+};
+
+pub const FILTERED_AT_CSV: Operation = Operation {
+    id: "export_users_csv",
+    description: "The same as `GET /api/v1/users/export`.",
+    ..FILTERED
+};
+
+/// The filter by e-mail address.
+static EXPORT_QUERY: Input<Option<String>> = Input::query(read_export_query);
+
+fn read_export_query(query: &mut Params) -> Option<String> {
+    query.about(
+        "A part of the e-mail address, in any case. `*` and `%` stand for any run of characters.",
+    );
+    let email = query.optional("email", rules::SEARCH_PART);
+    query.choice("format", &[("csv", ())]);
+    email
+}
+
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
 pub fn filtered(context: &mut RequestContext) -> Result<Response, Error> {
-    let (email, _) = context.request.query(|query| {
-        (query.optional("email", rules::search_part), query.choice("format", &[("csv", ())]))
-    })?;
+    let email = context.read(&EXPORT_QUERY)?;
     export(context, ExportFilter::by_email(email.as_deref()))
 }
+
+pub const FULL: Operation = Operation {
+    id: "export_all_users",
+    summary: "Export all users as CSV",
+    inputs: &[],
+    ..FILTERED
+};
 
 /// `GET /api/v1/users/export-full`: all users.
 pub fn full(context: &mut RequestContext) -> Result<Response, Error> {
     export(context, ExportFilter::by_email(None))
 }
 
+pub const ALIVE: Operation = Operation {
+    id: "export_alive",
+    tag: Tag::Exports,
+    summary: "Whether you may export",
+    answers: &[json::<StatusText>(200, "You may.")],
+    ..Operation::EMPTY
+};
+
 /// `GET /api/v1/users/export-alive`: whether the exports can be reached.
 pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
-    response::json(200, &json!({ "status": "users export alive" }))
+    response::status("users export alive")
+}
+
+pub const SIMPLE: Operation = Operation {
+    id: "export_simple",
+    tag: Tag::Exports,
+    summary: "Whether you may export, with an answer of another form",
+    answers: &[json::<SimpleStatus>(200, "You may.")],
+    ..Operation::EMPTY
+};
+
+#[derive(Serialize, JsonSchema)]
+struct SimpleStatus {
+    users: &'static str,
 }
 
 /// `GET /api/v1/users/export-simple`: a second probe, with a text of its own.
 pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
-    response::json(200, &json!({ "users": "export simple status" }))
+    response::json(200, &SimpleStatus { users: "export simple status" })
 }
 
 /// Counts the rows and reads the first batch before the response begins. Whatever fails until then is still an error
@@ -86,7 +152,7 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
         write_users(&batch, CsvRows::new(batch.users().len() * ROW_BYTES)).map(Some)
     });
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment("text/csv; charset=utf-8", &filename, body))
+    Ok(response::attachment(CSV, &filename, body))
 }
 
 /// Appends the rows of `batch` to `csv` and returns the text.

@@ -1,15 +1,32 @@
 //! Probes for load balancers and supervisors.
 
-use serde_json::json;
-
 use crate::api::context::RequestContext;
+use crate::api::openapi::{Operation, Tag, json};
 use crate::error::Error;
-use crate::http::response::{self, Response};
+use crate::http::response::{self, Response, StatusText};
+
+pub const ALIVE: Operation = Operation {
+    id: "get_health",
+    tag: Tag::Service,
+    summary: "Whether the process serves requests",
+    answers: &[json::<StatusText>(200, "It does.")],
+    ..Operation::EMPTY
+};
 
 /// `GET /healthz`: responds with 200 as long as the process serves requests.
 pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
-    response::json(200, &json!({ "status": "ok" }))
+    response::status("ok")
 }
+
+pub const READY: Operation = Operation {
+    id: "get_readiness",
+    tag: Tag::Service,
+    summary: "Whether the database answers",
+    description: "For load balancers. The database is asked at most once a second.",
+    answers: &[json::<StatusText>(200, "It does.")],
+    errors: |_| vec![Error::Unavailable],
+    ..Operation::EMPTY
+};
 
 /// `GET /readyz`: responds with 200 if the database answers, otherwise with 503. The database is asked at most once
 /// a second.
@@ -17,5 +34,5 @@ pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     if !context.app.readiness.check(&context.app.db) {
         return Err(Error::Unavailable);
     }
-    response::json(200, &json!({ "status": "ok" }))
+    response::status("ok")
 }

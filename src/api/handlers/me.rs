@@ -2,15 +2,34 @@
 
 use serde_json::json;
 
-use crate::api::context::{CurrentUser, RequestContext};
+use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::middleware::rate_limit::{self, Limit, Subject};
+use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::password::PasswordCheck;
-use crate::db::users;
-use crate::error::Error;
+use crate::db::users::{self, ProfileChange};
+use crate::error::{Error, Unique};
+use crate::http::input::Input;
 use crate::http::params::Params;
-use crate::http::response::{self, Response};
+use crate::http::response::{self, Message, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
-use crate::model::user::Profile;
+use crate::model::user::{Profile, User};
+
+pub const SHOW: Operation = Operation {
+    id: "get_my_profile",
+    tag: Tag::Account,
+    summary: "Show your own account",
+    answers: &[json::<Profile>(200, "Your account with what it has stored.")],
+    ..Operation::EMPTY
+};
+
+pub const SHOW_AT_AUTH: Operation = Operation {
+    id: "get_current_user",
+    tag: Tag::Authentication,
+    summary: "Show the user of the access token",
+    description: "The same as `GET /api/v1/users/me`.",
+    ..SHOW
+};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -18,25 +37,88 @@ pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Erro
     response::json(200, &Profile::of(user.account()))
 }
 
-/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given.
+pub const UPDATE: Operation = Operation {
+    id: "update_my_profile",
+    tag: Tag::Account,
+    summary: "Change your own account",
+    description: "Changes the fields that are given. Password reset links that were sent before do not work any more \
+                  after a change of the e-mail address, which is told to the old address by mail. Some services ask \
+                  for `current_password` before they change the address.",
+    inputs: &[&PROFILE],
+    answers: &[json::<User>(200, "The account after the change.")],
+    errors: |_| {
+        vec![
+            Error::WrongCurrentPassword,
+            Error::NotPermitted,
+            Error::Taken(Unique::Username),
+            Error::Taken(Unique::Email),
+        ]
+    },
+    ..Operation::EMPTY
+};
+
+static PROFILE: Input<(ProfileChange, Option<String>)> = Input::json(read_profile_change);
+
+/// Reads the fields of an account that its user may change, and the current password.
+fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
+    let change = ProfileChange {
+        username: body.optional("username", rules::USERNAME),
+        email: body.optional("email", rules::EMAIL),
+        name: body.optional("name", rules::NAME),
+    };
+    body.about("For another `email`, if the service asks for it.");
+    (change, body.optional("current_password", rules::CURRENT_PASSWORD))
+}
+
+/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
+/// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (username, email, name) = context.request.json(|body| {
-        (
-            body.optional("username", rules::username),
-            body.optional("email", rules::email),
-            body.optional("name", rules::name),
-        )
-    })?;
-    let account = users::update_profile(
-        &context.app.db,
-        user.id(),
-        username.as_deref(),
-        email.as_deref(),
-        name.as_deref(),
-        &context.origin(),
-    )?;
+    let asks_for_password = context.app.config.email_change_requires_password;
+    let (mut change, password) = context.read(&PROFILE)?;
+    let mut version = None;
+    if asks_for_password {
+        // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
+        // changed it, this one would change it back without the password.
+        change.email = change.email.filter(|email| *email != user.account().email);
+        if change.email.is_some() {
+            let limit = Limit::Auth("change-email");
+            rate_limit::enforce(context, limit, Subject::User(user.id()))?;
+            let checked = password
+                .ok_or(Error::WrongCurrentPassword)
+                .and_then(|password| check_password(context.app, user, &password));
+            version = Some(recorded(context, user, RefusedAction::EmailChange, checked)?);
+        }
+    }
+    let account =
+        users::update_profile(&context.app.db, user.id(), &change, version, &context.origin())?;
+    // Without a check of the password, only a deletion can have kept the change from being made.
+    let refusal = version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword);
+    let account = recorded(context, user, RefusedAction::EmailChange, account.ok_or(refusal))?;
     response::json(200, &account)
+}
+
+pub const CHANGE_PASSWORD: Operation = Operation {
+    id: "change_password",
+    tag: Tag::Account,
+    summary: "Change your own password",
+    description: "Ends your other sessions; the one of this request's token stays.",
+    inputs: &[&PASSWORDS],
+    answers: &[json::<Message>(200, "The new password is in force.")],
+    errors: |_| vec![Error::WrongCurrentPassword, Error::NotPermitted],
+    ..Operation::EMPTY
+};
+
+static PASSWORDS: Input<(String, String)> = Input::json(read_passwords);
+
+/// Reads the current and the new password.
+fn read_passwords(body: &mut Params) -> (String, String) {
+    body.alias("current_password", "old_password");
+    body.about("May also be sent as `old_password`.");
+    (
+        body.required("current_password", rules::CURRENT_PASSWORD),
+        body.required("new_password", rules::PASSWORD),
+    )
 }
 
 /// `POST /api/v1/users/change-password`: sets a new password and ends the user's other sessions.
@@ -45,13 +127,10 @@ pub fn change_password(
     user: &CurrentUser,
 ) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (current, new) = context.request.json(read_passwords)?;
+    let (current, new) = context.read(&PASSWORDS)?;
     let outcome = replace_password(context, user, &current, &new);
-    if matches!(outcome, Err(Error::WrongCurrentPassword)) {
-        let id = Some(user.id());
-        context.record_failure(RefusedAction::PasswordChange, id, id, json!({}));
-    }
-    outcome
+    recorded(context, user, RefusedAction::PasswordChange, outcome)?;
+    response::message("Password changed successfully")
 }
 
 /// Checks the current password and sets the new one.
@@ -60,27 +139,77 @@ fn replace_password(
     user: &CurrentUser,
     current: &str,
     new: &str,
-) -> Result<Response, Error> {
+) -> Result<(), Error> {
     let app = context.app;
-    let (stored, version) =
-        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
-    if app.hasher.check(current, stored.as_deref())? == PasswordCheck::Wrong {
-        return Err(Error::WrongCurrentPassword);
-    }
+    let version = check_password(app, user, current)?;
     let hash = app.hasher.hash(new)?;
     let origin = context.origin();
-    if !users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
+    if users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
+        Ok(())
+    } else {
         // The password was changed in the meantime, so the given one is no longer the current one.
-        return Err(Error::WrongCurrentPassword);
+        Err(Error::WrongCurrentPassword)
     }
-    response::message("Password changed successfully")
 }
 
-/// Reads the current and the new password.
-fn read_passwords(body: &mut Params) -> (String, String) {
-    body.alias("current_password", "old_password");
-    (
-        body.required("current_password", rules::non_empty),
-        body.required("new_password", rules::password),
-    )
+pub const DELETE: Operation = Operation {
+    id: "delete_my_account",
+    tag: Tag::Account,
+    summary: "Delete your own account",
+    description: "Erases your personal data, ends your sessions and removes your files, as an administrator's deletion \
+                  does.",
+    inputs: &[&CURRENT_PASSWORD],
+    answers: &[NO_CONTENT],
+    errors: |_| vec![Error::WrongCurrentPassword, Error::LastAdmin, Error::NotPermitted],
+    ..Operation::EMPTY
+};
+
+static CURRENT_PASSWORD: Input<String> =
+    Input::json(|body| body.required("current_password", rules::CURRENT_PASSWORD));
+
+/// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
+/// `current_password`.
+pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let password = context.read(&CURRENT_PASSWORD)?;
+    let outcome = leave(context, user, &password);
+    recorded(context, user, RefusedAction::UserDelete, outcome)?;
+    context.app.wake_background();
+    Ok(response::no_content())
+}
+
+/// Checks the current password and deletes the account.
+fn leave(context: &RequestContext, user: &CurrentUser, password: &str) -> Result<(), Error> {
+    let app = context.app;
+    let version = check_password(app, user, password)?;
+    if users::delete(&app.db, user.id(), Some(version), &context.origin())? {
+        Ok(())
+    } else {
+        // The password was changed, or the account deleted, in the meantime.
+        Err(Error::WrongCurrentPassword)
+    }
+}
+
+/// Returns `outcome`, and records it in the audit log if it is a refusal of an action of the user on the own account.
+fn recorded<T>(
+    context: &RequestContext,
+    user: &CurrentUser,
+    action: RefusedAction,
+    outcome: Result<T, Error>,
+) -> Result<T, Error> {
+    if matches!(outcome, Err(Error::WrongCurrentPassword | Error::LastAdmin)) {
+        context.record_failure(action, Some(user.id()), Some(user.id()), json!({}));
+    }
+    outcome
+}
+
+/// Checks the user's current password. Returns the version of the credentials it was checked against, which the
+/// statement that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`].
+fn check_password(app: &App, user: &CurrentUser, password: &str) -> Result<i32, Error> {
+    let (stored, version) =
+        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
+    match app.hasher.check(password, stored.as_deref())? {
+        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
+    }
 }

@@ -1,11 +1,30 @@
 //! The metrics of the process.
 
 use crate::api::context::RequestContext;
+use crate::api::openapi::{Answer, Content, Operation, Tag};
 use crate::config::MetricsAccess;
 use crate::db::stats;
 use crate::error::Error;
 use crate::http::response::Response;
 use crate::telemetry::metrics::GaugeValues;
+
+/// The media type of OpenMetrics 1.0.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+pub const SHOW: Operation = Operation {
+    id: "get_metrics",
+    tag: Tag::Service,
+    summary: "Show the metrics of the process",
+    description: "In the text format of OpenMetrics 1.0. The setting `CLOAKROOM_METRICS` says who may read them.",
+    answers: &[Answer {
+        status: 200,
+        description: "All metrics.",
+        content: Content::Text(OPENMETRICS),
+        headers: &[],
+    }],
+    errors: |_| vec![Error::RouteNotFound],
+    ..Operation::EMPTY
+};
 
 /// `GET /metrics`: all metrics in the text format of OpenMetrics 1.0. Clients that `CLOAKROOM_METRICS` does not let
 /// read them get the same 404 as for an unknown path.
@@ -29,6 +48,5 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
         stored: stats::stored(&app.db).ok(),
     });
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(Response::from_data(content_type, text))
+    Ok(Response::from_data(OPENMETRICS, text))
 }

@@ -4,11 +4,15 @@
 pub mod admin;
 pub mod audit;
 pub mod auth;
+pub mod docs;
 pub mod exports;
 pub mod health;
 pub mod me;
 pub mod metrics;
 mod paging;
+pub mod password_resets;
+pub mod personal_tokens;
+pub mod sessions;
 pub mod test_only;
 pub mod uploads;
 pub mod users;

@@ -2,16 +2,19 @@
 
 use uuid::Uuid;
 
-use super::paging::{is_descending, list_query};
+use super::paging::{is_descending, page_request};
 use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::openapi::{Answer, Content, NO_CONTENT, Operation, Tag, json};
 use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
 use crate::error::{Error, FieldLocation};
 use crate::http::file_response::file_response;
+use crate::http::input::{FormInput, Input};
 use crate::http::multipart::Multipart;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::{self, File, SIGNATURE_BYTES};
-use crate::model::rules;
+use crate::model::page::{Page, PageRequest};
+use crate::model::{problems, rules};
 use crate::storage::Draft;
 
 /// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
@@ -19,6 +22,30 @@ const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
+
+pub const CREATE: Operation = Operation {
+    id: "upload_file",
+    tag: Tag::Files,
+    summary: "Upload a file",
+    description: "The form has exactly one part `file`, with a filename; other parts than those named here are \
+                  ignored. Its declared type must be an accepted one, and must not contradict its first bytes. Of \
+                  the filename the last component counts. An answer 201 means that the content is safe on disk.",
+    inputs: &[&UPLOAD],
+    answers: &[json::<File>(201, "The stored file.")],
+    errors: |config| {
+        vec![Error::FileTooLarge(config.max_upload_size), Error::TypeNotAllowed, Error::StorageFull]
+    },
+    ..Operation::EMPTY
+};
+
+static UPLOAD: FormInput = FormInput(|form| drop(read_upload(form, None)));
+
+/// Reads the fields of an upload's form, of which the file has been received already.
+fn read_upload(form: &mut Params, file: Option<UploadedFile>) -> Option<UploadForm> {
+    let file = form.file("file", file);
+    let description = form.optional("description", rules::DESCRIPTION);
+    file.map(|file| UploadForm { file, description })
+}
 
 /// The fields of an upload's form. The file is on disk already.
 struct UploadForm {
@@ -38,7 +65,7 @@ struct UploadedFile {
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let limit = app.config.max_upload_size;
-    let parts = context.request.multipart(limit.saturating_add(MAX_FORM_OVERHEAD));
+    let parts = context.read_form(&UPLOAD, limit.saturating_add(MAX_FORM_OVERHEAD));
     let form = parts.and_then(|mut parts| receive_form(app, &mut parts));
     let UploadForm { file, description } = form.map_err(|error| match error {
         Error::BodyTooLarge => Error::FileTooLarge(limit),
@@ -78,11 +105,11 @@ fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
                 count += 1;
                 if count > 1 {
                     if count == 2 {
-                        form.add_error("file", rules::sent_twice());
+                        form.add_error("file", problems::sent_twice());
                     }
                     continue;
                 }
-                let name = part.filename.ok_or_else(rules::missing);
+                let name = part.filename.ok_or_else(problems::missing);
                 // A file whose name is refused is not stored at all.
                 match name.and_then(|name| rules::uploaded_filename(&name)) {
                     Ok(name) => file = Some(receive_file(app, parts, name, part.content_type)?),
@@ -91,16 +118,16 @@ fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
             }
             "description" => match parts.text(MAX_DESCRIPTION_BYTES)? {
                 Some(text) => form.set("description", text),
-                None => form.add_error("description", rules::not_utf8()),
+                None => form.add_error("description", problems::not_utf8()),
             },
             _ => {}
         }
     }
     if count == 0 {
-        form.add_error("file", rules::missing());
+        form.add_error("file", problems::missing());
     }
-    let description = form.optional("description", rules::description);
-    form.finish(file.map(|file| UploadForm { file, description }))
+    let upload = read_upload(&mut form, file);
+    form.finish(upload)
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
@@ -129,10 +156,24 @@ fn receive_file(
     Ok(UploadedFile { draft, filename, content_type })
 }
 
+pub const LIST: Operation = Operation {
+    id: "list_files",
+    tag: Tag::Files,
+    summary: "List your own files",
+    description: "Newest first unless the query says otherwise; ties are in the order of ids.",
+    inputs: &[&FILE_QUERY],
+    answers: &[json::<Page<File>>(200, "A page of the files that match all filters.")],
+    errors: |_| vec![Error::OffsetOutOfRange, Error::LimitOutOfRange],
+    ..Operation::EMPTY
+};
+
+static FILE_QUERY: Input<(FileQuery, Result<PageRequest, Error>)> =
+    Input::query(|query| (read_file_query(query), page_request(query)));
+
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (query, page) = list_query(&context.request, read_file_query)?;
-    response::json(200, &files::list(&context.app.db, user.id(), &query, page)?)
+    let (query, page) = context.read(&FILE_QUERY)?;
+    response::json(200, &files::list(&context.app.db, user.id(), &query, page?)?)
 }
 
 fn read_file_query(query: &mut Params) -> FileQuery {
@@ -143,20 +184,78 @@ fn read_file_query(query: &mut Params) -> FileQuery {
         ("file_size", FileSort::Size),
     ];
     // An empty text is the same as no filter.
-    let mut text = |name| query.optional(name, rules::search).filter(|text| !text.is_empty());
-    let (search, content_type) = (text("search"), text("content_type"));
+    query.about("A part of the filename or the description, in any case.");
+    let search = query.optional("search", rules::SEARCH);
+    query.about("Media type without parameters, in any case.");
+    let content_type = query.optional("content_type", rules::SEARCH);
+    query.about("Default `upload_date`. `uploaded_at` is the same.");
     FileQuery {
-        search,
-        content_type: content_type.map(|essence| essence.to_ascii_lowercase()),
+        search: search.filter(|text| !text.is_empty()),
+        content_type: content_type
+            .filter(|text| !text.is_empty())
+            .map(|essence| essence.to_ascii_lowercase()),
         sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
         descending: is_descending(query),
     }
 }
 
+pub const SHOW: Operation = Operation {
+    id: "get_file",
+    tag: Tag::Files,
+    summary: "Show the metadata of a file",
+    description: "Only its owner may see a file, and every signed-in user one with `is_public`.",
+    answers: &[json::<File>(200, "The metadata.")],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    ..Operation::EMPTY
+};
+
 /// `GET /api/v1/uploads/{file_id}`: the file's metadata.
 pub fn show(context: &mut RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
     response::json(200, &find_readable(context.app, user, id)?)
 }
+
+pub const DOWNLOAD: Operation = Operation {
+    id: "download_file",
+    tag: Tag::Files,
+    summary: "Download the content of a file",
+    description: "`Content-Type` is the type that was declared at upload. A request for one range of bytes is \
+                  answered with that range; several ranges are answered with the whole content.",
+    headers: &[
+        ("Range", "One range of bytes, such as `bytes=0-1023` (RFC 9110, 14.2)."),
+        ("If-None-Match", "An `ETag` of an earlier download; 304 if the content is the same."),
+        ("If-Range", "An `ETag`: the range only if the content is the same, otherwise all of it."),
+    ],
+    answers: &[
+        Answer {
+            status: 200,
+            description: "The whole content.",
+            content: Content::Bytes,
+            headers: FILE_HEADERS,
+        },
+        Answer {
+            status: 206,
+            description: "The requested range.",
+            content: Content::Bytes,
+            headers: FILE_HEADERS,
+        },
+        Answer {
+            status: 304,
+            description: "The content has not changed.",
+            content: Content::Empty,
+            headers: &[],
+        },
+    ],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted, Error::RangeNotSatisfiable(4096)],
+    ..Operation::EMPTY
+};
+
+/// The headers of a download.
+const FILE_HEADERS: &[(&str, &str)] = &[
+    ("Content-Disposition", "`attachment` with the name that the file had at upload."),
+    ("ETag", "The SHA-256 of the content."),
+    ("Last-Modified", "The time of the upload."),
+    ("Accept-Ranges", "`bytes`."),
+];
 
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(
@@ -172,19 +271,40 @@ pub fn download(
     file_response(&context.request, &file, content)
 }
 
+pub const UPDATE: Operation = Operation {
+    id: "update_file",
+    tag: Tag::Files,
+    summary: "Change the metadata of a file",
+    description: "Changes the fields that are given.",
+    inputs: &[&FILE_CHANGE],
+    answers: &[json::<File>(200, "The metadata after the change.")],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    ..Operation::EMPTY
+};
+
+/// What may be changed of a file.
+struct FileChange {
+    filename: Option<String>,
+    description: Option<String>,
+    is_public: Option<bool>,
+}
+
+static FILE_CHANGE: Input<FileChange> = Input::json(read_file_change);
+
+fn read_file_change(body: &mut Params) -> FileChange {
+    let filename = body.optional("filename", rules::FILENAME);
+    let description = body.optional("description", rules::DESCRIPTION);
+    body.about("Whether every signed-in user may read it.");
+    FileChange { filename, description, is_public: body.boolean("is_public") }
+}
+
 /// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given.
 pub fn update(
     context: &mut RequestContext,
     user: &CurrentUser,
     id: Uuid,
 ) -> Result<Response, Error> {
-    let (filename, description, is_public) = context.request.json(|body| {
-        (
-            body.optional("filename", rules::filename),
-            body.optional("description", rules::description),
-            body.boolean("is_public"),
-        )
-    })?;
+    let FileChange { filename, description, is_public } = context.read(&FILE_CHANGE)?;
     let file = files::update(
         &context.app.db,
         id,
@@ -196,6 +316,15 @@ pub fn update(
     )?;
     response::json(200, &file)
 }
+
+pub const DELETE: Operation = Operation {
+    id: "delete_file",
+    tag: Tag::Files,
+    summary: "Delete a file",
+    answers: &[NO_CONTENT],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    ..Operation::EMPTY
+};
 
 /// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
 /// content.

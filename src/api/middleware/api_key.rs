@@ -20,11 +20,7 @@ pub fn check(context: &RequestContext, is_export: bool) -> Result<(), Error> {
     }
     let sent = context.request.header("X-API-Key").unwrap_or_default();
     if sent.is_empty() {
-        return Err(Error::ApiKeyMissing(if is_export {
-            "API key required for export endpoints"
-        } else {
-            "API key is required"
-        }));
+        return Err(Error::ApiKeyMissing { is_export });
     }
     // Hashes are compared in constant time, because they have the same length, and with every key. So the time reveals
     // neither the length of a key nor which key was nearly right.

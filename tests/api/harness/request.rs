@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http;
 
+use super::documented::assert_documented;
+
 /// The tokens of a signed-in user, and the user as the login answered it.
 #[derive(Debug, Clone)]
 pub struct Tokens {
@@ -119,6 +121,7 @@ impl Request {
         let (parts, body) = response.into_parts();
         let bytes = body.into_with_config().limit(u64::MAX).read_to_vec()?;
         let context = format!("{} {}", self.method, self.url);
+        assert_documented(&self.method, &self.url, parts.status.as_u16(), &bytes);
         Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, bytes, context })
     }
 }
@@ -199,7 +202,10 @@ impl Answer {
     /// The names of the object's members, sorted.
     #[track_caller]
     pub fn member_names(&self) -> Vec<String> {
-        self.json().as_object().expect("an object").keys().cloned().collect()
+        let body = self.json();
+        let mut names: Vec<_> = body.as_object().expect("an object").keys().cloned().collect();
+        names.sort();
+        names
     }
 
     #[track_caller]

@@ -1,0 +1,123 @@
+//! The OpenAPI document, and the pages that show it: Swagger UI, on which requests can be tried, and ReDoc, which is
+//! better to read. Everything that the pages load is part of the binary, and a Content-Security-Policy keeps them from
+//! loading anything from another host.
+//!
+//! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
+
+use sha2::{Digest, Sha256};
+
+use crate::api::context::RequestContext;
+use crate::api::openapi::{Answer, Content, Operation, Tag};
+use crate::error::Error;
+use crate::http::response::{self, Response};
+use crate::http::static_file;
+use crate::model::file::essence;
+use crate::model::hex::hex;
+
+const HTML: &str = "text/html; charset=utf-8";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
+
+/// What `/docs` may do. Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it makes itself.
+const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What `/redoc` may do. ReDoc makes its style sheets itself, and the script of the worker in which it searches.
+const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
+    img-src 'self' data:; connect-src 'self'; worker-src blob:; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub const OPENAPI: Operation = Operation {
+    id: "get_openapi_document",
+    tag: Tag::Service,
+    summary: "Show this document",
+    headers: &[(
+        "If-None-Match",
+        "The `ETag` of an earlier answer; 304 if the document is the same.",
+    )],
+    answers: &[
+        Answer {
+            status: 200,
+            description: "OpenAPI 3.1, as JSON.",
+            content: Content::Text("application/json"),
+            headers: &[("ETag", "A part of the document's hash.")],
+        },
+        Answer {
+            status: 304,
+            description: "The document has not changed.",
+            content: Content::Empty,
+            headers: &[],
+        },
+    ],
+    ..Operation::EMPTY
+};
+
+/// `GET /openapi.json`: the OpenAPI document of this service.
+pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
+    let document = context.app.document();
+    let tag = format!("\"{}\"", hex(&Sha256::digest(document)[..8]));
+    let response = match context.request.knows_tag(&tag) {
+        Some(true) => response::stream(304, std::io::empty(), 0),
+        _ => Response::from_data("application/json", document),
+    };
+    Ok(response.with_unique_header("ETag", tag).with_unique_header("Cache-Control", "no-cache"))
+}
+
+/// `GET /`: leads browsers to `/docs`. For all other clients there is nothing here.
+pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
+    let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
+    if !types.any(|one| essence(Some(one)) == "text/html") {
+        return Err(Error::RouteNotFound);
+    }
+    // 303: what this leads to describes the service and is not another place of the same thing (RFC 9110, 15.4.4).
+    Ok(response::stream(303, std::io::empty(), 0)
+        .with_unique_header("Location", "/docs")
+        .with_unique_header("Vary", "Accept"))
+}
+
+/// `GET /docs`: the page with Swagger UI.
+pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
+    let page = static_file::text(HTML, include_str!("docs/swagger-ui.html"));
+    Ok(page.with_unique_header("Content-Security-Policy", SWAGGER_UI_POLICY))
+}
+
+/// `GET /docs/start.js`: starts Swagger UI. A script inside the page would need a policy that allows all of them.
+pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
+    Ok(static_file::text(JAVASCRIPT, include_str!("docs/start.js")))
+}
+
+/// `GET /docs/style.css`: what Swagger UI is to show differently.
+pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
+    Ok(static_file::text(CSS, include_str!("docs/style.css")))
+}
+
+/// `GET /docs/swagger-ui.js`
+pub fn swagger_ui_script(context: &mut RequestContext) -> Result<Response, Error> {
+    let file = include_bytes!("docs/swagger-ui.js.gz");
+    Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
+}
+
+/// `GET /docs/swagger-ui.css`
+pub fn swagger_ui_style(context: &mut RequestContext) -> Result<Response, Error> {
+    let file = include_bytes!("docs/swagger-ui.css.gz");
+    Ok(static_file::gzip(&context.request, CSS, file))
+}
+
+/// `GET /docs/licenses.txt`: the licences of Swagger UI and ReDoc, which ask to accompany every copy.
+pub fn licenses(_: &mut RequestContext) -> Result<Response, Error> {
+    Ok(static_file::text(PLAIN_TEXT, include_str!("docs/licenses.txt")))
+}
+
+/// `GET /redoc`: the page with ReDoc.
+pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
+    let page = static_file::text(HTML, include_str!("docs/redoc.html"));
+    Ok(page.with_unique_header("Content-Security-Policy", REDOC_POLICY))
+}
+
+/// `GET /redoc/redoc.js`
+pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
+    let file = include_bytes!("docs/redoc.js.gz");
+    Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
+}

@@ -1,0 +1,95 @@
+//! Password resets: the request for a message with a reset token, and the use of the token.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
+
+use crate::api::context::RequestContext;
+use crate::api::openapi::{Operation, Tag, json};
+use crate::auth::jwt::{Claims, TokenType};
+use crate::db::resets;
+use crate::error::Error;
+use crate::http::input::Input;
+use crate::http::params::Params;
+use crate::http::response::{self, Message, Response};
+use crate::model::audit::RefusedAction;
+use crate::model::hex::hex;
+use crate::model::rules;
+
+pub const REQUEST: Operation = Operation {
+    id: "request_password_reset",
+    tag: Tag::Authentication,
+    summary: "Ask for a message with a link that resets the password",
+    description: "The answer is the same, and takes the same time, whether or not an account has the address. The \
+                  message is sent soon afterwards, to an account at most once in two minutes, and after ten in a day \
+                  once an hour.",
+    inputs: &[&ADDRESS],
+    answers: &[json::<Message>(200, "The request is stored.")],
+    ..Operation::EMPTY
+};
+
+static ADDRESS: Input<String> = Input::json(|body| body.required("email", rules::EMAIL));
+
+/// `POST /api/v1/auth/request-password-reset`: stores the request, which the background thread handles. The response is
+/// the same for every address and takes the same work, so that it does not reveal which accounts exist.
+pub fn request(context: &mut RequestContext) -> Result<Response, Error> {
+    let email = context.read(&ADDRESS)?;
+    resets::request(&context.app.db, &email, &context.origin())?;
+    context.app.wake_background();
+    response::message("If the e-mail exists, a reset message has been sent")
+}
+
+pub const RESET: Operation = Operation {
+    id: "reset_password",
+    tag: Tag::Authentication,
+    summary: "Set a new password with the token of a reset link",
+    description: "A token works once, for a limited time, and not after another change of the password or the e-mail \
+                  address. All sessions of the account end.",
+    inputs: &[&NEW_PASSWORD],
+    answers: &[json::<Message>(200, "The new password is in force.")],
+    errors: |_| vec![Error::InvalidResetToken],
+    ..Operation::EMPTY
+};
+
+/// The token and the new password.
+static NEW_PASSWORD: Input<(String, String)> = Input::json(read_new_password);
+
+fn read_new_password(body: &mut Params) -> (String, String) {
+    body.about("The token of the reset link.");
+    (body.required("token", rules::TOKEN), body.required("new_password", rules::PASSWORD))
+}
+
+/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
+pub fn reset(context: &mut RequestContext) -> Result<Response, Error> {
+    let (token, password) = context.read(&NEW_PASSWORD)?;
+    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
+    let outcome = use_token(context, &token, claims.as_ref(), &password);
+    if matches!(outcome, Err(Error::InvalidResetToken)) {
+        let user = claims.map(|claims| claims.user);
+        context.record_failure(RefusedAction::PasswordReset, None, user, json!({}));
+    }
+    outcome
+}
+
+/// Sets the password of the account that the reset token is for. `claims` are those of the token, if its signature and
+/// its time are valid.
+fn use_token(
+    context: &RequestContext,
+    token: &str,
+    claims: Option<&Claims>,
+    password: &str,
+) -> Result<Response, Error> {
+    let app = context.app;
+    let claims = claims.ok_or(Error::InvalidResetToken)?;
+    let used = resets::ResetTokenUse {
+        user: claims.user,
+        version: claims.version.ok_or(Error::InvalidResetToken)?,
+        password_hash: &app.hasher.hash(password)?,
+        token_hash: &hex(&Sha256::digest(token.as_bytes())),
+        expires_at: OffsetDateTime::now_utc() + app.config.password_reset_lifetime,
+    };
+    if !resets::reset_password(&app.db, &used, &context.origin())? {
+        return Err(Error::InvalidResetToken);
+    }
+    response::message("Password has been reset")
+}
