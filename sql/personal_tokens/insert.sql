@@ -1,7 +1,8 @@
 -- Stores a personal access token of user $1. $2: the version of the credentials that the request's sender was
 -- authenticated with; $3: id; $4: hash; $5: name; $6: whether it is read-only; $7: its lifetime in days; $8: the most
--- live tokens of a user; $9, $10: address and request id of the event. No row means that the account is deactivated or deleted, or its credentials have changed; a
--- row without an id, that the user has too many tokens. Tokens that have expired do not count.
+-- live tokens of a user; $9, $10: address and request id of the event. No row means that the account is deactivated
+-- or deleted, or its credentials have changed; a row without an id, that the user has too many tokens. Tokens that
+-- have expired do not count.
 -- The lock makes parallel requests of a user wait for each other, and for a change of the password, which ends all
 -- tokens: without it a token could be stored just after they ended, for whoever is not to have one any more.
 WITH owner AS (
