@@ -296,7 +296,8 @@ pub const UUID: Rule<Uuid> = Rule {
 /// A place in the audit log, as a page of it names the next one.
 pub const AUDIT_POSITION: Rule<AuditPosition> = Rule {
     parse: |text| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor")),
-    schema: || json!({"type": "string"}),
+    // Times of 17 digits end before the year 9999.
+    schema: || json!({"type": "string", "pattern": "^[0-9]{1,17}-[0-9a-f]{32}$"}),
 };
 
 /// A whole number in decimal digits that lies in the range.

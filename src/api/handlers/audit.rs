@@ -11,7 +11,7 @@ use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::db::audit::{self, AuditFilter};
 use crate::error::Error;
 use crate::http::batched_body::BatchedBody;
-use crate::http::csv::CsvRows;
+use crate::http::csv::{CSV, CsvRows};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -23,8 +23,6 @@ const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 /// Events of a batch of an export.
 const BATCH_EVENTS: i64 = 2000;
-/// The media type of an export (RFC 4180).
-const CSV: &str = "text/csv; charset=utf-8";
 /// Roughly the bytes of a row of an export, for the capacity of buffers.
 const ROW_BYTES: usize = 256;
 /// The header row of an export: a name for each cell that [`write_event`] writes.

@@ -14,7 +14,7 @@ use crate::db::audit;
 use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
 use crate::error::Error;
 use crate::http::batched_body::BatchedBody;
-use crate::http::csv::CsvRows;
+use crate::http::csv::{CSV, CsvRows};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response, StatusText};
@@ -37,9 +37,6 @@ const HEADER: [&str; 11] = [
 ];
 /// Roughly the bytes of a row, for the capacity of buffers.
 const ROW_BYTES: usize = 256;
-
-/// The media type of an export (RFC 4180).
-const CSV: &str = "text/csv; charset=utf-8";
 
 pub const FILTERED: Operation = Operation {
     id: "export_users",
