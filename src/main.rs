@@ -16,6 +16,7 @@ mod storage;
 mod telemetry;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
@@ -57,6 +58,12 @@ enum Command {
         #[arg(long)]
         confirm: bool,
     },
+    /// Print the audit log, the oldest event first.
+    Audit {
+        /// How far to go back: a number and m, h or d, for minutes, hours or days.
+        #[arg(long, default_value = "1d", value_parser = commands::parse_age)]
+        since: Duration,
+    },
     /// Make the data directory the database's, after a refusal that named both ids.
     AdoptDataDir {
         /// Installation id that the data directory holds, or `none`.
@@ -74,16 +81,22 @@ enum Command {
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match commands::read_settings() {
+    let command = arguments.command.unwrap_or(Command::Serve);
+    let settings = match command {
+        Command::Audit { .. } => commands::read_database_settings(),
+        _ => commands::read_settings(),
+    };
+    let config = match settings {
         Ok(config) => config,
         Err(faults) => return refuse_settings(&faults),
     };
-    let outcome = match arguments.command.unwrap_or(Command::Serve) {
+    let outcome = match command {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
         Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
+        Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {
             commands::create_admin(&config, &email, username.as_deref())

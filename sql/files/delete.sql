@@ -1,11 +1,14 @@
--- Removes the record of file $1 if user $2 owns it. Returns its owner, and whether it was removed; no row means that
--- there is no such file, or that its owner is deleted.
+-- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner, and
+-- whether it was removed; no row means that there is no such file, or that its owner is deleted.
 -- The owner's row is locked before anything is deleted, because uploads and the trigger on files lock rows in the
 -- same order: the owner's, then that of storage. So no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), removed AS (
     DELETE FROM files USING owner WHERE files.id = $1 AND files.user_id = owner.id RETURNING files.id
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
+    SELECT 'file.delete', $2, 'file', id, $3, $4 FROM removed
 )
 SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed
 FROM files before JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted

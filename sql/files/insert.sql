@@ -1,6 +1,7 @@
 -- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
 -- $6: hash; $7: description; $8: the owner's quota of bytes; $9: the owner's quota of files; $10: quota of bytes of
--- the whole service. No row means that there is no such user; a row without an id means that the file does not fit.
+-- the whole service; $11, $12: address and request id of the event. No row means that there is no such user; a row
+-- without an id means that the file does not fit.
 -- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
 -- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
 -- otherwise two uploads could deadlock.
@@ -17,6 +18,9 @@ WITH owner AS (
                        description)
     SELECT $1, owner.id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7 FROM owner, service
     RETURNING *
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'file.upload', user_id, 'file', id, $11, $12, jsonb_build_object('file_size', file_size) FROM file
 )
 SELECT file.id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
        updated_at, is_public

@@ -1,17 +1,37 @@
 -- Changes file $1 if user $2 owns it. $3: filename; $4: description; $5: whether it is public; null leaves a column
--- as it is. No row means that there is no such file, or that its owner is deleted; a row without an id means that it
--- is not the user's.
-WITH file AS (
-    UPDATE files
-    SET filename = coalesce($3, filename),
-        description = coalesce($4, description),
-        is_public = coalesce($5, is_public),
-        updated_at = now()
+-- as it is. $6, $7: address and request id of the event. No row means that there is no such file, or that its owner is
+-- deleted; a row without an id means that it is not the user's.
+-- The row is locked before it is compared, so that the event says what this statement changed, and not what another
+-- one did meanwhile. A request that changes nothing is no event.
+WITH before AS (
+    SELECT id, filename, description, is_public FROM files
     WHERE id = $1 AND user_id = $2 AND EXISTS (SELECT FROM users WHERE id = $2 AND NOT is_deleted)
-    RETURNING *
+    FOR NO KEY UPDATE
+), file AS (
+    UPDATE files
+    SET filename = coalesce($3, before.filename),
+        description = coalesce($4, before.description),
+        is_public = coalesce($5, before.is_public),
+        updated_at = now()
+    FROM before
+    WHERE files.id = before.id
+    RETURNING files.*
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'file.update', file.user_id, 'file', file.id, $6, $7, jsonb_build_object('fields', fields.names)
+    FROM file
+    JOIN before ON before.id = file.id
+    CROSS JOIN LATERAL (
+        SELECT array_remove(ARRAY[
+            CASE WHEN file.filename <> before.filename THEN 'filename' END,
+            CASE WHEN file.description IS DISTINCT FROM before.description THEN 'description' END,
+            CASE WHEN file.is_public <> before.is_public THEN 'is_public' END
+        ], NULL) AS names
+    ) fields
+    WHERE fields.names <> '{}'
 )
 SELECT file.id, file.user_id, file.filename, file.original_filename, file.content_type, file.file_size,
-       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, before.user_id AS owner_id
-FROM files before JOIN users owner ON owner.id = before.user_id AND NOT owner.is_deleted
-LEFT JOIN file ON file.id = before.id
-WHERE before.id = $1
+       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, found.user_id AS owner_id
+FROM files found JOIN users owner ON owner.id = found.user_id AND NOT owner.is_deleted
+LEFT JOIN file ON file.id = found.id
+WHERE found.id = $1

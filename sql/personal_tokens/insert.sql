@@ -1,7 +1,8 @@
 -- Stores a personal access token of user $1. $2: the version of the credentials that the request's sender was
 -- authenticated with; $3: id; $4: hash; $5: name; $6: whether it is read-only; $7: its lifetime in days; $8: the most
--- live tokens of a user. No row means that the account is deactivated or deleted, or its credentials have changed; a
--- row without an id, that the user has too many tokens. Tokens that have expired do not count.
+-- live tokens of a user; $9, $10: address and request id of the event. No row means that the account is deactivated or
+-- deleted, or its credentials have changed; a row without an id, that the user has too many tokens. Tokens that have
+-- expired do not count.
 -- The lock makes parallel requests of a user wait for each other, and for a change of the password, which ends all
 -- tokens: without it a token could be stored just after they ended, for whoever is not to have one any more.
 WITH owner AS (
@@ -13,6 +14,11 @@ WITH owner AS (
     SELECT $3, id, $4, $5, $6, now() + make_interval(hours => 24 * $7) FROM owner
     WHERE count_personal_tokens(id) < $8
     RETURNING *
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'auth.token_create', user_id, 'token', id, $9, $10,
+           jsonb_build_object('read_only', read_only, 'expires_in_days', $7)
+    FROM token
 )
 SELECT token.id, name, read_only, created_at, expires_at, last_used_at
 FROM owner LEFT JOIN token ON true

@@ -1,4 +1,10 @@
 -- Ends session $2 of user $1. Where $2 is null, the request's token has no session: such tokens cannot be told apart,
--- so all of them end.
-WITH ended AS (UPDATE sessions SET ended_at = now() WHERE id = $2 AND user_id = $1 AND ended_at IS NULL)
-UPDATE users SET sessions_ended_at = now() WHERE id = $1 AND $2::uuid IS NULL
+-- so all of them end. $3, $4: address and request id of the event, which is written if anything ended.
+WITH ended AS (
+    UPDATE sessions SET ended_at = now() WHERE id = $2 AND user_id = $1 AND ended_at IS NULL RETURNING id
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'auth.logout', $1, 'user', $1, $3, $4, jsonb_build_object('scope', 'local', 'sessions', count(*)) FROM ended
+    HAVING count(*) > 0 OR $2::uuid IS NULL
+)
+UPDATE users SET sessions_ended_at = now() WHERE id = $1 AND $2 IS NULL

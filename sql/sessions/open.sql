@@ -1,7 +1,7 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
--- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent. No
--- row means that the account was changed, deactivated or deleted while its password was checked.
--- The client's network is remembered, and the 20 latest networks stay, so that an account has few rows.
+-- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
+-- request id of the event. No row means that the account was changed, deactivated or deleted while its password was
+-- checked. The client's network is remembered, and the 20 latest networks stay, so that an account has few rows.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)
@@ -21,6 +21,9 @@ WITH signed_in AS (
         WHERE user_id = $1 AND network <> sign_in_network($7)
         ORDER BY last_sign_in_at DESC OFFSET 19
     )
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'auth.login', id, 'user', id, $7, $9, jsonb_build_object('session_id', $4::uuid) FROM signed_in
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used

@@ -1,9 +1,10 @@
 -- Uses refresh token $3 of session $2 of user $1. $4: the token that replaces it; $5: when the session's last token
 -- expires then; $6: the grace in seconds; $7: the greatest age of a session in seconds; $8: the client's address; $9:
--- its user agent. Returns the user, the refresh token that is valid now, and when the session expires.
+-- its user agent; $10: request id of the event. Returns the user, the refresh token that is valid now, and when the
+-- session expires.
 -- The session's current token is replaced by $4. For a token that was replaced less than the grace ago, the current one
 -- is returned, so parallel refreshes and retries after a lost response all continue with the same token. Any other
--- token was stolen or replayed, and the session ends.
+-- token was stolen or replayed: the session ends, which is an event.
 -- The lock of the session's row makes parallel uses wait for each other, and each sees what the one before it left.
 WITH rotated AS (
     UPDATE sessions s
@@ -24,6 +25,9 @@ WITH rotated AS (
       AND s.created_at + make_interval(secs => $7) > now()
       AND u.id = s.user_id AND u.is_active AND NOT u.is_deleted
     RETURNING s.user_id, s.refresh_id, s.expires_at, s.ended_at
+), event AS (
+    INSERT INTO audit_events (action, outcome, actor_id, subject_type, subject_id, address, request_id)
+    SELECT 'auth.refresh_reuse', 'failure', user_id, 'session', $2, $8, $10 FROM rotated WHERE ended_at IS NOT NULL
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
        u.last_login, u.total_uploads, u.total_storage_used,

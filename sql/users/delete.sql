@@ -1,6 +1,7 @@
 -- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. $2:
--- version of the credentials that were checked, null where an administrator deletes. No row means that there is no such
--- account, or that its credentials were changed. The trigger users_last_admin refuses to delete the last active admin.
+-- version of the credentials that were checked, null where an administrator deletes; $3, $4, $5: actor, address and
+-- request id of the event. No row means that there is no such account, or that its credentials were changed. The
+-- trigger users_last_admin refuses to delete the last active admin.
 -- The work does not grow with the number of the user's files: no query shows files of a deleted user, and the
 -- background thread removes them later.
 WITH deleted AS (
@@ -12,5 +13,8 @@ WITH deleted AS (
     RETURNING id
 ), queued AS (
     INSERT INTO pending_removals (user_id) SELECT id FROM deleted
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
+    SELECT 'user.delete', $3, 'user', id, $4, $5 FROM deleted
 )
 SELECT id, end_sessions(id) FROM deleted

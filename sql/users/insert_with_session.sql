@@ -1,6 +1,6 @@
 -- Creates an account without a username and signs it in. $1: id; $2: e-mail address; $3: display name; $4: password
 -- hash; $5: session; $6: its refresh token; $7: when its last token expires; $8: the client's address, whose network is
--- remembered; $9: its user agent.
+-- remembered; $9: its user agent; $10: request id of the event.
 WITH registered AS (
     INSERT INTO users (id, username, email, name, password_hash)
     VALUES ($1, NULL, $2, $3, $4)
@@ -10,6 +10,9 @@ WITH registered AS (
     SELECT $5, id, $6, $7, $8, $9 FROM registered
 ), remembered AS (
     INSERT INTO sign_in_networks (user_id, network) SELECT id, sign_in_network($8) FROM registered
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'auth.register', id, 'user', id, $8, $10, jsonb_build_object('session_id', $5::uuid) FROM registered
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used

@@ -1,5 +1,6 @@
 -- Uses a password reset token. $1: user; $2: version of the credentials the token was made for; $3: the new password
--- hash; $4: id of the record of the use; $5: hash of the token; $6: when the record may be removed.
+-- hash; $4: id of the record of the use; $5: hash of the token; $6: when the record may be removed; $7, $8: address and
+-- request id of the event.
 -- New password, record and end of all sessions happen together or not at all. The version allows one use, and none
 -- after the password or the e-mail address has changed. No row means that the token is not valid.
 WITH changed AS (
@@ -10,6 +11,9 @@ WITH changed AS (
         updated_at = now()
     WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND NOT is_development_admin
     RETURNING id
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
+    SELECT 'password.reset', id, 'user', id, $7, $8 FROM changed
 )
 INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
 SELECT $4, id, $5, $6 FROM changed, end_sessions(changed.id)

@@ -1,24 +1,58 @@
 -- Changes account $1 as an administrator asks. $2: username; $3: e-mail address; $4: display name; $5: role; $6:
--- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is.
+-- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is. $9, $10, $11: actor, address
+-- and request id of the events.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
-WITH changed AS (
+-- The row is locked before it is compared, so that the events say what this statement changed, and not what another
+-- one did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
+WITH before AS (
+    SELECT id, username, email, name, role, permissions, is_active
+    FROM users WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
+    FOR NO KEY UPDATE
+), changed AS (
     UPDATE users
-    SET username = coalesce($2, username),
-        email = coalesce($3, email),
-        name = coalesce($4, name),
-        role = coalesce($5, role),
-        permissions = coalesce($6, permissions),
-        is_active = coalesce($7, is_active),
+    SET username = coalesce($2, before.username),
+        email = coalesce($3, before.email),
+        name = coalesce($4, before.name),
+        role = coalesce($5, before.role),
+        permissions = coalesce($6, before.permissions),
+        is_active = coalesce($7, before.is_active),
         password_hash = coalesce($8, password_hash),
-        credentials_version = credentials_version + ($8 IS NOT NULL OR coalesce($3, email) <> email)::integer,
+        credentials_version = credentials_version
+                              + ($8 IS NOT NULL OR coalesce($3, before.email) <> before.email)::integer,
         sessions_ended_at = CASE
-            WHEN $8 IS NOT NULL OR coalesce($5, role) <> role OR coalesce($7, is_active) <> is_active THEN now()
+            WHEN $8 IS NOT NULL OR coalesce($5, before.role) <> before.role
+                 OR coalesce($7, before.is_active) <> before.is_active THEN now()
             ELSE sessions_ended_at
         END,
         updated_at = now()
-    WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
-    RETURNING *
+    FROM before
+    WHERE users.id = before.id
+    RETURNING users.*
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT change.action::audit_action, $9, 'user', c.id, $10, $11, change.details
+    FROM changed c
+    JOIN before b ON b.id = c.id
+    CROSS JOIN LATERAL (
+        SELECT array_remove(ARRAY[
+            CASE WHEN c.username IS DISTINCT FROM b.username THEN 'username' END,
+            CASE WHEN c.name IS DISTINCT FROM b.name THEN 'name' END,
+            CASE WHEN c.role <> b.role THEN 'role' END,
+            CASE WHEN c.permissions <> b.permissions THEN 'permissions' END,
+            CASE WHEN c.is_active <> b.is_active THEN 'is_active' END
+        ], NULL) AS names
+    ) fields
+    CROSS JOIN LATERAL (VALUES
+        ('email.change', c.email <> b.email, '{}'::jsonb),
+        ('password.change', $8 IS NOT NULL, '{}'),
+        ('user.update', fields.names <> '{}', jsonb_build_object(
+            'fields', fields.names,
+            'old', jsonb_build_object('role', b.role, 'is_active', b.is_active),
+            'new', jsonb_build_object('role', c.role, 'is_active', c.is_active)
+        ))
+    ) change (action, has_happened, details)
+    WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END

@@ -12,5 +12,8 @@ WITH admin AS (
         sessions_ended_at = now(),
         updated_at = now()
     RETURNING id, username, id = $1 AS is_new
+), event AS (
+    INSERT INTO audit_events (action, subject_type, subject_id, details)
+    SELECT 'admin.create', 'user', id, jsonb_build_object('is_new', is_new) FROM admin
 )
 SELECT username, is_new, end_sessions(id) FROM admin

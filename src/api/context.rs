@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
@@ -13,12 +14,14 @@ use crate::auth::password_hasher::PasswordHasher;
 use crate::auth::personal_token;
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
-use crate::db::{self, Database, Readiness};
+use crate::db::audit::{AuditOrigin, Failure};
+use crate::db::{self, Database, FailureQueue, Readiness};
 use crate::error::Error;
 use crate::http::input::{DescribedInput, FormInput, Input};
 use crate::http::multipart::Multipart;
 use crate::http::request::Request;
-use crate::model::timestamp::unix_time;
+use crate::model::audit::RefusedAction;
+use crate::model::timestamp::{Timestamp, unix_time};
 use crate::model::user::{Role, User};
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
@@ -35,6 +38,8 @@ pub struct App {
     /// Failed sign-ins by SHA-256 of the name that was typed, in lower case.
     pub failed_sign_ins: TokenBuckets<[u8; 32]>,
     pub metrics: Metrics,
+    /// Refused actions on their way into the audit log.
+    pub failures: Arc<FailureQueue>,
     /// Wakes the background thread.
     background: SyncSender<()>,
     /// The moment from which the token buckets count time.
@@ -85,6 +90,7 @@ impl App {
             storage,
             signing_keys,
             background,
+            failures: Arc::new(FailureQueue::new()),
         })
     }
 
@@ -148,6 +154,35 @@ impl<'a> RequestContext<'a> {
             self.request.method(),
             self.request.path(),
         );
+    }
+}
+
+impl RequestContext<'_> {
+    /// Where a change by this request comes from, for the audit log.
+    pub fn origin(&self) -> AuditOrigin {
+        AuditOrigin { actor: self.account, address: Some(self.client), request_id: Some(self.id) }
+    }
+
+    /// Records in the audit log that an action was refused, within a second. `subject` is the account that the action
+    /// was about, and `details` a JSON object, neither of which may reveal what the client typed.
+    pub fn record_failure(
+        &self,
+        action: RefusedAction,
+        actor: Option<Uuid>,
+        subject: Option<Uuid>,
+        details: Value,
+    ) {
+        let is_event = self.app.failures.add(Failure {
+            at: Timestamp::now(),
+            id: Uuid::new_v4(),
+            action: action.name(),
+            actor_id: actor,
+            subject_id: subject,
+            address: Some(self.client),
+            request_id: Some(self.id),
+            details,
+        });
+        self.app.metrics.count_audit_failure(is_event);
     }
 }
 

@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use serde_json::json;
+
 use super::context::{App, CurrentUser, RefreshToken, RequestContext};
 use super::middleware::rate_limit::{self, Limit, Subject};
 use super::middleware::{access_log, api_key, authenticate, cors};
@@ -15,6 +17,7 @@ use crate::http::client_address::{client_address, is_trusted};
 use crate::http::request::Request;
 use crate::http::request_id::request_id;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::metrics::EndpointName;
 
@@ -93,7 +96,12 @@ fn respond(
         rate_limit::enforce(context, limit, subject)?;
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
-    handle(context, &route, endpoint, sender)
+    let outcome = handle(context, &route, endpoint, sender);
+    if matches!(outcome, Err(Error::AdminRequired)) {
+        let details = json!({ "endpoint": route.name(endpoint).to_string() });
+        context.record_failure(RefusedAction::Access, context.account, None, details);
+    }
+    outcome
 }
 
 /// Finds out who sent the request, if its handler needs to know.

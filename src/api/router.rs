@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContext};
 use super::handlers::{
-    admin, auth, docs, exports, health, me, metrics, password_resets, personal_tokens, sessions,
-    test_only, uploads, users,
+    admin, audit, auth, docs, exports, health, me, metrics, password_resets, personal_tokens,
+    sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::Limit;
 use super::openapi::{self, Access, Operation};
@@ -225,6 +225,10 @@ routes!(api_v1, api_v1_routes, {
     ["admin", "users", _] => route("/admin/users/{user_id}", const { &[
         put(admin_at(users::update), &admin::UPDATE_USER),
     ] }),
+    ["admin", "audit"] => route("/admin/audit", const { &[get(admin(audit::list), &audit::LIST)] }),
+    ["admin", "audit", "export"] => route("/admin/audit/export", const { &[
+        get(admin(audit::export), &audit::EXPORT),
+    ] }),
     ["admin", "stats"] => route("/admin/stats", const { &[get(admin(admin::stats), &admin::STATS)] }),
 
     ["uploads"] => route("/uploads", const { &[
@@ -293,7 +297,7 @@ impl Route {
     pub fn parse_id(&self) -> Result<Uuid, Error> {
         let name = self.template.split(['{', '}']).nth(1);
         let error = |problem| FieldError { location: FieldLocation::Path, field: name, problem };
-        rules::uuid(&self.id).map_err(|problem| Error::Invalid(vec![error(problem)]))
+        rules::UUID.parse(&self.id).map_err(|problem| Error::Invalid(vec![error(problem)]))
     }
 }
 

@@ -1,6 +1,8 @@
-//! Work that runs beside requests: one thread sends mail, another does everything else, which is requests for password
-//! resets and the removal of what has expired, was deleted, or belongs to no record.
+//! Work that runs beside requests. One thread sends mail, one writes failures to the audit log, and another does
+//! everything else, which is requests for password resets and the removal of what has expired, was deleted, or belongs
+//! to no record.
 
+pub mod failures;
 mod outbox;
 mod password_resets;
 mod removals;
@@ -43,7 +45,7 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 8] = [
+const TASKS: [Task; 9] = [
     Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
@@ -70,6 +72,14 @@ const TASKS: [Task; 8] = [
         name: "mail given up",
         period: SWEEP_PERIOD,
         run: |background| db::outbox::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "old audit events",
+        period: SWEEP_PERIOD,
+        run: |background| {
+            db::audit::sweep(&background.db, background.config.audit_days)
+                .map(Progress::after_batch)
+        },
     },
     Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
 ];

@@ -1,5 +1,6 @@
 //! The commands of the command line. A command that fails returns the message that its user is shown.
 
+mod audit;
 mod create_admin;
 mod gc;
 mod installation;
@@ -7,6 +8,7 @@ mod send_test_mail;
 mod serve;
 mod signing_secret;
 
+pub use audit::{parse_age, print_audit};
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::{ExpectedId, adopt_data_dir, parse_expected_id};
@@ -23,6 +25,11 @@ use crate::telemetry::logging;
 /// Reads the settings, which every command needs. The error lists everything that is wrong with them, one line each.
 pub fn read_settings() -> Result<Config, Vec<String>> {
     Config::from_environment(|config| db::check_settings(config).map(drop))
+}
+
+/// Reads the settings for a command that needs only the database. Faults of other settings do not matter to it.
+pub fn read_database_settings() -> Result<Config, Vec<String>> {
+    Config::for_database_from_environment(|config| db::check_settings(config).map(drop))
 }
 
 /// `cloakroom migrate`: waits for the database and applies pending migrations.

@@ -9,6 +9,7 @@ use super::{installation, signing_secret};
 use crate::api::context::App;
 use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKeys;
+use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
 use crate::config::{Config, Environment, HttpServer, Smtp};
 use crate::db;
@@ -46,7 +47,12 @@ pub fn serve(config: Config) -> Result<(), String> {
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
-    listen(Arc::new(app.map_err(|e| format!("{e:?}"))?))
+    let app = Arc::new(app.map_err(|e| format!("{e:?}"))?);
+    let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
+        .map_err(|e| format!("thread of the audit log: {e}"))?;
+    listen(app)?;
+    failure_writer.stop();
+    Ok(())
 }
 
 /// Warns about settings that are allowed but probably not intended.

@@ -15,6 +15,9 @@ pub use values::{
     MetricsAccess, ScryptCost,
 };
 
+use std::collections::HashMap;
+use std::ffi::OsString;
+
 use reader::SettingsReader;
 use values::Choice;
 
@@ -28,18 +31,30 @@ impl Config {
     pub fn from_environment(
         check_database: impl FnOnce(&Config) -> Result<(), String>,
     ) -> Result<Config, Vec<String>> {
-        let variables = std::env::vars_os()
-            .map(|(name, value)| {
-                (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
-            })
-            .collect();
-        let mut reader = SettingsReader::new(variables);
+        let mut reader = SettingsReader::new(environment());
         let mut config = Config::read(&mut reader);
         config.unknown = reader.unknown_variables();
         config.shown = reader.shown;
         let mut faults = reader.faults;
         faults.extend(short_secrets(&config));
         faults.extend(production::refusals(&config));
+        if !config.database_url.expose().is_empty() {
+            faults.extend(check_database(&config).err());
+        }
+        if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// The same for a command that uses only the database: faults of other settings are not reported, and what they
+    /// stand for has its default.
+    pub fn for_database_from_environment(
+        check_database: impl FnOnce(&Config) -> Result<(), String>,
+    ) -> Result<Config, Vec<String>> {
+        let mut reader = SettingsReader::new(environment());
+        let config = Config::read(&mut reader);
+        let is_about_database = |fault: &String| {
+            ["CLOAKROOM_DATABASE_", "DATABASE_URL"].iter().any(|name| fault.starts_with(name))
+        };
+        let mut faults: Vec<_> = reader.faults.into_iter().filter(is_about_database).collect();
         if !config.database_url.expose().is_empty() {
             faults.extend(check_database(&config).err());
         }
@@ -56,6 +71,12 @@ impl Config {
         let variables = [("CLOAKROOM_DATABASE_URL".to_owned(), url)];
         Config::read(&mut SettingsReader::new(variables.into()))
     }
+}
+
+/// All environment variables of this process.
+fn environment() -> HashMap<String, String> {
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 /// One line for each configured signing secret that is too short for its algorithm.

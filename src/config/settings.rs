@@ -92,6 +92,8 @@ pub struct Config {
     pub user_file_quota: u32,
     /// How many days contents without a record stay in the trash.
     pub trash_days: u32,
+    /// How many days audit events are kept; failures 30 at most.
+    pub audit_days: u32,
     pub rate_limit_enabled: bool,
     /// Requests a minute for sign-in and the like, per client address and endpoint.
     pub rate_limit_auth: u32,
@@ -214,6 +216,7 @@ impl Config {
             user_storage_quota: r.bytes("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30),
             user_file_quota: r.count("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1_000_000_000),
             trash_days: r.count("CLOAKROOM_TRASH_DAYS", 7, 3650),
+            audit_days: r.count("CLOAKROOM_AUDIT_DAYS", 365, 36_500),
             rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
             rate_limit_auth: r.count("CLOAKROOM_RATE_LIMIT_AUTH", 5, MAX_RATE),
             rate_limit_upload: r.count("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, MAX_RATE),

@@ -27,6 +27,11 @@ impl ExportFilter {
     pub fn by_email(email: Option<&str>) -> ExportFilter {
         ExportFilter { email_pattern: email.map(|part| like_pattern(part, "*%")) }
     }
+
+    /// Whether only some accounts are asked for.
+    pub fn is_filtered(&self) -> bool {
+        self.email_pattern.is_some()
+    }
 }
 
 /// A position in an export, which is ordered by creation time and then by id: the values of the last row that was read.

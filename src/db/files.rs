@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use postgres::Row;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
+use super::pool::SqlParams;
 use super::{Database, sql};
 use crate::error::Error;
 use crate::model::file::File;
@@ -58,7 +60,12 @@ pub struct FileQuotas {
 
 /// Records a file where it fits into all quotas. Fails with [`Error::StorageFull`], or with [`Error::UserNotUsable`]
 /// where the owner is deleted or inactive.
-pub fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Error> {
+pub fn insert(
+    db: &Database,
+    file: &NewFile,
+    quotas: &FileQuotas,
+    origin: &AuditOrigin,
+) -> Result<File, Error> {
     let rows = db.write(
         sql!("files/insert"),
         &[
@@ -73,6 +80,8 @@ pub fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File
             &(quotas.user_bytes as i64),
             &i64::from(quotas.user_files),
             &(quotas.service_bytes as i64),
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
@@ -93,16 +102,19 @@ pub fn update(
     filename: Option<&str>,
     description: Option<&str>,
     is_public: Option<bool>,
+    origin: &AuditOrigin,
 ) -> Result<File, Error> {
-    let rows =
-        db.write(sql!("files/update"), &[&id, &user, &filename, &description, &is_public])?;
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&id, &user, &filename, &description, &is_public, address, request_id];
+    let rows = db.write(sql!("files/update"), params)?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
     from_row(row).ok_or_else(|| why_unchanged(row.get("owner_id"), user))
 }
 
 /// Removes the record of a file of `user`. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
-pub fn delete(db: &Database, id: Uuid, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("files/delete"), &[&id, &user])?;
+pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let rows = db.write(sql!("files/delete"), &[&id, &user, address, request_id])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
     if row.get("is_removed") { Ok(()) } else { Err(why_unchanged(row.get("owner_id"), user)) }
 }

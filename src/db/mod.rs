@@ -2,9 +2,11 @@
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
+pub mod audit;
 mod connector;
 mod deadline;
 pub mod exports;
+mod failure_queue;
 pub mod files;
 pub mod installation;
 mod migrations;
@@ -25,6 +27,7 @@ use postgres::Row;
 use crate::config::Config;
 use crate::error::Error;
 
+pub use failure_queue::FailureQueue;
 pub use migrations::open_and_migrate;
 pub use pool::Database;
 pub use readiness::Readiness;
@@ -40,6 +43,12 @@ use sql;
 /// Checks the settings of the database without connecting. On failure: what to tell the operator.
 pub fn check_settings(settings: &Config) -> Result<(), String> {
     connector::Connector::new(settings).map(drop)
+}
+
+/// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
+pub fn open(settings: &Config) -> Result<Database, String> {
+    let connector = connector::Connector::new(settings)?;
+    Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
 }
 
 /// Takes the row of a query that always returns one.

@@ -4,6 +4,8 @@
 use postgres::Row;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
+use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::Error;
@@ -33,6 +35,7 @@ pub fn insert(
     version: i32,
     token: &NewPersonalToken,
     hash: &TokenHash,
+    origin: &AuditOrigin,
 ) -> Result<PersonalToken, Error> {
     let rows = db.write(
         sql!("personal_tokens/insert"),
@@ -45,6 +48,8 @@ pub fn insert(
             &token.read_only,
             &token.days,
             &MAX_TOKENS,
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     let row = rows.first().ok_or(Error::InvalidToken)?;
@@ -79,14 +84,17 @@ fn token_from_row(row: &Row) -> Option<PersonalToken> {
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] where the user has no such live token.
-pub fn delete(db: &Database, user: Uuid, token: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("personal_tokens/delete"), &[&user, &token])?;
+pub fn delete(db: &Database, user: Uuid, token: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let rows = db.write(sql!("personal_tokens/delete"), &[&user, &token, address, request_id])?;
     rows.first().map(drop).ok_or(Error::TokenNotFound)
 }
 
 /// Ends all tokens of `user`. Fails with [`Error::UserNotFound`].
-pub fn delete_all(db: &Database, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("personal_tokens/delete_all"), &[&user])?;
+pub fn delete_all(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let params: SqlParams = &[&user, actor, address, request_id];
+    let rows = db.write(sql!("personal_tokens/delete_all"), params)?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 

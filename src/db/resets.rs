@@ -4,12 +4,14 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
 use super::{Database, one_row, sql};
 use crate::error::Error;
 
 /// Stores a request for a reset, whether or not an account has that address.
-pub fn request(db: &Database, email: &str) -> Result<(), Error> {
-    db.write(sql!("resets/request"), &[&email]).map(drop)
+pub fn request(db: &Database, email: &str, origin: &AuditOrigin) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    db.write(sql!("resets/request"), &[&email, address, request_id]).map(drop)
 }
 
 /// What became of a batch of requests.
@@ -42,7 +44,11 @@ pub struct ResetTokenUse<'a> {
 
 /// Sets the password and ends all sessions. Returns false where the token was used before, or where the password or the
 /// e-mail address has changed since it was made.
-pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
+pub fn reset_password(
+    db: &Database,
+    used: &ResetTokenUse,
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
     let rows = db.write(
         sql!("users/reset_password"),
         &[
@@ -52,6 +58,8 @@ pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error
             &Uuid::new_v4(),
             &used.token_hash,
             &used.expires_at,
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     Ok(!rows.is_empty())

@@ -1,13 +1,14 @@
 //! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
 //! ended session stays until the last of its tokens has expired.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
+use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::Error;
@@ -27,8 +28,6 @@ pub struct NewSession {
     pub issued_at: OffsetDateTime,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
-    /// The client's address.
-    pub address: IpAddr,
     /// What the client calls itself.
     pub user_agent: Option<String>,
 }
@@ -66,6 +65,7 @@ pub fn open(
     version: i32,
     renewed_hash: Option<&str>,
     session: &NewSession,
+    origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
@@ -76,8 +76,9 @@ pub fn open(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
-            &session.address,
+            &origin.address,
             &session.user_agent,
+            &origin.request_id,
         ],
     )?;
     Ok(rows.first().map(from_row))
@@ -90,6 +91,7 @@ pub fn open_for_new_user(
     name: Option<&str>,
     password_hash: &str,
     session: &NewSession,
+    origin: &AuditOrigin,
 ) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert_with_session"),
@@ -101,8 +103,9 @@ pub fn open_for_new_user(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
-            &session.address,
+            &origin.address,
             &session.user_agent,
+            &origin.request_id,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
@@ -119,6 +122,7 @@ pub fn rotate(
     next: NewSession,
     grace: Duration,
     max_age: Duration,
+    origin: &AuditOrigin,
 ) -> Result<(User, NewSession), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
@@ -130,8 +134,9 @@ pub fn rotate(
             &next.expires_at,
             &grace.as_secs_f64(),
             &max_age.as_secs_f64(),
-            &next.address,
+            &origin.address,
             &next.user_agent,
+            &origin.request_id,
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
@@ -169,14 +174,23 @@ fn session_from_row(row: &Row) -> Option<Session> {
 }
 
 /// Ends one session of `user`. Fails with [`Error::SessionNotFound`] where the user has no such live session.
-pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) -> Result<(), Error> {
-    let rows = db.write(sql!("sessions/end"), &[&user, &session, &max_age.as_secs_f64()])?;
+pub fn end_by_id(
+    db: &Database,
+    user: Uuid,
+    session: Uuid,
+    max_age: Duration,
+    origin: &AuditOrigin,
+) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&user, &session, &max_age.as_secs_f64(), address, request_id];
+    let rows = db.write(sql!("sessions/end"), params)?;
     rows.first().map(drop).ok_or(Error::SessionNotFound)
 }
 
 /// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
-pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("sessions/end_all_of_user"), &[&user])?;
+pub fn end_all_of_user(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let rows = db.write(sql!("sessions/end_all_of_user"), &[&user, actor, address, request_id])?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
@@ -196,11 +210,14 @@ pub fn end(
     user: Uuid,
     current: Option<Uuid>,
     scope: LogoutScope,
+    origin: &AuditOrigin,
 ) -> Result<(), Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&user, &current, address, request_id];
     match scope {
-        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user])?,
-        LogoutScope::Local => db.write(sql!("sessions/end_one"), &[&user, &current])?,
-        LogoutScope::Others => db.write(sql!("sessions/end_others"), &[&user, &current])?,
+        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user, address, request_id])?,
+        LogoutScope::Local => db.write(sql!("sessions/end_one"), params)?,
+        LogoutScope::Others => db.write(sql!("sessions/end_others"), params)?,
     };
     Ok(())
 }

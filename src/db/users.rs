@@ -7,6 +7,7 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
+use super::audit::AuditOrigin;
 use super::pool::SqlParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
@@ -113,8 +114,8 @@ pub struct AccountFields {
     pub last_login: Option<Timestamp>,
 }
 
-/// Creates an account. Fails with [`Error::Taken`].
-pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
+/// Creates an account, which registers itself where `origin` has no actor. Fails with [`Error::Taken`].
+pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert"),
         &[
@@ -128,6 +129,9 @@ pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
             &account.is_active,
             &account.created_at.map(|at| at.0),
             &account.last_login.map(|at| at.0),
+            &origin.actor,
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
@@ -135,7 +139,12 @@ pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
 
 /// Changes an account as an administrator asks. Another role, password or `is_active` ends the account's sessions.
 /// Fails with [`Error::UserNotFound`], [`Error::Taken`] or [`Error::LastAdmin`].
-pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Result<User, Error> {
+pub fn update_by_admin(
+    db: &Database,
+    id: Uuid,
+    changes: &AccountFields,
+    origin: &AuditOrigin,
+) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/update_by_admin"),
         &[
@@ -147,6 +156,9 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
             &changes.permissions,
             &changes.is_active,
             &changes.password_hash,
+            &origin.actor,
+            &origin.address,
+            &origin.request_id,
         ],
     )?;
     rows.first().map(from_row).ok_or(Error::UserNotFound)
@@ -168,10 +180,12 @@ pub fn update_profile(
     id: Uuid,
     change: &ProfileChange,
     version: Option<i32>,
+    origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let ProfileChange { username, email, name } = change;
-    let rows = db.write(sql!("users/update_profile"), &[&id, username, email, name, &version])?;
-    Ok(rows.first().map(from_row))
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&id, username, email, name, &version, address, request_id];
+    Ok(db.write(sql!("users/update_profile"), params)?.first().map(from_row))
 }
 
 /// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`. Returns false where
@@ -182,8 +196,11 @@ pub fn change_password(
     version: i32,
     password_hash: &str,
     keep: Option<Uuid>,
+    origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let rows = db.write(sql!("users/change_password"), &[&id, &version, &password_hash, &keep])?;
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams = &[&id, &version, &password_hash, &keep, address, request_id];
+    let rows = db.write(sql!("users/change_password"), params)?;
     Ok(!rows.is_empty())
 }
 
@@ -203,13 +220,22 @@ pub fn upsert_admin(
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, which are left to
 /// [`super::removals`]. Returns false where there is no such account or, if a `version` is given, its credentials are
 /// at another one. Fails with [`Error::LastAdmin`].
-pub fn delete(db: &Database, id: Uuid, version: Option<i32>) -> Result<bool, Error> {
-    Ok(!db.write(sql!("users/delete"), &[&id, &version])?.is_empty())
+pub fn delete(
+    db: &Database,
+    id: Uuid,
+    version: Option<i32>,
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let rows = db.write(sql!("users/delete"), &[&id, &version, actor, address, request_id])?;
+    Ok(!rows.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.
-pub fn delete_all(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("users/delete_all"), &[])?)?.get("accounts"))
+pub fn delete_all(db: &Database, origin: &AuditOrigin) -> Result<i64, Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let rows = db.write(sql!("users/delete_all"), &[actor, address, request_id])?;
+    Ok(one_row(rows)?.get("accounts"))
 }
 
 /// Counts the accounts.

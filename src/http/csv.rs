@@ -4,6 +4,9 @@ use csv::{Terminator, Writer, WriterBuilder};
 
 use crate::error::Error;
 
+/// The media type of CSV (RFC 4180) in UTF-8.
+pub const CSV: &str = "text/csv; charset=utf-8";
+
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {
     out: Writer<Vec<u8>>,

@@ -1,5 +1,6 @@
 //! The domain's types, and the rules that their values obey.
 
+pub mod audit;
 pub mod file;
 pub mod hex;
 pub mod page;

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::json;
 use uuid::Uuid;
 
+use super::audit::AuditPosition;
 use super::page::PageRequest;
 use super::problems::{not_a_boolean, not_an_integer, problem, value_error};
 use super::rule::{ListRule, Rule};
@@ -289,9 +290,17 @@ fn check_length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Prob
 }
 
 /// A UUID, as the ids in paths are.
-pub fn uuid(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
-}
+pub const UUID: Rule<Uuid> = Rule {
+    parse: |text| text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID")),
+    schema: || json!({"type": "string", "format": "uuid"}),
+};
+
+/// A place in the audit log, as a page of it names the next one.
+pub const AUDIT_POSITION: Rule<AuditPosition> = Rule {
+    parse: |text| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor")),
+    // Times of 17 digits end before the year 9999.
+    schema: || json!({"type": "string", "pattern": "^[0-9]{1,17}-[0-9a-f]{32}$"}),
+};
 
 /// A whole number in decimal digits that lies in the range.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {

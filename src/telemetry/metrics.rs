@@ -57,6 +57,11 @@ struct LimitLabels {
     class: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AuditFailureLabels {
+    recorded_as: &'static str,
+}
+
 /// All metrics of the process. Clones share the same values.
 #[derive(Clone)]
 pub struct Metrics {
@@ -66,6 +71,7 @@ pub struct Metrics {
     connections: Gauge,
     running: Gauge,
     rate_limited: Family<LimitLabels, Counter>,
+    audit_failures: Family<AuditFailureLabels, Counter>,
     /// One for each number in [`GaugeValues`], in that order.
     gauges: [Gauge; 9],
     mail_sent: Counter,
@@ -120,6 +126,9 @@ impl Metrics {
         let rate_limited = Family::default();
         let help = "Requests refused by a rate limit, by its class";
         registry.register("rate_limit_refusals", help, rate_limited.clone());
+        let audit_failures = Family::default();
+        let help = "Refused actions in the audit log, as events or only in a count";
+        registry.register("audit_failures", help, audit_failures.clone());
         let registry = Arc::new(registry);
         Metrics {
             registry,
@@ -128,6 +137,7 @@ impl Metrics {
             connections,
             running,
             rate_limited,
+            audit_failures,
             gauges,
             mail_sent,
         }
@@ -155,6 +165,12 @@ impl Metrics {
     /// Counts a message that the mail server has taken.
     pub fn count_mail_sent(&self) {
         self.mail_sent.inc();
+    }
+
+    /// Counts a refused action that became an event of the audit log, or only a part of the count in one.
+    pub fn count_audit_failure(&self, is_event: bool) {
+        let recorded_as = if is_event { "event" } else { "count" };
+        self.audit_failures.get_or_create(&AuditFailureLabels { recorded_as }).inc();
     }
 
     /// Counts an open client connection until the returned guard is dropped.

@@ -4,6 +4,11 @@
 mod access;
 mod accounts;
 mod api_keys;
+mod audit;
+mod audit_agreement;
+mod audit_failures;
+mod audit_log;
+mod audit_tour;
 mod background;
 mod bad_input;
 mod command_line;

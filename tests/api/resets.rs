@@ -148,7 +148,7 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
              WHERE table_name = '{table}'"
         ))
     };
-    assert_eq!(columns("password_reset_requests"), "id,email,requested_at");
+    assert_eq!(columns("password_reset_requests"), "id,email,requested_at,address,request_id");
     assert_eq!(
         columns("outbox"),
         "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error"

@@ -19,6 +19,7 @@ use crate::error::{Error, Unique};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::User;
 
@@ -81,7 +82,7 @@ enum Registered {
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let Registration { username, email, password, name } = context.read(&REGISTRATION)?;
-    let app = context.app;
+    let (app, origin) = (context.app, context.origin());
     let hash = app.hasher.hash(&password)?;
     if let Some(username) = username {
         let account = AccountFields {
@@ -91,12 +92,13 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&app.db, &account).map_err(Error::at_registration)?;
+        let user = users::insert(&app.db, &account, &origin).map_err(Error::at_registration)?;
         context.account = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(context, Uuid::new_v4());
-    let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
+    let user =
+        sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session, &origin);
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
     token_response(app, 201, &user, &session)
@@ -138,25 +140,43 @@ fn read_credentials(body: &mut Params) -> (String, String) {
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.read(&CREDENTIALS)?;
+    let outcome = sign_in(context, &login, &password);
+    let details = match outcome {
+        Err(Error::BadCredentials) => serde_json::json!({}),
+        Err(Error::InactiveAccount) => serde_json::json!({ "reason": "inactive_account" }),
+        _ => return outcome,
+    };
+    context.record_failure(RefusedAction::Login, None, context.account, details);
+    outcome
+}
+
+/// Checks a login name and its password and opens a session.
+fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
     let app = context.app;
-    let account = users::find_by_login(&app.db, &login, context.client)?;
+    let account = users::find_by_login(&app.db, login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = || app.hasher.check(&password, stored);
-    let check = rate_limit::limit_failed_sign_ins(context, &login, knows_network, check)?;
+    let check = || app.hasher.check(password, stored);
+    let check = rate_limit::limit_failed_sign_ins(context, login, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
     let renewed = match check {
-        PasswordCheck::RightButOutdated => Some(app.hasher.hash(&password)?),
+        PasswordCheck::RightButOutdated => Some(app.hasher.hash(password)?),
         _ => None,
     };
     let session = new_session(context, Uuid::new_v4());
-    let user =
-        sessions::open(&app.db, account.user.id, account.version, renewed.as_deref(), &session)?
-            .ok_or(Error::BadCredentials)?;
+    let user = sessions::open(
+        &app.db,
+        account.user.id,
+        account.version,
+        renewed.as_deref(),
+        &session,
+        &context.origin(),
+    )?
+    .ok_or(Error::BadCredentials)?;
     token_response(app, 200, &user, &session)
 }
 
@@ -178,7 +198,9 @@ pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Resp
     let (app, config) = (context.app, &context.app.config);
     let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
     let next = new_session(context, token.session);
-    let (user, session) = sessions::rotate(&app.db, token.user, token.id, next, grace, max_age)?;
+    let origin = context.origin();
+    let (user, session) =
+        sessions::rotate(&app.db, token.user, token.id, next, grace, max_age, &origin)?;
     token_response(app, 200, &user, &session)
 }
 
@@ -207,7 +229,7 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.read(&LOGOUT_QUERY)?;
-    sessions::end(&context.app.db, user.id(), user.session(), scope)?;
+    sessions::end(&context.app.db, user.id(), user.session(), scope, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -222,7 +244,6 @@ fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
         refresh_id: Uuid::new_v4(),
         issued_at,
         expires_at: issued_at + lifetime.min(config.session_max_age),
-        address: context.client,
         user_agent: context.request.header("User-Agent").and_then(rules::user_agent),
     }
 }

@@ -1,9 +1,7 @@
 //! Exports of users as CSV. They are streamed: memory does not grow with the rows, and no database connection is held
 //! while the client reads. Who may export is decided in the pipeline, in the same way for all of them.
 
-use std::io::{self, Cursor, Read};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,10 +10,11 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Answer, Content, Operation, Tag, json};
-use crate::db::Database;
+use crate::db::audit;
 use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
 use crate::error::Error;
-use crate::http::csv::CsvRows;
+use crate::http::batched_body::BatchedBody;
+use crate::http::csv::{CSV, CsvRows};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response, StatusText};
@@ -38,9 +37,6 @@ const HEADER: [&str; 11] = [
 ];
 /// Roughly the bytes of a row, for the capacity of buffers.
 const ROW_BYTES: usize = 256;
-
-/// The media type of an export (RFC 4180).
-const CSV: &str = "text/csv; charset=utf-8";
 
 pub const FILTERED: Operation = Operation {
     id: "export_users",
@@ -131,60 +127,30 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
     let (db, config) = (&context.app.db, &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
     let max_rows = i64::from(config.export_max_rows);
-    if exports::count(db, &filter, max_rows + 1, deadline)? > max_rows {
+    let rows = exports::count(db, &filter, max_rows + 1, deadline)?;
+    if rows > max_rows {
         return Err(Error::ExportTooLarge);
     }
     let batch = exports::batch(db, &filter, ExportPosition::START, deadline)?;
+    // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
+    if context.request.method() != "HEAD" {
+        audit::insert_export(db, rows, filter.is_filtered(), &context.origin())?;
+    }
     let mut csv = CsvRows::new(ROW_BYTES);
     HEADER.iter().try_for_each(|name| csv.cell(name))?;
     csv.end()?;
-    let body = ExportBody {
-        db: db.clone(),
-        filter,
-        timeout: config.export_timeout,
-        position: batch.end(),
-        bytes: Cursor::new(write_users(&batch, csv)?),
-    };
+    let first = write_users(&batch, csv)?;
+    let (db, timeout, mut position) = (db.clone(), config.export_timeout, batch.end());
+    let body = BatchedBody::new(first, move || {
+        let Some(after) = position else {
+            return Ok(None);
+        };
+        let batch = exports::batch(&db, &filter, after, Instant::now() + timeout)?;
+        position = batch.end();
+        write_users(&batch, CsvRows::new(batch.users().len() * ROW_BYTES)).map(Some)
+    });
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
     Ok(response::attachment(CSV, &filename, body))
-}
-
-/// The body of an export. The next batch is read when the client has taken all of the last one.
-struct ExportBody {
-    db: Arc<Database>,
-    filter: ExportFilter,
-    /// How long each batch may take, with the wait for other exports.
-    timeout: Duration,
-    /// Where the next batch begins; `None` once the last one was empty.
-    position: Option<ExportPosition>,
-    bytes: Cursor<Vec<u8>>,
-}
-
-impl ExportBody {
-    /// Replaces the bytes with those of the batch that follows `position`.
-    fn read_batch(&mut self, position: ExportPosition) -> Result<(), Error> {
-        let deadline = Instant::now() + self.timeout;
-        let batch = exports::batch(&self.db, &self.filter, position, deadline)?;
-        self.position = batch.end();
-        let csv = CsvRows::new(batch.users().len() * ROW_BYTES);
-        self.bytes = Cursor::new(write_users(&batch, csv)?);
-        Ok(())
-    }
-}
-
-impl Read for ExportBody {
-    /// Fails where the database does. The transfer then ends without its last chunk, so that no client takes a part
-    /// for the whole.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let is_exhausted = self.bytes.position() == self.bytes.get_ref().len() as u64;
-        if is_exhausted && let Some(position) = self.position {
-            self.read_batch(position).map_err(|error| {
-                log::error!("an export broke off: {error:?}");
-                io::Error::other("the export broke off")
-            })?;
-        }
-        self.bytes.read(buffer)
-    }
 }
 
 /// Appends the rows of `batch` to `csv` and returns the text.

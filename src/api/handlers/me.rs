@@ -9,6 +9,7 @@ use crate::error::{Error, Unique};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Message, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::{Profile, User};
 
@@ -71,10 +72,21 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
 /// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let asks_for_password = context.app.config.email_change_requires_password;
-    let (mut change, password) = context.read(&PROFILE)?;
+    let (change, password) = context.read(&PROFILE)?;
+    let outcome = change_profile(context, user, change, password);
+    record_refusal(context, user, RefusedAction::EmailChange, outcome.as_ref().err());
+    response::json(200, &outcome?)
+}
+
+/// Checks the current password if the change needs it, and makes the change.
+fn change_profile(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+    mut change: ProfileChange,
+    password: Option<String>,
+) -> Result<User, Error> {
     let mut version = None;
-    if asks_for_password {
+    if context.app.config.email_change_requires_password {
         // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
         // changed it, this one would change it back without the password.
         change.email = change.email.filter(|email| *email != user.account().email);
@@ -85,10 +97,10 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
             version = Some(check_password(context.app, user, &password)?);
         }
     }
-    let account = users::update_profile(&context.app.db, user.id(), &change, version)?;
+    let (db, origin) = (&context.app.db, context.origin());
+    let account = users::update_profile(db, user.id(), &change, version, &origin)?;
     // Without a check of the password, only a deletion can have kept the change from being made.
-    let refusal = version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword);
-    response::json(200, &account.ok_or(refusal)?)
+    account.ok_or(version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword))
 }
 
 pub const CHANGE_PASSWORD: Operation = Operation {
@@ -122,14 +134,27 @@ pub fn change_password(
 ) -> Result<Response, Error> {
     user.require_changeable()?;
     let (current, new) = context.read(&PASSWORDS)?;
-    let app = context.app;
-    let version = check_password(app, user, &current)?;
-    let hash = app.hasher.hash(&new)?;
-    if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
+    let outcome = replace_password(context, user, &current, &new);
+    record_refusal(context, user, RefusedAction::PasswordChange, outcome.as_ref().err());
+    outcome?;
+    response::message("Password changed successfully")
+}
+
+/// Checks the current password and sets the new one.
+fn replace_password(
+    context: &RequestContext,
+    user: &CurrentUser,
+    current: &str,
+    new: &str,
+) -> Result<(), Error> {
+    let (app, origin) = (context.app, context.origin());
+    let version = check_password(app, user, current)?;
+    let hash = app.hasher.hash(new)?;
+    if !users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
         // The password was changed in the meantime, so the given one is no longer the current one.
         return Err(Error::WrongCurrentPassword);
     }
-    response::message("Password changed successfully")
+    Ok(())
 }
 
 pub const DELETE: Operation = Operation {
@@ -152,14 +177,26 @@ static CURRENT_PASSWORD: Input<String> =
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let password = context.read(&CURRENT_PASSWORD)?;
+    let outcome = delete_account(context, user, &password);
+    record_refusal(context, user, RefusedAction::UserDelete, outcome.as_ref().err());
+    outcome?;
+    context.app.wake_background();
+    Ok(response::no_content())
+}
+
+/// Checks the current password and deletes the account.
+fn delete_account(
+    context: &RequestContext,
+    user: &CurrentUser,
+    password: &str,
+) -> Result<(), Error> {
     let app = context.app;
-    let version = check_password(app, user, &password)?;
-    if !users::delete(&app.db, user.id(), Some(version))? {
+    let version = check_password(app, user, password)?;
+    if !users::delete(&app.db, user.id(), Some(version), &context.origin())? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
     }
-    app.wake_background();
-    Ok(response::no_content())
+    Ok(())
 }
 
 /// Checks the user's current password. Returns the version of the credentials it was checked against, which the
@@ -171,4 +208,20 @@ fn check_password(app: &App, user: &CurrentUser, password: &str) -> Result<i32, 
         PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
         PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
     }
+}
+
+/// Records in the audit log that a change of the user's own account was refused, if `error` says so. Other errors, such
+/// as a name that is taken, are no matter of security.
+fn record_refusal(
+    context: &RequestContext,
+    user: &CurrentUser,
+    action: RefusedAction,
+    error: Option<&Error>,
+) {
+    let details = match error {
+        Some(Error::WrongCurrentPassword) => serde_json::json!({}),
+        Some(Error::LastAdmin) => serde_json::json!({ "reason": "last_admin" }),
+        _ => return,
+    };
+    context.record_failure(action, Some(user.id()), Some(user.id()), details);
 }

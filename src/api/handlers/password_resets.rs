@@ -5,12 +5,13 @@ use time::OffsetDateTime;
 
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Operation, Tag, json};
-use crate::auth::jwt::TokenType;
+use crate::auth::jwt::{Claims, TokenType};
 use crate::db::resets;
 use crate::error::Error;
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Message, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::hex::hex;
 use crate::model::rules;
 
@@ -32,7 +33,7 @@ static ADDRESS: Input<String> = Input::json(|body| body.required("email", rules:
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.read(&ADDRESS)?;
-    resets::request(&context.app.db, &email)?;
+    resets::request(&context.app.db, &email, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
@@ -60,18 +61,36 @@ fn read_new_password(body: &mut Params) -> (String, String) {
 /// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
 pub fn reset(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password) = context.read(&NEW_PASSWORD)?;
+    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
+    let outcome = use_token(context, &token, claims.as_ref(), &password);
+    if matches!(outcome, Err(Error::InvalidResetToken)) {
+        let user = claims.map(|claims| claims.user);
+        let details = serde_json::json!({});
+        context.record_failure(RefusedAction::PasswordReset, None, user, details);
+    }
+    outcome?;
+    response::message("Password has been reset")
+}
+
+/// Sets the password of the account that the reset token is for. `claims` are those of the token, if its signature and
+/// its time are valid.
+fn use_token(
+    context: &RequestContext,
+    token: &str,
+    claims: Option<&Claims>,
+    password: &str,
+) -> Result<(), Error> {
     let app = context.app;
-    let claims = app.verify_token(&token, TokenType::PasswordReset);
-    let claims = claims.map_err(|_| Error::InvalidResetToken)?;
+    let claims = claims.ok_or(Error::InvalidResetToken)?;
     let used = resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &app.hasher.hash(&password)?,
+        password_hash: &app.hasher.hash(password)?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: OffsetDateTime::now_utc() + app.config.password_reset_lifetime,
     };
-    if !resets::reset_password(&app.db, &used)? {
+    if !resets::reset_password(&app.db, &used, &context.origin())? {
         return Err(Error::InvalidResetToken);
     }
-    response::message("Password has been reset")
+    Ok(())
 }

@@ -61,7 +61,8 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let token = personal_token::encode(random_bytes()?);
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
-    let stored = personal_tokens::insert(&context.app.db, user.id(), version, &wanted, &hash)?;
+    let (db, origin) = (&context.app.db, context.origin());
+    let stored = personal_tokens::insert(db, user.id(), version, &wanted, &hash, &origin)?;
     response::json(201, &CreatedToken { stored, token })
 }
 
@@ -95,7 +96,7 @@ pub fn delete(
     user: &CurrentUser,
     id: Uuid,
 ) -> Result<Response, Error> {
-    personal_tokens::delete(&context.app.db, user.id(), id)?;
+    personal_tokens::delete(&context.app.db, user.id(), id, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -129,7 +130,7 @@ pub fn delete_all_of_user(
     _: &Admin,
     id: Uuid,
 ) -> Result<Response, Error> {
-    personal_tokens::delete_all(&context.app.db, id)?;
+    personal_tokens::delete_all(&context.app.db, id, &context.origin())?;
     Ok(response::no_content())
 }
 

@@ -40,7 +40,8 @@ pub const END: Operation = Operation {
 /// `DELETE /api/v1/auth/sessions/{session_id}`: ends one session of the user.
 pub fn end(context: &mut RequestContext, user: &CurrentUser, id: Uuid) -> Result<Response, Error> {
     let app = context.app;
-    sessions::end_by_id(&app.db, user.id(), id, app.config.session_max_age)?;
+    let max_age = app.config.session_max_age;
+    sessions::end_by_id(&app.db, user.id(), id, max_age, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -78,7 +79,7 @@ pub fn end_all_of_user(
     _: &Admin,
     id: Uuid,
 ) -> Result<Response, Error> {
-    sessions::end_all_of_user(&context.app.db, id)?;
+    sessions::end_all_of_user(&context.app.db, id, &context.origin())?;
     Ok(response::no_content())
 }
 

@@ -56,7 +56,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
         password_hash: Some(context.app.hasher.hash(&password)?),
         ..given
     };
-    response::json(201, &users::insert(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
 }
 
 /// Reads the account and its password.
@@ -91,7 +91,7 @@ struct Deleted {
 
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let deleted = users::delete_all(&context.app.db)?;
+    let deleted = users::delete_all(&context.app.db, &context.origin())?;
     context.app.wake_background();
     response::json(200, &Deleted { deleted })
 }

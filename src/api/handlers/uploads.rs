@@ -89,7 +89,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         user_files: app.config.user_file_quota,
         service_bytes: app.config.storage_quota,
     };
-    let recorded = files::insert(&app.db, &upload, &quotas);
+    let recorded = files::insert(&app.db, &upload, &quotas, &context.origin());
     // If it is unknown whether the file was recorded, the content stays. The sweep removes it later if it has no
     // record.
     if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown)) {
@@ -321,6 +321,7 @@ pub fn update(
         filename.as_deref(),
         description.as_deref(),
         is_public,
+        &context.origin(),
     )?;
     response::json(200, &file)
 }
@@ -341,7 +342,7 @@ pub fn delete(
     user: &CurrentUser,
     id: Uuid,
 ) -> Result<Response, Error> {
-    files::delete(&context.app.db, id, user.id())?;
+    files::delete(&context.app.db, id, user.id(), &context.origin())?;
     context.app.storage.remove(id);
     Ok(response::no_content())
 }

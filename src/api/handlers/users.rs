@@ -12,6 +12,7 @@ use crate::error::{Error, Unique};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
 use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::model::user::{Role, User};
@@ -43,7 +44,7 @@ pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     let (account, password) = context.read(&NEW_ACCOUNT)?;
     let password_hash = Some(context.app.hasher.hash(&password)?);
     let account = AccountFields { password_hash, ..account };
-    response::json(201, &users::insert(&context.app.db, &account)?)
+    response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
 }
 
 /// Reads the fields that are optional both for a new account and for a change.
@@ -169,7 +170,8 @@ pub fn update(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<R
     let (change, password) = context.read(&ACCOUNT_CHANGE)?;
     let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
     let change = AccountFields { password_hash, ..change };
-    response::json(200, &users::update_by_admin(&context.app.db, id, &change)?)
+    let user = users::update_by_admin(&context.app.db, id, &change, &context.origin())?;
+    response::json(200, &user)
 }
 
 pub const DELETE: Operation = Operation {
@@ -188,7 +190,12 @@ pub const DELETE: Operation = Operation {
 /// sessions and hides its files, which the background thread removes.
 pub fn delete(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
     admin.require_may_change(id)?;
-    if !users::delete(&context.app.db, id, None)? {
+    let outcome = users::delete(&context.app.db, id, None, &context.origin());
+    if matches!(outcome, Err(Error::LastAdmin)) {
+        let details = serde_json::json!({ "reason": "last_admin" });
+        context.record_failure(RefusedAction::UserDelete, context.account, Some(id), details);
+    }
+    if !outcome? {
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();

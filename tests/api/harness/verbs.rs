@@ -224,6 +224,28 @@ impl Server {
         self.get("/admin/stats", sender)
     }
 
+    /// `GET /admin/audit`, a page of the audit log.
+    pub fn audit(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/admin/audit?{query}"), sender)
+    }
+
+    /// All events of the audit log that match, the newest first, page by page.
+    pub fn all_events(&self, sender: impl Credentials, query: &str) -> Vec<Value> {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.audit(&sender, &format!("{query}{cursor}")).expect(200).json();
+            found.extend(page["events"].as_array().expect("events").iter().cloned());
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&before={next}"),
+                None => return found,
+            }
+        }
+    }
+
+    pub fn export_audit(&self, sender: impl Credentials, query: &str) -> Answer {
+        self.get(&format!("/admin/audit/export?{query}"), sender)
+    }
+
     pub fn export(&self, sender: impl Credentials, query: &str) -> Answer {
         self.get(&format!("/users/export?{query}"), sender)
     }

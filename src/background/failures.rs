@@ -1,0 +1,77 @@
+//! The thread that writes refused actions to the audit log. It is not the thread of the other tasks, because those may
+//! take longer than a failure may wait.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crate::db::audit::{self, Failure};
+use crate::db::{Database, FailureQueue};
+use crate::error::Error;
+
+/// Writes what is in a queue until it is stopped.
+pub struct FailureWriter {
+    queue: Arc<FailureQueue>,
+    thread: JoinHandle<()>,
+}
+
+impl FailureWriter {
+    /// Starts the thread.
+    pub fn spawn(queue: Arc<FailureQueue>, db: Arc<Database>) -> io::Result<FailureWriter> {
+        let source = queue.clone();
+        let thread =
+            thread::Builder::new().name("failures".into()).spawn(move || run(&source, &db))?;
+        Ok(FailureWriter { queue, thread })
+    }
+
+    /// Writes what is in the queue and ends the thread. No request may be running any more. If the database does not
+    /// answer, the wait ends with the timeout of a query.
+    pub fn stop(self) {
+        self.queue.close();
+        if self.thread.join().is_err() {
+            log::error!("the thread that writes failures to the audit log panicked");
+        }
+    }
+}
+
+/// Writes in batches until the queue is closed. A batch that could not be written is kept and tried again, while the
+/// queue keeps itself bounded.
+fn run(queue: &FailureQueue, db: &Database) {
+    let mut batch = Vec::new();
+    loop {
+        let is_closed = queue.wait();
+        if batch.is_empty() {
+            batch = queue.take();
+        }
+        let is_written = write(db, &batch);
+        if is_written {
+            batch.clear();
+        }
+        if is_closed {
+            let mut rest = batch;
+            rest.extend(queue.take());
+            if !is_written || !write(db, &rest) {
+                log::error!("{} failures are missing from the audit log", rest.len());
+            }
+            return;
+        }
+    }
+}
+
+/// Whether the batch needs no other attempt: it is written, or it never can be.
+fn write(db: &Database, batch: &[Failure]) -> bool {
+    if batch.is_empty() {
+        return true;
+    }
+    match audit::insert_failures(db, batch) {
+        Ok(()) => true,
+        Err(error @ Error::Internal(_)) => {
+            log::error!("{} failures are missing from the audit log: {error:?}", batch.len());
+            true
+        }
+        Err(error) => {
+            log::warn!("failures for the audit log are written later: {error:?}");
+            false
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Table `audit_events`: the audit log. Events of changes are written by the statements that make the changes, in other
+//! modules. This one writes those that belong to no change, and reads and expires all of them.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use postgres::Row;
+use postgres::types::{Json, Type};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::pool::TypedParams;
+use super::{Database, one_row, sql};
+use crate::error::Error;
+use crate::model::audit::{AuditEvent, AuditPosition};
+use crate::model::timestamp::Timestamp;
+
+/// Days for which failures are kept at most, because strangers can cause many of them.
+const MAX_FAILURE_DAYS: i32 = 30;
+
+/// Where a change comes from, for the event that the statement of the change writes.
+#[derive(Debug, Clone, Copy)]
+pub struct AuditOrigin {
+    /// The signed-in account. Statements about one's own account or files take the actor from their rows instead.
+    pub actor: Option<Uuid>,
+    /// The client's address.
+    pub address: Option<IpAddr>,
+    /// The value of `X-Request-ID`.
+    pub request_id: Option<Uuid>,
+}
+
+/// Records that users were exported. Must precede the first byte of the export: if it fails, nothing was exported.
+pub fn insert_export(
+    db: &Database,
+    rows: i64,
+    is_filtered: bool,
+    origin: &AuditOrigin,
+) -> Result<(), Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let sql = sql!("audit/insert_export");
+    db.write(sql, &[actor, address, request_id, &rows, &is_filtered]).map(drop)
+}
+
+/// An event about a refused action, as it waits to be written.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failure {
+    /// By the clock of the process. Together with `id` it identifies the event, so that it is not recorded twice.
+    pub at: Timestamp,
+    pub id: Uuid,
+    /// One of [`crate::model::audit::ACTIONS`].
+    pub action: &'static str,
+    pub actor_id: Option<Uuid>,
+    /// The account that the action was about, if it is known.
+    pub subject_id: Option<Uuid>,
+    pub address: Option<IpAddr>,
+    pub request_id: Option<Uuid>,
+    /// A JSON object.
+    pub details: Value,
+}
+
+/// Records failures. It may be repeated where it is unknown whether it succeeded: an event is not recorded twice.
+pub fn insert_failures(db: &Database, failures: &[Failure]) -> Result<(), Error> {
+    db.write(sql!("audit/insert_failures"), &[&Json(failures)]).map(drop)
+}
+
+/// Which events are asked for: those that match all that is given.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    pub actor: Option<Uuid>,
+    pub subject: Option<Uuid>,
+    /// One of [`crate::model::audit::ACTIONS`].
+    pub action: Option<&'static str>,
+    /// One of [`crate::model::audit::OUTCOMES`].
+    pub outcome: Option<&'static str>,
+    /// At this time or later.
+    pub from: Option<Timestamp>,
+    /// At this time or earlier.
+    pub to: Option<Timestamp>,
+}
+
+/// Returns the newest events that match and precede `before`, the newest first, at most `limit`.
+pub fn page(
+    db: &Database,
+    filter: &AuditFilter,
+    before: AuditPosition,
+    limit: i64,
+) -> Result<Vec<AuditEvent>, Error> {
+    let read = |params: TypedParams| db.read_planned(sql!("audit/page"), params, None);
+    read_page(filter, before, limit, read)
+}
+
+/// Like [`page`], for exports. Fails with [`Error::TimedOut`] where that is not done by `deadline`.
+pub fn export_batch(
+    db: &Database,
+    filter: &AuditFilter,
+    before: AuditPosition,
+    limit: i64,
+    deadline: Instant,
+) -> Result<Vec<AuditEvent>, Error> {
+    let read = |params: TypedParams| db.read_for_export(sql!("audit/page"), params, deadline);
+    read_page(filter, before, limit, read)
+}
+
+fn read_page(
+    filter: &AuditFilter,
+    before: AuditPosition,
+    limit: i64,
+    read: impl FnOnce(TypedParams) -> Result<Vec<Row>, Error>,
+) -> Result<Vec<AuditEvent>, Error> {
+    let AuditFilter { actor, subject, action, outcome, from, to } = filter;
+    // No event has the largest id, so this excludes none at the time `to`.
+    let end = to.map_or(AuditPosition::END, |at| AuditPosition { at, id: Uuid::max() });
+    let before = before.min(end);
+    let rows = read(&[
+        (actor, Type::UUID),
+        (subject, Type::UUID),
+        (action, Type::TEXT),
+        (outcome, Type::TEXT),
+        (&from.map(|at| at.0), Type::TIMESTAMPTZ),
+        (&before.at.0, Type::TIMESTAMPTZ),
+        (&before.id, Type::UUID),
+        (&limit, Type::INT8),
+    ])?;
+    Ok(rows.iter().map(from_row).collect())
+}
+
+/// Returns up to a thousand events that follow `after`, the oldest first.
+pub fn since(db: &Database, after: AuditPosition) -> Result<Vec<AuditEvent>, Error> {
+    let rows = db.read(sql!("audit/since"), &[&after.at.0, &after.id])?;
+    Ok(rows.iter().map(from_row).collect())
+}
+
+/// Removes up to ten thousand events that are older than `days`, or than 30 days for failures. Returns how many it
+/// removed.
+pub fn sweep(db: &Database, days: u32) -> Result<i64, Error> {
+    let days = i32::try_from(days).unwrap_or(i32::MAX);
+    let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS)])?;
+    Ok(one_row(rows)?.get("removed"))
+}
+
+fn from_row(row: &Row) -> AuditEvent {
+    AuditEvent {
+        id: row.get("id"),
+        at: Timestamp(row.get("at")),
+        action: row.get("action"),
+        outcome: row.get("outcome"),
+        actor_id: row.get("actor_id"),
+        subject_type: row.get("subject_type"),
+        subject_id: row.get("subject_id"),
+        address: row.get("address"),
+        request_id: row.get("request_id"),
+        details: row.get("details"),
+    }
+}
