@@ -4,7 +4,7 @@
 -- deleted, or its credentials have changed; a row without an id, that the user has too many tokens. Tokens that have
 -- expired do not count.
 -- The lock makes parallel requests of a user wait for each other, and for a change of the password, which ends all
--- tokens: without it a token could be stored just after they ended, for whoever is not to have one any more.
+-- tokens: otherwise somebody with the old password could store a token just after that.
 WITH owner AS (
     SELECT id FROM users
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin

@@ -3,7 +3,7 @@
 -- many messages it queued.
 -- An account gets at most one message in two minutes, and after ten in a day one an hour; further requests are dropped,
 -- and so are those for other addresses. The condition of the update decides that, also between several processes:
--- unlike a SELECT it sees the row as the one before left it. The order of the ids prevents deadlocks.
+-- unlike a SELECT it sees the row as the process before it left it. The order of the ids prevents deadlocks.
 WITH taken AS (
     DELETE FROM password_reset_requests
     WHERE id IN (SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)

@@ -1,4 +1,4 @@
--- Ends session $2 of user $1. $3: the greatest age of a session in seconds; $4, $5: address and request id of the
+-- Ends session $2 of user $1. $3: the maximum age of a session in seconds; $4, $5: address and request id of the
 -- event. No row means that the user has no such session, or that it has ended already.
 WITH ended AS (
     UPDATE sessions SET ended_at = now()

@@ -1,7 +1,7 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
 -- request id of the event. No row means that the account was changed, deactivated or deleted while its password was
--- checked. The client's network is remembered, and the 20 latest networks stay, so that an account has few rows.
+-- checked. The client's network is remembered, and only the 20 latest networks of the account are kept.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)

@@ -1,5 +1,5 @@
 -- Uses refresh token $3 of session $2 of user $1. $4: the token that replaces it; $5: when the session's last token
--- expires then; $6: the grace in seconds; $7: the greatest age of a session in seconds; $8: the client's address; $9:
+-- expires then; $6: the grace in seconds; $7: the maximum age of a session in seconds; $8: the client's address; $9:
 -- its user agent; $10: request id of the event. Returns the user, the refresh token that is valid now, and when the
 -- session expires.
 -- The session's current token is replaced by $4. For a token that was replaced less than the grace ago, the current one
