@@ -97,6 +97,12 @@ pub enum Error {
     AdminRequired,
     /// There is no such account, or it is deleted.
     UserNotFound,
+    /// The user has no such session, or it has ended.
+    SessionNotFound,
+    /// The user has no such personal access token, or it has ended.
+    TokenNotFound,
+    /// The user has as many personal access tokens as one user may have.
+    TooManyTokens,
     /// The change would leave the service without an active administrator.
     LastAdmin,
     /// The settings switch this endpoint off.
@@ -112,7 +118,7 @@ pub enum Error {
     BadCredentials,
     /// The password is right, but the account is inactive.
     InactiveAccount,
-    /// A change of password came with a wrong current password.
+    /// A request that must be confirmed with the current password came with a wrong one, or without any.
     WrongCurrentPassword,
     /// The password reset token is forged, expired or already used.
     InvalidResetToken,
@@ -132,7 +138,8 @@ pub enum Error {
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user, or the account is the development admin's.
+    /// The file belongs to another user, the account is the development admin's, or a personal access token does not
+    /// serve for this request.
     NotPermitted,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
@@ -193,6 +200,9 @@ impl Error {
             ApiKeyMisconfigured => (500, "API key validation misconfigured"),
             AdminRequired => (403, "Admin privileges required."),
             UserNotFound => (404, "User not found"),
+            SessionNotFound => (404, "Session not found"),
+            TokenNotFound => (404, "Token not found"),
+            TooManyTokens => (409, "Too many tokens"),
             LastAdmin => (409, "At least one active admin is required"),
             FeatureOff => (404, "This feature is not available"),
             ExportTooLarge => (413, "Export too large"),

@@ -8,6 +8,7 @@ mod config;
 mod db;
 mod error;
 mod http;
+mod mail;
 mod model;
 mod semaphore;
 mod server;
@@ -62,6 +63,12 @@ enum Command {
         #[arg(value_parser = commands::parse_expected_id)]
         id: commands::ExpectedId,
     },
+    /// Send a test message with the settings in force, and show the dialogue with the mail server.
+    SendTestMail {
+        /// E-mail address of the recipient.
+        #[arg(long)]
+        to: String,
+    },
 }
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
@@ -69,13 +76,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let config = match commands::read_settings() {
         Ok(config) => config,
-        Err(faults) => {
-            eprintln!("cloakroom cannot start with these settings:");
-            for fault in faults {
-                eprintln!("  {fault}");
-            }
-            return ExitCode::from(2);
-        }
+        Err(faults) => return refuse_settings(&faults),
     };
     let outcome = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => commands::serve(config),
@@ -87,6 +88,10 @@ fn main() -> ExitCode {
         Command::CreateAdmin { email, username } => {
             commands::create_admin(&config, &email, username.as_deref())
         }
+        Command::SendTestMail { to } => match commands::mailer(&config) {
+            Ok(mailer) => commands::send_test_mail(&config, &mailer, &to),
+            Err(faults) => return refuse_settings(&faults),
+        },
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -95,4 +100,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says what is wrong with the settings, and returns the status for it.
+fn refuse_settings(faults: &[String]) -> ExitCode {
+    eprintln!("cloakroom cannot start with these settings:");
+    for fault in faults {
+        eprintln!("  {fault}");
+    }
+    ExitCode::from(2)
 }

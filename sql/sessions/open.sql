@@ -1,14 +1,26 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
--- session; $5: its refresh token; $6: when its last token expires. No row means that the account was changed,
--- deactivated or deleted while its password was checked.
+-- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent. No
+-- row means that the account was changed, deactivated or deleted while its password was checked.
+-- The client's network is remembered, and the 20 latest networks stay, so that an account has few rows.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted
     RETURNING *
 ), opened AS (
-    INSERT INTO sessions (id, user_id, refresh_id, expires_at)
-    SELECT $4, id, $5, $6 FROM signed_in
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent)
+    SELECT $4, id, $5, $6, $7, $8 FROM signed_in
+), remembered AS (
+    INSERT INTO sign_in_networks (user_id, network)
+    SELECT id, sign_in_network($7) FROM signed_in
+    ON CONFLICT (user_id, network) DO UPDATE SET last_sign_in_at = now()
+), forgotten AS (
+    DELETE FROM sign_in_networks
+    WHERE user_id = (SELECT id FROM signed_in) AND network IN (
+        SELECT network FROM sign_in_networks
+        WHERE user_id = $1 AND network <> sign_in_network($7)
+        ORDER BY last_sign_in_at DESC OFFSET 19
+    )
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used

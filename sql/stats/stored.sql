@@ -1,3 +1,8 @@
--- What the metrics report about the contents of the database.
+-- What the metrics report about the contents of the database. Requests for password resets count as waiting mail,
+-- because until they are looked at nobody knows whether their addresses belong to accounts.
 SELECT (SELECT used FROM storage) AS bytes,
-       (SELECT count(*) FROM password_reset_requests) AS waiting_resets
+       waiting.messages + requests.messages AS mail_waiting,
+       (SELECT count(*) FROM outbox WHERE failed_at IS NOT NULL) AS mail_failed,
+       coalesce(extract(epoch FROM now() - least(waiting.oldest, requests.oldest)), 0)::bigint AS mail_oldest_seconds
+FROM (SELECT count(*) AS messages, min(created_at) AS oldest FROM outbox WHERE failed_at IS NULL) waiting,
+     (SELECT count(*) AS messages, min(requested_at) AS oldest FROM password_reset_requests) requests

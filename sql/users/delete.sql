@@ -1,12 +1,14 @@
--- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. No
--- row means that there is no such account. The trigger users_last_admin refuses to delete the last active admin.
+-- Deletes account $1: erases the personal data in its row, frees its username and address, and ends its sessions. $2:
+-- version of the credentials that were checked, null where an administrator deletes. No row means that there is no such
+-- account, or that its credentials were changed. The trigger users_last_admin refuses to delete the last active admin.
 -- The work does not grow with the number of the user's files: no query shows files of a deleted user, and the
 -- background thread removes them later.
 WITH deleted AS (
     UPDATE users
     SET is_deleted = true, username = NULL, email = NULL, name = NULL, password_hash = NULL, permissions = '{}',
         credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
-    WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
+    WHERE id = $1 AND credentials_version = coalesce($2, credentials_version)
+      AND NOT is_deleted AND NOT is_development_admin
     RETURNING id
 ), queued AS (
     INSERT INTO pending_removals (user_id) SELECT id FROM deleted

@@ -1,12 +1,15 @@
 -- Creates an account without a username and signs it in. $1: id; $2: e-mail address; $3: display name; $4: password
--- hash; $5: session; $6: its refresh token; $7: when its last token expires.
+-- hash; $5: session; $6: its refresh token; $7: when its last token expires; $8: the client's address, whose network is
+-- remembered; $9: its user agent.
 WITH registered AS (
     INSERT INTO users (id, username, email, name, password_hash)
     VALUES ($1, NULL, $2, $3, $4)
     RETURNING *
 ), opened AS (
-    INSERT INTO sessions (id, user_id, refresh_id, expires_at)
-    SELECT $5, id, $6, $7 FROM registered
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent)
+    SELECT $5, id, $6, $7, $8, $9 FROM registered
+), remembered AS (
+    INSERT INTO sign_in_networks (user_id, network) SELECT id, sign_in_network($8) FROM registered
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used

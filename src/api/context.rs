@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::auth::jwt::{Claims, SigningKey, TokenType};
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password_hasher::PasswordHasher;
-use crate::auth::token_bucket::TokenBuckets;
+use crate::auth::personal_token;
+use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::{self, Database, Readiness};
 use crate::error::Error;
@@ -28,9 +29,11 @@ pub struct App {
     pub db: Arc<Database>,
     pub readiness: Readiness,
     pub storage: Arc<Storage>,
-    pub signing_key: Arc<SigningKey>,
+    pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
+    /// Failed sign-ins by SHA-256 of the name that was typed, in lower case.
+    pub failed_sign_ins: TokenBuckets<[u8; 32]>,
     pub metrics: Metrics,
     /// Wakes the background thread.
     background: SyncSender<()>,
@@ -61,15 +64,17 @@ impl App {
         config: Arc<Config>,
         db: Arc<Database>,
         storage: Arc<Storage>,
-        signing_key: Arc<SigningKey>,
+        signing_keys: Arc<SigningKeys>,
+        metrics: Metrics,
         background: SyncSender<()>,
         describe: fn(&Config) -> String,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
-            buckets: TokenBuckets::new(),
-            metrics: Metrics::new(),
+            buckets: TokenBuckets::new(Duration::from_secs(60)),
+            failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
+            metrics,
             readiness: Readiness::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
@@ -78,7 +83,7 @@ impl App {
             config,
             db,
             storage,
-            signing_key,
+            signing_keys,
             background,
         })
     }
@@ -95,7 +100,7 @@ impl App {
 
     /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
-        let claims = self.signing_key.verify(token, token_type, unix_time().as_secs());
+        let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
         claims.ok_or(Error::InvalidToken)
     }
 }
@@ -110,6 +115,9 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The account that the request comes from or tries to sign in to, for the log. `None` until it is known.
     pub account: Option<Uuid>,
+    /// The rate limit that the headers of the response tell the client about: the last one that the request counted
+    /// against. `None` if it has not counted yet.
+    pub limit: Option<BucketDecision>,
     /// What the OpenAPI document says that the endpoint reads.
     pub documented: &'static [&'static dyn DescribedInput],
 }
@@ -156,24 +164,49 @@ pub struct RefreshToken {
 /// uses its constructors.
 pub struct CurrentUser {
     account: User,
-    session: Option<Uuid>,
-    is_development_admin: bool,
+    credential: Credential,
+}
+
+/// What a request proved its user with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    AccessToken {
+        /// Tokens that other software signed have none.
+        session: Option<Uuid>,
+        /// The version of the user's credentials when the request was authenticated.
+        credentials_version: i32,
+    },
+    PersonalToken {
+        /// Whether it only serves to read.
+        read_only: bool,
+    },
+    /// Authentication is switched off: the user is the development admin.
+    Nothing,
 }
 
 impl CurrentUser {
     /// The user of an access token with these claims, looked up together with its session in one round trip. The role
     /// is the one in the token. That is safe, because the sessions of an account end when its role changes.
-    pub(super) fn from_claims(db: &Database, claims: &Claims) -> Result<CurrentUser, Error> {
-        let account =
-            db::sessions::authenticate(db, claims.user, claims.session, claims.issued_at)?;
-        let account = User { role: claims.role, ..account };
-        Ok(CurrentUser { account, session: claims.session, is_development_admin: false })
+    pub(super) fn from_claims(app: &App, claims: &Claims) -> Result<CurrentUser, Error> {
+        let Claims { user, session, issued_at, role, .. } = *claims;
+        let max_age = app.config.session_max_age;
+        let (account, credentials_version) =
+            db::sessions::authenticate(&app.db, user, session, issued_at, max_age)?;
+        let credential = Credential::AccessToken { session, credentials_version };
+        Ok(CurrentUser { account: User { role, ..account }, credential })
+    }
+
+    /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
+    pub(super) fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
+        let hash = personal_token::hash(token).ok_or(Error::InvalidToken)?;
+        let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
+        Ok(CurrentUser { account, credential: Credential::PersonalToken { read_only } })
     }
 
     /// The user of every request while authentication is switched off.
     pub(super) fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
         let account = db::users::development_admin(db)?;
-        Ok(CurrentUser { account, session: None, is_development_admin: true })
+        Ok(CurrentUser { account, credential: Credential::Nothing })
     }
 
     pub fn id(&self) -> Uuid {
@@ -184,24 +217,53 @@ impl CurrentUser {
         &self.account
     }
 
-    /// The session of the token. Tokens that other software signed have none.
+    pub fn credential(&self) -> Credential {
+        self.credential
+    }
+
+    /// The session that the request belongs to, if any.
     pub fn session(&self) -> Option<Uuid> {
-        self.session
+        match self.credential {
+            Credential::AccessToken { session, .. } => session,
+            Credential::PersonalToken { .. } | Credential::Nothing => None,
+        }
+    }
+
+    /// The version of the user's credentials when the request was authenticated, for changes that must not happen
+    /// once they are others. Fails with [`Error::NotPermitted`] if the request has no access token.
+    pub fn credentials_version(&self) -> Result<i32, Error> {
+        match self.credential {
+            Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
+            Credential::PersonalToken { .. } | Credential::Nothing => Err(Error::NotPermitted),
+        }
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
-        if self.is_development_admin { Err(Error::NotPermitted) } else { Ok(()) }
+        if self.credential == Credential::Nothing { Err(Error::NotPermitted) } else { Ok(()) }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
-    pub fn require_admin(&self) -> Result<Admin, Error> {
+    pub fn require_admin(&self) -> Result<Admin<'_>, Error> {
         match self.account.role {
-            Role::Admin => Ok(Admin(())),
+            Role::Admin => Ok(Admin(self)),
             Role::User => Err(Error::AdminRequired),
         }
     }
 }
 
 /// Proof that a request comes from an administrator. A handler that takes one cannot be reached by anyone else.
-pub struct Admin(());
+pub struct Admin<'a>(&'a CurrentUser);
+
+impl Admin<'_> {
+    pub fn user(&self) -> &CurrentUser {
+        self.0
+    }
+
+    /// Fails with [`Error::NotPermitted`] if the account is the administrator's own and the request has a personal
+    /// access token: whoever steals one must not be able to take over the account by a change of its password.
+    pub fn require_may_change(&self, account: Uuid) -> Result<(), Error> {
+        let has_personal_token = matches!(self.0.credential, Credential::PersonalToken { .. });
+        if has_personal_token && account == self.0.id() { Err(Error::NotPermitted) } else { Ok(()) }
+    }
+}

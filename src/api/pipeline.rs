@@ -9,7 +9,6 @@ use super::context::{App, CurrentUser, RefreshToken, RequestContext};
 use super::middleware::rate_limit::{self, Limit, Subject};
 use super::middleware::{access_log, api_key, authenticate, cors};
 use super::router::{self, Endpoint, Handler, Route};
-use crate::auth::token_bucket::BucketDecision;
 use crate::error::Error;
 use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted};
@@ -18,14 +17,6 @@ use crate::http::request_id::request_id;
 use crate::http::response::{self, Response};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::metrics::EndpointName;
-
-/// What is known about a request so far. Each step adds to it, so that response headers, log and metrics have it also
-/// if a later step fails.
-#[derive(Default)]
-struct RequestTrace {
-    endpoint: Option<EndpointName>,
-    limit: Option<BucketDecision>,
-}
 
 /// Who sent a request, as far as its handler needs to know.
 enum Sender {
@@ -42,15 +33,16 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let request = Request::new(head, body);
     let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
-    let mut context = RequestContext { app, request, id, client, account: None, documented: &[] };
-    let mut trace = RequestTrace::default();
-    let outcome = catch_panic(|| respond(&mut context, &mut trace));
+    let mut context =
+        RequestContext { app, request, id, client, account: None, limit: None, documented: &[] };
+    let mut endpoint = None;
+    let outcome = catch_panic(|| respond(&mut context, &mut endpoint));
     let outcome = outcome.and_then(response::check_headers);
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
-    add_headers(&context, &trace, &mut response);
+    add_headers(&context, &mut response);
     let (status, duration) = (response.status_code, began.elapsed());
-    app.metrics.count_request(trace.endpoint, status, duration);
+    app.metrics.count_request(endpoint, status, duration);
     access_log::write(&access_log::AccessLogEntry {
         method: context.request.method(),
         path: context.request.path(),
@@ -65,8 +57,12 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
 }
 
 /// Runs all checks and then the handler. If several checks would fail, the first one here decides the response. Rate
-/// limits come before API keys and roles, so that no refusal can be provoked without limit.
-fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Response, Error> {
+/// limits come before API keys and roles, so that no refusal can be provoked without limit. Notes the endpoint in
+/// `name`, so that the metrics have it also if a later check fails.
+fn respond(
+    context: &mut RequestContext,
+    name: &mut Option<EndpointName>,
+) -> Result<Response, Error> {
     let config = &context.app.config;
     let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
     if !(route.is_enabled)(config) {
@@ -76,13 +72,12 @@ fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Res
         let methods = route.methods();
         return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
     };
-    trace.endpoint = Some(route.name(endpoint));
+    *name = Some(route.name(endpoint));
     context.documented = endpoint.operation.inputs;
     let sender = match identify(context, endpoint.handler) {
         // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
         Err(error) if error.status() == 401 => {
-            trace.limit = rate_limit::take(context, Limit::General, Subject::Client);
-            rate_limit::enforce(context, Limit::General, trace.limit)?;
+            rate_limit::enforce(context, Limit::General, Subject::Client)?;
             return Err(error);
         }
         outcome => outcome?,
@@ -95,8 +90,7 @@ fn respond(context: &mut RequestContext, trace: &mut RequestTrace) -> Result<Res
     };
     context.account = account;
     if let Some(limit) = endpoint.limit {
-        trace.limit = rate_limit::take(context, limit, subject);
-        rate_limit::enforce(context, limit, trace.limit)?;
+        rate_limit::enforce(context, limit, subject)?;
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
     handle(context, &route, endpoint, sender)
@@ -112,13 +106,18 @@ fn identify(context: &mut RequestContext, handler: Handler) -> Result<Sender, Er
     }
 }
 
-/// Checks the role and the id in the path, as far as the handler needs them, and runs it.
+/// Checks the kind of token, the role and the id in the path, as far as the handler needs them, and runs it.
 fn handle(
     context: &mut RequestContext,
     route: &Route,
     endpoint: &Endpoint,
     sender: Sender,
 ) -> Result<Response, Error> {
+    if let Sender::User(user) = &sender
+        && !endpoint.admits(user.credential())
+    {
+        return Err(Error::NotPermitted);
+    }
     let user = || match &sender {
         Sender::User(user) => Ok(user),
         _ => Err(Error::AuthenticationRequired),
@@ -177,7 +176,7 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
 }
 
 /// Adds the headers that do not depend on the handler.
-fn add_headers(context: &RequestContext, trace: &RequestTrace, response: &mut Response) {
+fn add_headers(context: &RequestContext, response: &mut Response) {
     let headers = &mut response.headers;
     headers.push(("X-Request-ID".into(), context.id.to_string().into()));
     headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
@@ -186,7 +185,7 @@ fn add_headers(context: &RequestContext, trace: &RequestTrace, response: &mut Re
     if router::is_api(context.request.path()) && !has_cache_control {
         headers.push(("Cache-Control".into(), "no-store".into()));
     }
-    if let Some(decision) = &trace.limit {
+    if let Some(decision) = &context.limit {
         rate_limit::add_headers(response, decision);
     }
     cors::add_headers(response, context.request.header("Origin"), &context.app.config.cors_origins);

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
-use super::context::{Admin, CurrentUser, RefreshToken, RequestContext};
+use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContext};
 use super::handlers::{
-    admin, auth, docs, exports, health, me, metrics, password_resets, test_only, uploads, users,
+    admin, auth, docs, exports, health, me, metrics, password_resets, personal_tokens, sessions,
+    test_only, uploads, users,
 };
 use super::middleware::rate_limit::Limit;
 use super::openapi::{self, Access, Operation};
@@ -49,6 +50,8 @@ pub struct Endpoint {
     pub limit: Option<Limit>,
     /// What the OpenAPI document says about it.
     pub operation: &'static Operation,
+    /// Whether a personal access token serves as the user's access token.
+    accepts_personal_tokens: bool,
 }
 
 /// One path, matched by a request.
@@ -93,9 +96,11 @@ pub fn endpoints(config: &Config) -> Vec<openapi::Endpoint> {
         .flat_map(|route| {
             route.endpoints.iter().map(move |endpoint| openapi::Endpoint {
                 method: endpoint.method,
-                path: format!("{}{}", route.prefix, route.template),
+                prefix: route.prefix,
+                template: route.template,
                 access: endpoint.handler.access(),
                 limit: endpoint.limit,
+                accepts_personal_tokens: endpoint.accepts_personal_tokens,
                 operation: endpoint.operation,
             })
         })
@@ -141,20 +146,38 @@ routes!(api_v1, api_v1_routes, {
     ["auth", "refresh"] => route("/auth/refresh", const { &[
         post(Handler::Refresh(auth::refresh), &auth::REFRESH).limit(Limit::Auth("refresh")),
     ] }),
-    ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout), &auth::LOGOUT)] }),
+    ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout), &auth::LOGOUT).no_personal_tokens()] }),
     ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
         post(public(password_resets::request), &password_resets::REQUEST).limit(Limit::Auth("request-password-reset")),
     ] }).enabled_if(offers_password_resets),
     ["auth", "reset-password"] => route("/auth/reset-password", const { &[
         post(public(password_resets::reset), &password_resets::RESET).limit(Limit::Auth("reset-password")),
     ] }).enabled_if(offers_password_resets),
+    ["auth", "sessions"] => route("/auth/sessions", const { &[
+        get(user(sessions::list), &sessions::LIST).no_personal_tokens(),
+    ] }),
+    ["auth", "sessions", _] => route("/auth/sessions/{session_id}", const { &[
+        delete(user_at(sessions::end), &sessions::END).no_personal_tokens(),
+    ] }),
+    ["auth", "tokens"] => route("/auth/tokens", const { &[
+        get(user(personal_tokens::list), &personal_tokens::LIST).no_personal_tokens(),
+        post(user(personal_tokens::create), &personal_tokens::CREATE).no_personal_tokens(),
+    ] }),
+    ["auth", "tokens", _] => route("/auth/tokens/{token_id}", const { &[
+        delete(user_at(personal_tokens::delete), &personal_tokens::DELETE).no_personal_tokens(),
+    ] }),
     ["auth", "me"] => route("/auth/me", const { &[get(user(me::show), &me::SHOW_AT_AUTH)] }),
 
     ["users", "me"] => route("/users/me", const { &[
-        get(user(me::show), &me::SHOW), put(user(me::update), &me::UPDATE),
+        get(user(me::show), &me::SHOW), put(user(me::update), &me::UPDATE).no_personal_tokens(),
+    ] }),
+    ["users", "me", "delete"] => route("/users/me/delete", const { &[
+        post(user(me::delete), &me::DELETE).limit(Limit::Auth("delete-account")).no_personal_tokens(),
     ] }),
     ["users", "change-password"] => route("/users/change-password", const { &[
-        post(user(me::change_password), &me::CHANGE_PASSWORD).limit(Limit::Auth("change-password")),
+        post(user(me::change_password), &me::CHANGE_PASSWORD)
+            .limit(Limit::Auth("change-password"))
+            .no_personal_tokens(),
     ] }),
     ["users", "export"] => route("/users/export", const { &[get(export(exports::filtered), &exports::FILTERED)] }),
     ["users", "exports", "csv"] => route("/users/exports/csv", const { &[
@@ -182,11 +205,19 @@ routes!(api_v1, api_v1_routes, {
     ["users"] => route("/users", const { &[
         get(admin(users::list), &users::LIST), post(admin(users::create), &users::CREATE),
     ] }),
-    // `exports` and `test-only` are only prefixes of the paths above, and not the ids of users either.
-    ["users", id] if !["exports", "test-only"].contains(id) => route("/users/{user_id}", const { &[
+    ["users", id] if !is_literal(id) => route("/users/{user_id}", const { &[
         get(admin_at(users::show), &users::SHOW),
         put(admin_at(users::update), &users::UPDATE),
         delete(admin_at(users::delete), &users::DELETE),
+    ] }),
+    ["users", id, "sessions"] if !is_literal(id) => route("/users/{user_id}/sessions", const { &[
+        get(admin_at(sessions::list_of_user), &sessions::LIST_OF_USER).no_personal_tokens(),
+        delete(admin_at(sessions::end_all_of_user), &sessions::END_ALL_OF_USER).no_personal_tokens(),
+    ] }),
+    ["users", id, "tokens"] if !is_literal(id) => route("/users/{user_id}/tokens", const { &[
+        get(admin_at(personal_tokens::list_of_user), &personal_tokens::LIST_OF_USER).no_personal_tokens(),
+        delete(admin_at(personal_tokens::delete_all_of_user), &personal_tokens::DELETE_ALL_OF_USER)
+            .no_personal_tokens(),
     ] }),
     ["admin", "users"] => route("/admin/users", const { &[get(admin(admin::list), &admin::LIST)] }),
     ["admin", "users", _] => route("/admin/users/{user_id}", const { &[
@@ -207,6 +238,12 @@ routes!(api_v1, api_v1_routes, {
         get(user_at(uploads::download), &uploads::DOWNLOAD),
     ] }),
 });
+
+/// Whether a segment after `/users` is the beginning of another path, so that it is not the id of a user either.
+fn is_literal(segment: &str) -> bool {
+    let literals = ["me", "change-password", "exports", "test-only"];
+    literals.contains(&segment) || segment.starts_with("export-") || segment == "export"
+}
 
 fn offers_password_resets(config: &Config) -> bool {
     !matches!(config.smtp, Smtp::Off)
@@ -269,7 +306,7 @@ const fn endpoint(
         Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
         Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
     };
-    Endpoint { method, handler, limit, operation }
+    Endpoint { method, handler, limit, operation, accepts_personal_tokens: true }
 }
 
 impl Handler {
@@ -285,6 +322,23 @@ impl Handler {
 }
 
 impl Endpoint {
+    /// Refuses personal access tokens, because the endpoint is about the account itself, its sessions or its tokens.
+    /// Whoever steals a token can then neither take over the account nor make another token that outlives this one.
+    const fn no_personal_tokens(self) -> Endpoint {
+        Endpoint { accepts_personal_tokens: false, ..self }
+    }
+
+    /// Whether a request with this credential may use the endpoint. A read-only token serves for `GET` and `HEAD`, which
+    /// have one endpoint.
+    pub fn admits(&self, credential: Credential) -> bool {
+        match credential {
+            Credential::PersonalToken { read_only } => {
+                self.accepts_personal_tokens && (!read_only || self.method == "GET")
+            }
+            Credential::AccessToken { .. } | Credential::Nothing => true,
+        }
+    }
+
     const fn limit(self, limit: Limit) -> Endpoint {
         Endpoint { limit: Some(limit), ..self }
     }
@@ -417,6 +471,9 @@ mod tests {
             ("GET", "/api/v1/users/change-password", Err("POST")),
             ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
             ("GET", "/api/v1/users/exports", Err("404")),
+            ("GET", "/api/v1/users/me/sessions", Err("404")),
+            ("GET", "/api/v1/users/no-id/sessions", Ok(())),
+            ("POST", "/api/v1/users/no-id/tokens", Err("GET, HEAD, DELETE")),
             ("DELETE", "/api/v1/users/test-only", Err("404")),
             ("GET", "/api/v1/users/test-only/delete-all", Err("DELETE")),
             ("GET", "/api/v1/users/no-id", Ok(())),

@@ -1,15 +1,18 @@
 //! Signed tokens (RFC 7519): access tokens, refresh tokens and password reset tokens.
 
 use jwt_simple::prelude::{
-    Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, VerificationOptions,
+    Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, Token,
+    VerificationOptions,
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::config::Algorithm;
+use crate::model::hex::hex;
 use crate::model::user::Role;
 
-/// Longest token that is verified, in bytes. The tokens made here are under 600 bytes long.
+/// Longest token that is verified, in bytes. The tokens made here are under 1,000 bytes long.
 const MAX_TOKEN: usize = 4096;
 
 /// How many seconds before its `nbf` a token is accepted, because the clock of the host that signed it may be ahead of
@@ -66,20 +69,87 @@ struct PrivateClaims {
     ver: Option<i32>,
 }
 
-/// The key that signs and verifies tokens (RFC 7518, 3.2).
-pub enum SigningKey {
+/// A secret that signs and verifies tokens (RFC 7518, 3.2).
+enum Key {
     Hs256(HS256Key),
     Hs384(HS384Key),
     Hs512(HS512Key),
 }
 
-impl SigningKey {
+impl Key {
     /// Makes a key of the secret, whose length was checked when the settings were read.
-    pub fn new(algorithm: Algorithm, secret: &[u8]) -> SigningKey {
+    fn new(algorithm: Algorithm, secret: &[u8]) -> Key {
+        let id = key_id(secret);
         match algorithm {
-            Algorithm::Hs256 => SigningKey::Hs256(HS256Key::from_bytes(secret)),
-            Algorithm::Hs384 => SigningKey::Hs384(HS384Key::from_bytes(secret)),
-            Algorithm::Hs512 => SigningKey::Hs512(HS512Key::from_bytes(secret)),
+            Algorithm::Hs256 => Key::Hs256(HS256Key::from_bytes(secret).with_key_id(&id)),
+            Algorithm::Hs384 => Key::Hs384(HS384Key::from_bytes(secret).with_key_id(&id)),
+            Algorithm::Hs512 => Key::Hs512(HS512Key::from_bytes(secret).with_key_id(&id)),
+        }
+    }
+
+    /// The header `kid` of the tokens that this key signs.
+    fn id(&self) -> Option<&str> {
+        match self {
+            Key::Hs256(key) => key.key_id(),
+            Key::Hs384(key) => key.key_id(),
+            Key::Hs512(key) => key.key_id(),
+        }
+        .as_deref()
+    }
+
+    fn sign(&self, claims: JWTClaims<PrivateClaims>) -> Result<String, jwt_simple::Error> {
+        match self {
+            Key::Hs256(key) => key.authenticate(claims),
+            Key::Hs384(key) => key.authenticate(claims),
+            Key::Hs512(key) => key.authenticate(claims),
+        }
+    }
+
+    fn verify(
+        &self,
+        token: &str,
+        options: VerificationOptions,
+    ) -> Option<JWTClaims<PrivateClaims>> {
+        match self {
+            Key::Hs256(key) => key.verify_token(token, Some(options)),
+            Key::Hs384(key) => key.verify_token(token, Some(options)),
+            Key::Hs512(key) => key.verify_token(token, Some(options)),
+        }
+        .ok()
+    }
+}
+
+/// Names a secret in the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It tells nobody more about the
+/// secret than the signature of the same token does: both are one-way functions of it, against which a guess could be
+/// compared. The prefix keeps the value apart from other hashes of the same secret.
+fn key_id(secret: &[u8]) -> String {
+    let hash = Sha256::new().chain_update(b"cloakroom token key id:").chain_update(secret);
+    hex(&hash.finalize()[..8])
+}
+
+/// The keys that sign and verify tokens. There are several while secrets are changed, because tokens that were signed
+/// with the old secret stay valid meanwhile.
+pub struct SigningKeys {
+    /// Signs new tokens.
+    current: Key,
+    /// Only verify.
+    old: Vec<Key>,
+    /// `iss`: names this service in its tokens. `None`: tokens are made without it, and it is not looked at.
+    issuer: Option<String>,
+}
+
+impl SigningKeys {
+    /// Makes keys of the secret that signs new tokens, and of old ones whose tokens are still valid.
+    pub fn new<'a>(
+        algorithm: Algorithm,
+        secret: &[u8],
+        old_secrets: impl Iterator<Item = &'a [u8]>,
+        issuer: Option<String>,
+    ) -> SigningKeys {
+        SigningKeys {
+            current: Key::new(algorithm, secret),
+            old: old_secrets.map(|secret| Key::new(algorithm, secret)).collect(),
+            issuer,
         }
     }
 
@@ -90,7 +160,7 @@ impl SigningKey {
             issued_at: claims.issued_at.map(Seconds::from_secs),
             expires_at: Some(Seconds::from_secs(expires_at)),
             invalid_before: None,
-            issuer: None,
+            issuer: self.issuer.clone(),
             subject: Some(claims.user.to_string()),
             audiences: None,
             jwt_id: claims.id.map(|id| id.to_string()),
@@ -103,31 +173,34 @@ impl SigningKey {
                 ver: claims.version,
             },
         };
-        match self {
-            SigningKey::Hs256(key) => key.authenticate(claims),
-            SigningKey::Hs384(key) => key.authenticate(claims),
-            SigningKey::Hs512(key) => key.authenticate(claims),
-        }
+        self.current.sign(claims)
     }
 
     /// Verifies a token of the given type at `now`, in seconds since 1970. Returns `None` if the token is forged,
-    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, or has a claim
-    /// of the wrong shape.
+    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, has a claim of
+    /// the wrong shape or another issuer than the configured one.
+    ///
+    /// The header `kid` says which key to try; if no key has that id, the token is not valid. A token without `kid`,
+    /// which other software or an earlier version has signed, is tried with every key.
     pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
-        let options = VerificationOptions {
+        if token.len() > MAX_TOKEN {
+            return None;
+        }
+        let options = || VerificationOptions {
             // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.
             accept_future: true,
             time_tolerance: Some(Seconds::from_secs(0)),
-            max_token_length: Some(MAX_TOKEN),
             artificial_time: Some(Seconds::from_secs(now)),
             ..VerificationOptions::default()
         };
-        let claims = match self {
-            SigningKey::Hs256(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
-            SigningKey::Hs384(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
-            SigningKey::Hs512(key) => key.verify_token::<PrivateClaims>(token, Some(options)),
+        let metadata = Token::decode_metadata(token).ok()?;
+        let claims = std::iter::once(&self.current)
+            .chain(&self.old)
+            .filter(|key| metadata.key_id().is_none() || metadata.key_id() == key.id())
+            .find_map(|key| key.verify(token, options()))?;
+        if self.issuer.is_some() && claims.issuer != self.issuer {
+            return None;
         }
-        .ok()?;
         // The library still accepts a token at the very second of `exp`; RFC 7519, 4.1.4 does not.
         if claims.expires_at?.as_secs() <= now {
             return None;
@@ -156,8 +229,12 @@ mod tests {
 
     const NOW: u64 = 1_800_000_000;
 
-    fn key() -> SigningKey {
-        SigningKey::new(Algorithm::Hs256, &[7; 32])
+    fn keys_of(algorithm: Algorithm, secret: &[u8], old: &[&[u8]]) -> SigningKeys {
+        SigningKeys::new(algorithm, secret, old.iter().copied(), None)
+    }
+
+    fn keys() -> SigningKeys {
+        keys_of(Algorithm::Hs256, &[7; 32], &[])
     }
 
     fn claims() -> Claims {
@@ -176,9 +253,9 @@ mod tests {
     #[test]
     fn a_signed_token_verifies_to_the_same_claims() -> Result<(), jwt_simple::Error> {
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
-            let key = SigningKey::new(algorithm, &[7; 64]);
+            let keys = keys_of(algorithm, &[7; 64], &[]);
             assert_eq!(
-                key.verify(&key.sign(claims(), NOW + 1)?, TokenType::Refresh, NOW),
+                keys.verify(&keys.sign(claims(), NOW + 1)?, TokenType::Refresh, NOW),
                 Some(claims())
             );
         }
@@ -187,30 +264,59 @@ mod tests {
 
     #[test]
     fn a_token_is_refused_from_its_expiry_on() -> Result<(), jwt_simple::Error> {
-        let token = key().sign(claims(), NOW + 1)?;
-        assert!(key().verify(&token, TokenType::Refresh, NOW).is_some());
-        assert_eq!(key().verify(&token, TokenType::Refresh, NOW + 1), None);
-        assert_eq!(key().verify(&token, TokenType::Refresh, NOW + 2), None);
+        let token = keys().sign(claims(), NOW + 1)?;
+        assert!(keys().verify(&token, TokenType::Refresh, NOW).is_some());
+        assert_eq!(keys().verify(&token, TokenType::Refresh, NOW + 1), None);
+        assert_eq!(keys().verify(&token, TokenType::Refresh, NOW + 2), None);
         Ok(())
     }
 
     #[test]
     fn a_token_issued_in_the_future_is_accepted() -> Result<(), jwt_simple::Error> {
-        let token = key().sign(claims(), NOW + 60)?;
-        assert!(key().verify(&token, TokenType::Refresh, NOW - 30).is_some());
+        let token = keys().sign(claims(), NOW + 60)?;
+        assert!(keys().verify(&token, TokenType::Refresh, NOW - 30).is_some());
         Ok(())
     }
 
     #[test]
     fn another_key_or_algorithm_is_refused() -> Result<(), jwt_simple::Error> {
-        for other in [
-            SigningKey::new(Algorithm::Hs256, &[8; 32]),
-            SigningKey::new(Algorithm::Hs512, &[7; 64]),
-        ] {
+        for other in
+            [keys_of(Algorithm::Hs256, &[8; 32], &[]), keys_of(Algorithm::Hs512, &[7; 64], &[])]
+        {
             assert_eq!(
-                key().verify(&other.sign(claims(), NOW + 60)?, TokenType::Refresh, NOW),
+                keys().verify(&other.sign(claims(), NOW + 60)?, TokenType::Refresh, NOW),
                 None
             );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_key_id_is_the_same_in_every_process() {
+        // The first 16 digits of `(printf 'cloakroom token key id:'; printf '\7%.0s' {1..32}) | sha256sum`.
+        assert_eq!(key_id(&[7; 32]), "58e34b5e8386e07e");
+    }
+
+    #[test]
+    fn an_old_secret_verifies_and_only_the_current_one_signs() -> Result<(), jwt_simple::Error> {
+        let (one, other): (&[u8], &[u8]) = (&[7; 32], &[8; 32]);
+        let before = keys_of(Algorithm::Hs256, one, &[]);
+        let announced = keys_of(Algorithm::Hs256, one, &[other]);
+        let changed = keys_of(Algorithm::Hs256, other, &[one]);
+        let after = keys_of(Algorithm::Hs256, other, &[]);
+        for (signer, verifier, is_valid) in [
+            (&before, &announced, true),
+            (&before, &changed, true),
+            (&before, &after, false),
+            (&announced, &before, true),
+            (&announced, &changed, true),
+            (&changed, &before, false),
+            (&changed, &announced, true),
+            (&changed, &after, true),
+            (&after, &announced, true),
+        ] {
+            let token = signer.sign(claims(), NOW + 1)?;
+            assert_eq!(verifier.verify(&token, TokenType::Refresh, NOW).is_some(), is_valid);
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
-//! Signed tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password` and `token_bucket` take
+//! Signed tokens, personal access tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password` and `token_bucket` take
 //! the time and the random bytes they need as arguments, so that tests can choose them.
 
 pub mod jwt;
 pub mod password;
 pub mod password_hasher;
+pub mod personal_token;
 pub mod token_bucket;
 
 use crate::error::Error;

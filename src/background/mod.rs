@@ -1,9 +1,12 @@
-//! Work that runs beside requests, in one thread: password reset messages, and the removal of what has expired, was
-//! deleted, or belongs to no record.
+//! Work that runs beside requests: one thread sends mail, another does everything else, which is requests for password
+//! resets and the removal of what has expired, was deleted, or belongs to no record.
 
-pub mod password_resets;
+mod outbox;
+mod password_resets;
 mod removals;
 pub mod sweep;
+
+pub use outbox::OutboxSender;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,13 +15,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::auth::jwt::SigningKey;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// How often expired sessions, expired records of used tokens, and contents without a record are removed.
+/// How often expired sessions, expired tokens, expired records of used tokens, and contents without a record are removed.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.
@@ -41,8 +43,8 @@ struct Task {
 
 /// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
 /// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 5] = [
-    Task { name: "password resets", period: Duration::ZERO, run: password_resets::deliver },
+const TASKS: [Task; 8] = [
+    Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
     Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
     Task {
         name: "expired sessions",
@@ -50,9 +52,24 @@ const TASKS: [Task; 5] = [
         run: |background| db::sessions::sweep(&background.db).map(Progress::after_batch),
     },
     Task {
+        name: "expired personal tokens",
+        period: SWEEP_PERIOD,
+        run: |background| db::personal_tokens::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "networks of former sign-ins",
+        period: SWEEP_PERIOD,
+        run: |background| db::sessions::sweep_networks(&background.db).map(Progress::after_batch),
+    },
+    Task {
         name: "used reset tokens",
         period: SWEEP_PERIOD,
         run: |background| db::resets::sweep(&background.db).map(Progress::after_batch),
+    },
+    Task {
+        name: "mail given up",
+        period: SWEEP_PERIOD,
+        run: |background| db::outbox::sweep(&background.db).map(Progress::after_batch),
     },
     Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
 ];
@@ -69,8 +86,8 @@ pub struct Background {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     pub storage: Arc<Storage>,
-    /// Signs password reset tokens.
-    pub signing_key: Arc<SigningKey>,
+    /// Wakes the thread that sends mail.
+    pub wake_mail: SyncSender<()>,
 }
 
 impl Background {

@@ -3,12 +3,14 @@
 mod create_admin;
 mod gc;
 mod installation;
+mod send_test_mail;
 mod serve;
 mod signing_secret;
 
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::{ExpectedId, adopt_data_dir, parse_expected_id};
+pub use send_test_mail::{mailer, send_test_mail};
 pub use serve::serve;
 
 use std::io::{self, Write};

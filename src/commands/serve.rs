@@ -8,15 +8,17 @@ use std::sync::atomic::AtomicBool;
 use super::{installation, signing_secret};
 use crate::api::context::App;
 use crate::api::{self, pipeline};
-use crate::auth::jwt::SigningKey;
-use crate::background::Background;
-use crate::config::{Config, Environment, HttpServer};
+use crate::auth::jwt::SigningKeys;
+use crate::background::{Background, OutboxSender};
+use crate::config::{Config, Environment, HttpServer, Smtp};
 use crate::db;
+use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::storage::Storage;
 use crate::telemetry::logging;
+use crate::telemetry::metrics::Metrics;
 
-/// Loads the secret, opens the database and the storage, starts the background thread, and then serves. Everything that
+/// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything that
 /// can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
@@ -26,18 +28,25 @@ pub fn serve(config: Config) -> Result<(), String> {
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
     installation::check(&config, &storage)?;
-    let signing_key = Arc::new(SigningKey::new(config.jwt_algorithm, &secret));
+    let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
+    let issuer = config.jwt_issuer.clone();
+    let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
+    let signing_keys = Arc::new(signing_keys);
     let (config, db) = (Arc::new(config), Arc::new(db));
-    let background = Background {
+    let metrics = Metrics::new();
+    let outbox = OutboxSender {
         config: config.clone(),
         db: db.clone(),
-        storage: storage.clone(),
-        signing_key: signing_key.clone(),
+        signing_keys: signing_keys.clone(),
+        mailer: Mailer::new(&config),
+        metrics: metrics.clone(),
     };
+    let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
+    let background =
+        Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, signing_key, wake, api::openapi_document)
-        .map_err(|e| format!("{e:?}"))?;
-    listen(Arc::new(app))
+    let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
+    listen(Arc::new(app.map_err(|e| format!("{e:?}"))?))
 }
 
 /// Warns about settings that are allowed but probably not intended.
@@ -65,6 +74,7 @@ fn warn_about_settings(config: &Config) {
             "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
         );
     }
+    warn_about_mail(config);
     for (name, nearest) in &config.unknown {
         log::warn!("{name} is no setting; did you mean {nearest}?");
     }
@@ -78,6 +88,15 @@ fn warn_about_settings(config: &Config) {
     if !config.auth_enabled {
         log::error!(
             "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+        );
+    }
+}
+
+/// Warns about a mail server that is not used, because it is not known who sends the mail and what it links to.
+fn warn_about_mail(config: &Config) {
+    if matches!(config.smtp, Smtp::Server(_)) && Mailer::new(config).is_none() {
+        log::warn!(
+            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"
         );
     }
 }

@@ -1,12 +1,13 @@
 //! The settings of outgoing mail.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::values::{Secret, is_origin};
+use lettre::message::Mailbox;
+use percent_encoding::percent_decode_str;
 
-/// The port of SMTP (RFC 5321, 4.5.4.2), for URLs that name none.
-const DEFAULT_PORT: &str = "25";
+use super::values::{Secret, is_origin};
 
 /// The server to which outgoing mail is handed.
 #[derive(Debug, Clone)]
@@ -15,60 +16,142 @@ pub enum Smtp {
     Unset,
     /// `none`: password resets are switched off.
     Off,
-    /// The URL of a mail server. It is secret because it may hold a password.
-    Server(Secret),
+    Server(MailServer),
+}
+
+/// A mail server, and how to sign in to it.
+#[derive(Debug, Clone)]
+pub struct MailServer {
+    pub encryption: Encryption,
+    /// A name or an IP address, without the brackets that an IPv6 address has in a URL.
+    pub host: String,
+    pub port: u16,
+    pub credentials: Option<MailCredentials>,
+}
+
+/// When the connection to a mail server is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption {
+    /// From its first byte (`smtps`).
+    Implicit,
+    /// After `STARTTLS`, where the server offers it (`smtp`).
+    StartTls,
+}
+
+/// A user of a mail server.
+#[derive(Debug, Clone)]
+pub struct MailCredentials {
+    pub user: String,
+    pub password: Secret,
+}
+
+impl MailServer {
+    /// Whether nothing may be sent without encryption: passwords leave this host only encrypted.
+    pub fn requires_encryption(&self) -> bool {
+        self.credentials.is_some() && !self.is_loopback()
+    }
+
+    fn is_loopback(&self) -> bool {
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        }
+    }
 }
 
 impl FromStr for Smtp {
     type Err = ();
 
-    /// Parses an empty text, `none`, or `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may
-    /// follow.
+    /// Parses an empty text, `none`, or the URL of a server.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let rest = match text {
-            "" => return Ok(Smtp::Unset),
-            "none" => return Ok(Smtp::Off),
-            _ => text.strip_prefix("smtp://").or(text.strip_prefix("smtps://")).ok_or(())?,
+        match text {
+            "" => Ok(Smtp::Unset),
+            "none" => Ok(Smtp::Off),
+            url => url.parse().map(Smtp::Server),
+        }
+    }
+}
+
+impl FromStr for MailServer {
+    type Err = ();
+
+    /// Parses `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may follow. In the user and the
+    /// password, any byte may be written as `%` and two hexadecimal digits. The ports default to those of RFC 5321
+    /// (25) and RFC 8314 (465).
+    fn from_str(url: &str) -> Result<Self, ()> {
+        let (scheme, rest) = url.split_once("://").ok_or(())?;
+        let (encryption, default_port) = match scheme {
+            "smtp" => (Encryption::StartTls, "25"),
+            "smtps" => (Encryption::Implicit, "465"),
+            _ => return Err(()),
         };
         let authority = rest.trim_end_matches('/');
         // A password may contain `@`, a host may not.
         let (credentials, host_and_port) = match authority.rsplit_once('@') {
-            Some((credentials, host_and_port)) => (Some(credentials), host_and_port),
+            Some((credentials, host_and_port)) => (Some(credentials.parse()?), host_and_port),
             None => (None, authority),
         };
-        let has_valid_credentials = credentials
-            .is_none_or(|both| both.split_once(':').is_some_and(|(user, _)| !user.is_empty()));
         let (host, port) = match host_and_port.rsplit_once(':') {
             // In `[::1]` the last colon is a part of the address.
             Some((host, port)) if !port.ends_with(']') => (host, port),
-            _ => (host_and_port, DEFAULT_PORT),
+            _ => (host_and_port, default_port),
         };
-        let has_valid_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-        let has_valid_host = !host.is_empty() && is_origin(&format!("smtp://{host_and_port}"));
-        (has_valid_credentials && has_valid_port && has_valid_host)
-            .then(|| Smtp::Server(Secret::new(text.to_owned())))
-            .ok_or(())
+        let port = port.parse().ok().filter(|port| *port > 0).ok_or(())?;
+        if !is_origin(&format!("smtp://{host}")) {
+            return Err(());
+        }
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, credentials })
+    }
+}
+
+impl FromStr for MailCredentials {
+    type Err = ();
+
+    /// Parses `user:password`. The user may not be empty, and neither may contain NUL, which separates the two in
+    /// `AUTH PLAIN` (RFC 4616).
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let decode = |text| {
+            let decoded = percent_decode_str(text).decode_utf8().map_err(drop)?.into_owned();
+            (!decoded.contains('\0')).then_some(decoded).ok_or(())
+        };
+        let (user, password) = text.split_once(':').ok_or(())?;
+        let (user, password) = (decode(user)?, Secret::new(decode(password)?));
+        (!user.is_empty()).then_some(MailCredentials { user, password }).ok_or(())
     }
 }
 
 /// The text of the setting, with any user and password hidden.
 impl fmt::Display for Smtp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = match self {
-            Smtp::Unset => return Ok(()),
-            Smtp::Off => return f.write_str("none"),
-            Smtp::Server(url) => url.expose(),
-        };
-        match (url.split_once("://"), url.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, server))) => write!(f, "{scheme}://(not shown)@{server}"),
-            _ => f.write_str(url),
+        match self {
+            Smtp::Unset => Ok(()),
+            Smtp::Off => f.write_str("none"),
+            Smtp::Server(server) => server.fmt(f),
         }
     }
 }
 
-/// Whether `text` is an e-mail address, with or without a display name before it.
-pub fn is_mailbox(text: &str) -> bool {
-    text.parse::<email_address::EmailAddress>().is_ok()
+/// The URL of the server, with any user and password hidden.
+impl fmt::Display for MailServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.encryption {
+            Encryption::Implicit => "smtps",
+            Encryption::StartTls => "smtp",
+        };
+        let credentials = if self.credentials.is_some() { "(not shown)@" } else { "" };
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{scheme}://{credentials}{open}{}{close}:{}", self.host, self.port)
+    }
+}
+
+/// Parses an e-mail address, with or without a display name before it, such as `Cloakroom <noreply@example.com>`.
+/// Two parsers must accept it, because that of the mail library ignores what follows the address. The library must also
+/// be able to parse what it writes, which it does for every message.
+pub fn mailbox(text: &str) -> Option<Mailbox> {
+    text.parse::<email_address::EmailAddress>().ok()?;
+    let mailbox: Mailbox = text.parse().ok()?;
+    (mailbox.to_string().parse() == Ok(mailbox.clone())).then_some(mailbox)
 }
 
 /// Whether `text` is an http or https URL that contains `{token}`.
@@ -111,8 +194,74 @@ mod tests {
             "smtp://:secret@host",
             "smtp://host/path",
             "smtp://a b",
+            "smtp://ann%00:x@host",
+            "smtp://ann:%ff@host",
         ] {
             assert!(bad.parse::<Smtp>().is_err(), "{bad}");
+        }
+    }
+
+    fn server(url: &str) -> MailServer {
+        url.parse().unwrap_or_else(|()| panic!("{url}"))
+    }
+
+    #[test]
+    fn ports_have_defaults_and_credentials_are_percent_decoded() {
+        for (url, shown) in [
+            ("smtp://localhost", "smtp://localhost:25"),
+            ("smtp://[::1]", "smtp://[::1]:25"),
+            ("smtp://[::1]:2525/", "smtp://[::1]:2525"),
+            ("smtps://mail.example.com", "smtps://mail.example.com:465"),
+            ("smtps://ann:x@mail.example.com:587", "smtps://(not shown)@mail.example.com:587"),
+        ] {
+            assert_eq!(server(url).to_string(), shown);
+        }
+        assert_eq!(server("smtp://[::1]").host, "::1");
+        let found = server("smtps://ann%40example.com:p%3a@%25%C3%A9@mail.example.com").credentials;
+        let found = found.map(|it| (it.user, it.password.expose().to_owned()));
+        assert_eq!(found, Some(("ann@example.com".to_owned(), "p:@%\u{e9}".to_owned())));
+    }
+
+    #[test]
+    fn passwords_leave_this_host_only_encrypted() {
+        for (url, requires) in [
+            ("smtp://ann:x@mail.example.com", true),
+            ("smtp://ann:x@192.0.2.1", true),
+            ("smtp://ann:x@[2001:db8::1]", true),
+            // A name that may resolve to a loopback address today and to another one tomorrow.
+            ("smtp://ann:x@localhost.example.com", true),
+            ("smtp://ann:x@localhost", false),
+            ("smtp://ann:x@127.1.2.3", false),
+            ("smtp://ann:x@[::1]", false),
+            ("smtp://ann:x@[::ffff:127.0.0.1]", false),
+            ("smtp://mail.example.com", false),
+        ] {
+            assert_eq!(server(url).requires_encryption(), requires, "{url}");
+        }
+    }
+
+    #[test]
+    fn senders_are_one_address_with_or_without_a_name() {
+        for good in [
+            "noreply@example.com",
+            "Cloakroom <noreply@example.com>",
+            "\"Cloakroom, Berlin\" <noreply@example.com>",
+            "\u{dc}bersicht <noreply@b\u{fc}cher.example>",
+        ] {
+            assert!(mailbox(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "nobody",
+            "Cloakroom",
+            "a@example.com, b@example.com",
+            "a@example.com b@example.com",
+            "Cloakroom <a@example.com> b",
+            "Cloakroom <a@example.com",
+            "a@example.com\r\nBcc: b@example.com",
+            "Cloak\r\nBcc: b@example.com <a@example.com>",
+        ] {
+            assert!(mailbox(bad).is_none(), "{bad}");
         }
     }
 

@@ -8,7 +8,7 @@ mod reader;
 mod settings;
 mod values;
 
-pub use mail::Smtp;
+pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use settings::Config;
 pub use values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -38,7 +38,7 @@ impl Config {
         config.unknown = reader.unknown_variables();
         config.shown = reader.shown;
         let mut faults = reader.faults;
-        faults.extend(short_secret(&config));
+        faults.extend(short_secrets(&config));
         faults.extend(production::refusals(&config));
         if !config.database_url.expose().is_empty() {
             faults.extend(check_database(&config).err());
@@ -58,13 +58,13 @@ impl Config {
     }
 }
 
-/// Says that the configured signing secret is too short for its algorithm, where it is.
-fn short_secret(config: &Config) -> Option<String> {
-    let length = config.jwt_secret.as_ref()?.expose().len();
+/// One line for each configured signing secret that is too short for its algorithm.
+fn short_secrets(config: &Config) -> impl Iterator<Item = String> {
     let (algorithm, min) = (config.jwt_algorithm.word(), config.jwt_algorithm.min_secret_bytes());
-    (length < min).then(|| {
-        format!(
-            "CLOAKROOM_JWT_SECRET holds {length} bytes; allowed: at least {min} for {algorithm}"
-        )
-    })
+    config.signing_secrets().filter(move |(_, secret)| secret.len() < min).map(
+        move |(name, secret)| {
+            let length = secret.len();
+            format!("{name} holds {length} bytes; allowed: at least {min} for {algorithm}")
+        },
+    )
 }

@@ -23,11 +23,11 @@ pub fn refusals(config: &Config) -> Vec<String> {
             refusals.push(format!("{state}; in production {remedy}"));
         }
     };
-    let remedy = "set it to a long random text, the same for every process";
+    let remedy = "use a long random text, the same for every process";
     rule(config.jwt_secret.is_none(), "CLOAKROOM_JWT_SECRET is not set", remedy);
-    if let Some(secret) = &config.jwt_secret {
-        let variety = secret.expose().bytes().collect::<HashSet<_>>().len();
-        let state = format!("CLOAKROOM_JWT_SECRET holds only {variety} different bytes");
+    for (name, secret) in config.signing_secrets() {
+        let variety = secret.bytes().collect::<HashSet<_>>().len();
+        let state = format!("{name} holds only {variety} different bytes");
         rule(variety < MIN_SECRET_VARIETY, &state, remedy);
     }
     rule(!config.auth_enabled, "CLOAKROOM_AUTH_ENABLED is false", "it must be true");

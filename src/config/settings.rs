@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_mailbox, is_reset_url};
+use super::mail::{Smtp, is_reset_url, mailbox};
 use super::networks::networks;
 use super::reader::SettingsReader;
 use super::values::{
@@ -46,13 +47,21 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
     pub jwt_secret: Option<Secret>,
+    /// Secrets that signed tokens before, or will from the next restart on. Their tokens are valid too.
+    pub jwt_old_secrets: Vec<Secret>,
+    /// Names this service in its tokens, as the claim `iss`. If set, tokens of other issuers are not accepted.
+    pub jwt_issuer: Option<String>,
     pub jwt_algorithm: Algorithm,
     pub access_token_lifetime: Duration,
     pub refresh_token_lifetime: Duration,
     /// How long a refresh token still works after its first use. A client whose response was lost can then
     /// repeat the request and stays signed in.
     pub refresh_reuse: Duration,
+    /// How long after its sign-in a session ends, however often it is refreshed.
+    pub session_max_age: Duration,
     pub password_reset_lifetime: Duration,
+    /// Whether users must give their password to change their e-mail address.
+    pub email_change_requires_password: bool,
     /// The cost of a password hash.
     pub scrypt: ScryptCost,
     /// If false, every request acts as the development admin.
@@ -101,7 +110,7 @@ pub struct Config {
     pub error_format: ErrorFormat,
     pub smtp: Smtp,
     /// The sender of outgoing mail.
-    pub mail_from: Option<String>,
+    pub mail_from: Option<Mailbox>,
     /// The link in the mail about a password reset; `{token}` in it is replaced by the token.
     pub password_reset_url: Option<String>,
     /// The level of this program's own log records.
@@ -116,6 +125,8 @@ pub struct Config {
 }
 
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
+/// Longest issuer, in bytes. It is a part of every token.
+const MAX_ISSUER: usize = 255;
 /// The largest rate limit, in requests a minute.
 const MAX_RATE: u32 = 1_000_000;
 
@@ -156,6 +167,10 @@ impl Config {
                 "CLOAKROOM_JWT_SECRET",
                 "(made at first start, kept in DATA_DIR/jwt-secret)",
             ),
+            jwt_old_secrets: r.secrets("CLOAKROOM_JWT_OLD_SECRETS"),
+            jwt_issuer: r.optional("CLOAKROOM_JWT_ISSUER", "at most 255 bytes", |text| {
+                (text.len() <= MAX_ISSUER).then(|| text.to_owned())
+            }),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
             access_token_lifetime: r.minutes(
                 "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
@@ -164,11 +179,14 @@ impl Config {
             ),
             refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
             refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
+            session_max_age: r.days("CLOAKROOM_SESSION_MAX_DAYS", 90, 3650),
             password_reset_lifetime: r.minutes(
                 "CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES",
                 30,
                 MINUTES_PER_YEAR,
             ),
+            email_change_requires_password: r
+                .flag("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", false),
             scrypt: r.parsed(
                 "CLOAKROOM_SCRYPT",
                 ScryptCost { log_n: 14, r: 8, p: 5 },
@@ -221,7 +239,7 @@ impl Config {
             mail_from: r.optional(
                 "CLOAKROOM_MAIL_FROM",
                 "an e-mail address, such as Cloakroom <noreply@example.com>",
-                |text| is_mailbox(text).then(|| text.to_owned()),
+                mailbox,
             ),
             password_reset_url: r.optional(
                 "CLOAKROOM_PASSWORD_RESET_URL",
@@ -234,5 +252,13 @@ impl Config {
             shown: Vec::new(),
             unknown: Vec::new(),
         }
+    }
+
+    /// Every configured secret whose tokens are valid, with what to call it in a message.
+    pub fn signing_secrets(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let current = self.jwt_secret.iter().map(|secret| ("CLOAKROOM_JWT_SECRET", secret));
+        let old = self.jwt_old_secrets.iter();
+        let old = old.map(|secret| ("a secret in CLOAKROOM_JWT_OLD_SECRETS", secret));
+        current.chain(old).map(|(name, secret)| (name, secret.expose()))
     }
 }

@@ -8,6 +8,8 @@ pub mod exports;
 pub mod files;
 pub mod installation;
 mod migrations;
+pub mod outbox;
+pub mod personal_tokens;
 mod pool;
 mod postgres_error;
 mod readiness;

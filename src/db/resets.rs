@@ -12,9 +12,19 @@ pub fn request(db: &Database, email: &str) -> Result<(), Error> {
     db.write(sql!("resets/request"), &[&email]).map(drop)
 }
 
-/// Removes up to a hundred waiting requests, the oldest first, and returns their e-mail addresses.
-pub fn take(db: &Database) -> Result<Vec<String>, Error> {
-    Ok(db.write(sql!("resets/take"), &[])?.iter().map(|row| row.get("email")).collect())
+/// What became of a batch of requests.
+pub struct QueuedMessages {
+    /// How many requests were taken, the oldest first.
+    pub requests: i64,
+    /// How many messages were queued for them in the outbox.
+    pub messages: i64,
+}
+
+/// Takes up to a hundred requests, and queues messages for the accounts that may get one. An account gets at most one
+/// message in two minutes, and after ten in a day one an hour. All other requests are dropped.
+pub fn queue_messages(db: &Database) -> Result<QueuedMessages, Error> {
+    let row = one_row(db.write(sql!("resets/queue_messages"), &[])?)?;
+    Ok(QueuedMessages { requests: row.get("requests"), messages: row.get("messages") })
 }
 
 /// The use of a reset token for a new password.

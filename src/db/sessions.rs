@@ -1,42 +1,64 @@
 //! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
 //! ended session stays until the last of its tokens has expired.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::Error;
+use crate::model::session::Session;
+use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
+
+/// Most sessions that a list shows. Nothing else bounds how often a user signs in.
+const MAX_LISTED: i64 = 1000;
 
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
     pub id: Uuid,
     /// The id of the refresh token that is valid from now on.
     pub refresh_id: Uuid,
+    /// When its tokens are issued: now.
+    pub issued_at: OffsetDateTime,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
+    /// The client's address.
+    pub address: IpAddr,
+    /// What the client calls itself.
+    pub user_agent: Option<String>,
 }
 
-/// Returns the user of an access token, and checks that its session is live, in one round trip. `session` and
-/// `issued_at` (Unix time, seconds) are the token's. Fails with [`Error::UserNotUsable`], else with
-/// [`Error::InvalidToken`] where the session has ended.
+/// Returns the user of an access token and the version of the user's credentials, and checks that the token's session
+/// is live, in one round trip. `session` and `issued_at` (Unix time, seconds) are the token's, `max_age` is the greatest
+/// age of a session. Fails with [`Error::UserNotUsable`], else with [`Error::InvalidToken`] where the session has ended.
 pub fn authenticate(
     db: &Database,
     user: Uuid,
     session: Option<Uuid>,
     issued_at: Option<u64>,
-) -> Result<User, Error> {
+    max_age: Duration,
+) -> Result<(User, i32), Error> {
     let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-    let rows = db.read(sql!("sessions/authenticate"), &[&user, &session, &issued_at])?;
+    let rows = db.read(
+        sql!("sessions/authenticate"),
+        &[&user, &session, &issued_at, &max_age.as_secs_f64()],
+    )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
-    if row.get("session_is_live") { Ok(from_row(row)) } else { Err(Error::InvalidToken) }
+    if row.get("session_is_live") {
+        Ok((from_row(row), row.get("credentials_version")))
+    } else {
+        Err(Error::InvalidToken)
+    }
 }
 
 /// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. Returns `None` where the account has changed since its password was checked.
+/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` where the
+/// account has changed since its password was checked.
 pub fn open(
     db: &Database,
     user: Uuid,
@@ -46,12 +68,21 @@ pub fn open(
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sessions/open"),
-        &[&user, &version, &renewed_hash, &session.id, &session.refresh_id, &session.expires_at],
+        &[
+            &user,
+            &version,
+            &renewed_hash,
+            &session.id,
+            &session.refresh_id,
+            &session.expires_at,
+            &session.address,
+            &session.user_agent,
+        ],
     )?;
     Ok(rows.first().map(from_row))
 }
 
-/// Creates an account without a username and signs it in. Fails with [`Error::Taken`].
+/// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
@@ -69,32 +100,83 @@ pub fn open_for_new_user(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
+            &session.address,
+            &session.user_agent,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
 }
 
-/// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the refresh token
-/// that is valid now: `next.refresh_id`, or, where the token was replaced less than `grace` ago, the one that replaced
-/// it. A later use ends the session, because somebody has copied the token. Fails with [`Error::UserNotUsable`], else
-/// with [`Error::InvalidToken`].
+/// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
+/// now: it is `next`, or, where the token was replaced less than `grace` ago, it has the refresh token that replaced
+/// it, and it never expires later than `max_age` after the sign-in. A later use ends the session, because somebody has
+/// copied the token. Fails with [`Error::UserNotUsable`], else with [`Error::InvalidToken`].
 pub fn rotate(
     db: &Database,
     user: Uuid,
     refresh_id: Uuid,
-    next: &NewSession,
+    next: NewSession,
     grace: Duration,
-) -> Result<(User, Uuid), Error> {
+    max_age: Duration,
+) -> Result<(User, NewSession), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
-        &[&user, &next.id, &refresh_id, &next.refresh_id, &next.expires_at, &grace.as_secs_f64()],
+        &[
+            &user,
+            &next.id,
+            &refresh_id,
+            &next.refresh_id,
+            &next.expires_at,
+            &grace.as_secs_f64(),
+            &max_age.as_secs_f64(),
+            &next.address,
+            &next.user_agent,
+        ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     if row.get("was_reused") {
         log::warn!("a refresh token of user {user} was used again: session {} ended", next.id);
     }
-    let refresh_id: Option<Uuid> = row.get("refresh_id");
-    Ok((from_row(row), refresh_id.ok_or(Error::InvalidToken)?))
+    let refresh_id = row.get::<_, Option<Uuid>>("refresh_id").ok_or(Error::InvalidToken)?;
+    Ok((from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
+}
+
+/// The live sessions of a user, newest first, at most a thousand; `None` where there is no such account. `current` is
+/// the session of the request.
+pub fn list(
+    db: &Database,
+    user: Uuid,
+    current: Option<Uuid>,
+    max_age: Duration,
+) -> Result<Option<Vec<Session>>, Error> {
+    let rows =
+        db.read(sql!("sessions/list"), &[&user, &current, &max_age.as_secs_f64(), &MAX_LISTED])?;
+    Ok((!rows.is_empty()).then(|| rows.iter().filter_map(session_from_row).collect()))
+}
+
+/// Reads a [`Session`]. `None` where the query joined no session to its row.
+fn session_from_row(row: &Row) -> Option<Session> {
+    Some(Session {
+        id: row.get::<_, Option<_>>("id")?,
+        created_at: Timestamp(row.get("created_at")),
+        last_refreshed_at: row.get::<_, Option<_>>("last_refreshed_at").map(Timestamp),
+        expires_at: Timestamp(row.get("expires_at")),
+        address: row.get("address"),
+        user_agent: row.get("user_agent"),
+        is_current: row.get("is_current"),
+    })
+}
+
+/// Ends one session of `user`. Fails with [`Error::SessionNotFound`] where the user has no such live session.
+pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) -> Result<(), Error> {
+    let rows = db.write(sql!("sessions/end"), &[&user, &session, &max_age.as_secs_f64()])?;
+    rows.first().map(drop).ok_or(Error::SessionNotFound)
+}
+
+/// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
+pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
+    let rows = db.write(sql!("sessions/end_all_of_user"), &[&user])?;
+    rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
 /// Which sessions of a user a logout ends, seen from the session of the request's token.
@@ -125,4 +207,10 @@ pub fn end(
 /// Removes up to ten thousand sessions that have expired. Returns how many it removed.
 pub fn sweep(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sessions/sweep"), &[])?)?.get("removed"))
+}
+
+/// Removes up to ten thousand networks from which their account has not signed in for 30 days. Returns how many it
+/// removed.
+pub fn sweep_networks(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[])?)?.get("removed"))
 }

@@ -30,9 +30,9 @@ pub fn totals(db: &Database) -> Result<ServiceTotals, Error> {
     })
 }
 
-/// Returns the bytes of all files, and how many password reset requests wait. Cheap enough for every scrape of the
-/// metrics.
-pub fn stored(db: &Database) -> Result<(i64, i64), Error> {
+/// Returns the bytes of all files, how many messages wait to be sent, how many were given up, and for how many seconds
+/// the oldest that waits has waited. Cheap enough for every scrape of the metrics.
+pub fn stored(db: &Database) -> Result<[i64; 4], Error> {
     let row = one_row(db.read(sql!("stats/stored"), &[])?)?;
-    Ok((row.get("bytes"), row.get("waiting_resets")))
+    Ok(["bytes", "mail_waiting", "mail_failed", "mail_oldest_seconds"].map(|name| row.get(name)))
 }

@@ -1,6 +1,8 @@
 //! Table `users`. Unless a function says otherwise, it leaves out deleted accounts, which are rows without personal
 //! data, and the development admin, which stands for no person.
 
+use std::net::IpAddr;
+
 use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
@@ -41,6 +43,9 @@ pub struct Credentials {
     pub password_hash: String,
     /// Incremented when the password or the e-mail address changes.
     pub version: i32,
+    /// Whether the account has signed in from the client's network within the last 30 days. A network is an IPv4 /24 or
+    /// an IPv6 /48.
+    pub knows_network: bool,
 }
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
@@ -48,20 +53,20 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Finds an account by its username or e-mail address, active or not.
-pub fn find_by_login(db: &Database, login: &str) -> Result<Option<Credentials>, Error> {
-    let rows = db.read(sql!("users/find_by_login"), &[&login])?;
-    Ok(rows.first().map(|row| Credentials {
+/// Finds an account by its username or e-mail address, active or not, for a client with this address.
+pub fn find_by_login(
+    db: &Database,
+    login: &str,
+    client: IpAddr,
+) -> Result<Option<Credentials>, Error> {
+    let rows = db.read(sql!("users/find_by_login"), &[&login, &client])?;
+    let found = rows.first().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
+    Ok(found.map(|row| Credentials {
         user: from_row(row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
+        knows_network: row.get("knows_network"),
     }))
-}
-
-/// Finds an active account by its e-mail address: its id and credentials version.
-pub fn find_by_email(db: &Database, email: &str) -> Result<Option<(Uuid, i32)>, Error> {
-    let rows = db.read(sql!("users/find_by_email"), &[&email])?;
-    Ok(rows.first().map(|row| (row.get("id"), row.get("credentials_version"))))
 }
 
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no
@@ -147,17 +152,26 @@ pub fn update_by_admin(db: &Database, id: Uuid, changes: &AccountFields) -> Resu
     rows.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Changes what users may change of their own account; `None` keeps a value. Fails with [`Error::Taken`], or with
-/// [`Error::UserNotUsable`] where the account was deleted meanwhile.
+/// What users may change of their own account; `None` keeps a value.
+#[derive(Default)]
+pub struct ProfileChange {
+    pub username: Option<String>,
+    pub email: Option<String>,
+    /// Display name.
+    pub name: Option<String>,
+}
+
+/// Changes a user's own account. Returns `None` where it was deleted meanwhile or, if a `version` is given, its
+/// credentials are at another one. Fails with [`Error::Taken`].
 pub fn update_profile(
     db: &Database,
     id: Uuid,
-    username: Option<&str>,
-    email: Option<&str>,
-    name: Option<&str>,
-) -> Result<User, Error> {
-    let rows = db.write(sql!("users/update_profile"), &[&id, &username, &email, &name])?;
-    rows.first().map(from_row).ok_or(Error::UserNotUsable)
+    change: &ProfileChange,
+    version: Option<i32>,
+) -> Result<Option<User>, Error> {
+    let ProfileChange { username, email, name } = change;
+    let rows = db.write(sql!("users/update_profile"), &[&id, username, email, name, &version])?;
+    Ok(rows.first().map(from_row))
 }
 
 /// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`. Returns false where
@@ -187,10 +201,10 @@ pub fn upsert_admin(
 }
 
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, which are left to
-/// [`super::removals`]. Fails with [`Error::UserNotFound`] or [`Error::LastAdmin`].
-pub fn delete(db: &Database, id: Uuid) -> Result<(), Error> {
-    let rows = db.write(sql!("users/delete"), &[&id])?;
-    rows.first().map(drop).ok_or(Error::UserNotFound)
+/// [`super::removals`]. Returns false where there is no such account or, if a `version` is given, its credentials are
+/// at another one. Fails with [`Error::LastAdmin`].
+pub fn delete(db: &Database, id: Uuid, version: Option<i32>) -> Result<bool, Error> {
+    Ok(!db.write(sql!("users/delete"), &[&id, &version])?.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.

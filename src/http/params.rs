@@ -160,7 +160,8 @@ impl Params {
         self.text(name, |text| rules::choice(text, choices))
     }
 
-    /// Reads a whole number, written as text, that must lie in the range. Returns `default` if it is absent.
+    /// Reads a whole number that must lie in the range: a JSON number in a body, decimal digits in a query. Returns
+    /// `default` if it is absent.
     pub fn integer(
         &mut self,
         name: &'static str,
@@ -171,7 +172,21 @@ impl Params {
             let (min, max) = (allowed.start(), allowed.end());
             json!({ "type": "integer", "minimum": min, "maximum": max })
         });
-        self.text(name, |text| rules::integer(text, &allowed)).unwrap_or(default)
+        let outcome = match self.values.get(name) {
+            None | Some(Value::Null) => return default,
+            Some(Value::Number(number)) => number
+                .as_i64()
+                .ok_or_else(problems::not_an_integer)
+                .and_then(|number| rules::in_range(number, &allowed)),
+            Some(Value::String(text)) if self.location == FieldLocation::Query => {
+                rules::integer(text, &allowed)
+            }
+            Some(_) => Err(problems::not_an_integer()),
+        };
+        outcome.unwrap_or_else(|problem| {
+            self.add_error(name, problem);
+            default
+        })
     }
 
     fn text<T>(
@@ -282,6 +297,22 @@ mod tests {
         for text in ["n=", "n=0", "n=-1", "n=1.0", "n=1e3", "n=9223372036854775808", "n=+", "n=%20"]
         {
             assert!(read(text).is_err(), "{text}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_text_is_a_number_only_in_a_query() -> Result<(), Error> {
+        let read = |text: &str| {
+            Params::from_json(text)?.read(|params| params.integer("n", 7, 1..=i64::MAX))
+        };
+        for (text, n) in
+            [("{}", 7), (r#"{"n": null}"#, 7), (r#"{"n": 9223372036854775807}"#, i64::MAX)]
+        {
+            assert_eq!(read(text)?, n, "{text}");
+        }
+        for value in ["0", "-1", "1.5", "1e3", "9223372036854775808", "\"1\"", "true", "[1]"] {
+            assert!(read(&format!(r#"{{"n": {value}}}"#)).is_err(), "{value}");
         }
         Ok(())
     }

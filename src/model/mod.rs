@@ -3,8 +3,10 @@
 pub mod file;
 pub mod hex;
 pub mod page;
+pub mod personal_token;
 pub mod problems;
 pub mod rule;
 pub mod rules;
+pub mod session;
 pub mod timestamp;
 pub mod user;

@@ -59,6 +59,11 @@ pub fn not_a_boolean() -> Problem {
     problem("bool_type", "Must be a boolean")
 }
 
+/// The value is something other than a whole number of 64 bits.
+pub fn not_an_integer() -> Problem {
+    problem("int_parsing", "Must be an integer")
+}
+
 /// Any problem that has no word of its own.
 pub fn value_error(message: impl Into<Cow<'static, str>>) -> Problem {
     problem("value_error", message)

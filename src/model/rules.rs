@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::page::PageRequest;
-use super::problems::{not_a_boolean, problem, value_error};
+use super::problems::{not_a_boolean, not_an_integer, problem, value_error};
 use super::rule::{ListRule, Rule};
 use super::timestamp::Timestamp;
 use super::user::Role;
@@ -22,6 +22,10 @@ const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 const MAX_PERMISSIONS: usize = 100;
 const PERMISSION_LENGTH: RangeInclusive<usize> = 1..=64;
 const MAX_FILENAME: usize = 255;
+const TOKEN_NAME_LENGTH: RangeInclusive<usize> = 1..=100;
+/// How long a personal access token may be valid, in days.
+pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
+const MAX_USER_AGENT: usize = 200;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 /// Names and addresses are not longer, so a longer part would match nothing.
@@ -60,6 +64,17 @@ pub const EMAIL: Rule<String> = Rule {
 pub const NAME: Rule<String> = Rule {
     parse: |text| check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned),
     schema: || json!({"type": "string", "maxLength": MAX_NAME, "pattern": NO_NUL, "examples": ["Ann Lee"]}),
+};
+
+/// The name of a personal access token: 1 to 100 characters, trimmed.
+pub const TOKEN_NAME: Rule<String> = Rule {
+    parse: |text| check_length(text.trim(), TOKEN_NAME_LENGTH).map(str::to_owned),
+    schema: || {
+        let (min, max) = TOKEN_NAME_LENGTH.into_inner();
+        json!({
+            "type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL, "examples": ["backup script"],
+        })
+    },
 };
 
 /// A new password: 8 to 1024 characters. It is never trimmed.
@@ -191,6 +206,15 @@ fn email(text: &str) -> Result<String, Problem> {
     }
 }
 
+/// What a client calls itself, fit to be stored and shown to users: without control characters and those of
+/// [`is_bidi_control`], trimmed, its first 200 characters. `None` if nothing is left.
+pub fn user_agent(text: &str) -> Option<String> {
+    let visible = |c: &char| !c.is_control() && !is_bidi_control(*c);
+    let text: String = text.chars().filter(visible).collect();
+    let cut: String = text.trim().chars().take(MAX_USER_AGENT).collect();
+    (!cut.is_empty()).then_some(cut)
+}
+
 fn password(text: &str) -> Result<String, Problem> {
     if text.chars().count() < *PASSWORD_LENGTH.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
@@ -269,15 +293,17 @@ pub fn uuid(text: &str) -> Result<Uuid, Problem> {
 
 /// A whole number in decimal digits that lies in the range.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
-    match text.parse() {
-        Ok(n) if n < *allowed.start() => {
-            Err(value_error(format!("Must be at least {}", allowed.start())))
-        }
-        Ok(n) if n > *allowed.end() => {
-            Err(value_error(format!("Must be at most {}", allowed.end())))
-        }
-        Ok(n) => Ok(n),
-        Err(_) => Err(problem("int_parsing", "Must be an integer")),
+    in_range(text.parse().map_err(|_| not_an_integer())?, allowed)
+}
+
+/// A whole number that lies in the range.
+pub fn in_range(number: i64, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
+    if number < *allowed.start() {
+        Err(value_error(format!("Must be at least {}", allowed.start())))
+    } else if number > *allowed.end() {
+        Err(value_error(format!("Must be at most {}", allowed.end())))
+    } else {
+        Ok(number)
     }
 }
 
@@ -355,6 +381,20 @@ mod tests {
         );
         assert_eq!(password(&"x".repeat(1024)).map(|p| p.len()), Ok(1024));
         assert_eq!(password(&"x".repeat(1025)).map_err(|p| p.kind), Err("string_too_long"));
+    }
+
+    #[test]
+    fn user_agents_are_cleaned_and_cut() {
+        let (long, cut) = ("\u{e9}".repeat(300), "\u{e9}".repeat(200));
+        for (given, expected) in [
+            ("curl/8.5.0", Some("curl/8.5.0")),
+            (" a\tb\0c\r\nd\u{7f}\u{85}\u{202e} ", Some("abcd")),
+            (&long, Some(&*cut)),
+            ("", None),
+            (" \0\t\u{2066}", None),
+        ] {
+            assert_eq!(user_agent(given).as_deref(), expected, "{given:?}");
+        }
     }
 
     #[test]

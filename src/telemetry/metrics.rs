@@ -67,7 +67,8 @@ pub struct Metrics {
     running: Gauge,
     rate_limited: Family<LimitLabels, Counter>,
     /// One for each number in [`GaugeValues`], in that order.
-    gauges: [Gauge; 7],
+    gauges: [Gauge; 9],
+    mail_sent: Counter,
 }
 
 /// Values that other parts of the process know. They are read only when the metrics are asked for.
@@ -77,8 +78,9 @@ pub struct GaugeValues {
     pub pool_waiting: usize,
     pub hashes_running: usize,
     pub hashes_waiting: usize,
-    /// Bytes of all files, and the number of messages that wait to be sent. `None` if the database did not answer.
-    pub stored: Option<(i64, i64)>,
+    /// Bytes of all files; messages that wait to be sent, and that were given up; the age in seconds of the oldest that
+    /// waits. `None` if the database did not answer.
+    pub stored: Option<[i64; 4]>,
 }
 
 /// A histogram with sixteen buckets whose upper bounds double from half a millisecond to 16 seconds.
@@ -108,13 +110,27 @@ impl Metrics {
             gauge("hashes_running", "Passwords being hashed"),
             gauge("hashes_waiting", "Requests that wait to hash a password"),
             gauge("stored_bytes", "Bytes of all files"),
-            gauge("mail_waiting", "Password reset messages that wait to be sent"),
+            gauge("mail_waiting", "Messages that wait to be sent"),
+            gauge("mail_failed", "Messages that were given up in the last 30 days"),
+            gauge("mail_oldest_seconds", "Age of the oldest message that waits to be sent"),
         ];
+        let mail_sent = Counter::default();
+        let help = "Messages that the mail server has taken";
+        registry.register("mail_sent", help, mail_sent.clone());
         let rate_limited = Family::default();
         let help = "Requests refused by a rate limit, by its class";
         registry.register("rate_limit_refusals", help, rate_limited.clone());
         let registry = Arc::new(registry);
-        Metrics { registry, requests, durations, connections, running, rate_limited, gauges }
+        Metrics {
+            registry,
+            requests,
+            durations,
+            connections,
+            running,
+            rate_limited,
+            gauges,
+            mail_sent,
+        }
     }
 
     /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it.
@@ -136,6 +152,11 @@ impl Metrics {
         self.rate_limited.get_or_create(&LimitLabels { class }).inc();
     }
 
+    /// Counts a message that the mail server has taken.
+    pub fn count_mail_sent(&self) {
+        self.mail_sent.inc();
+    }
+
     /// Counts an open client connection until the returned guard is dropped.
     pub fn connection_open(&self) -> GaugeGuard {
         GaugeGuard::new(&self.connections)
@@ -155,7 +176,7 @@ impl Metrics {
             values.hashes_running,
             values.hashes_waiting,
         ];
-        let stored = values.stored.into_iter().flat_map(|(bytes, messages)| [bytes, messages]);
+        let stored = values.stored.into_iter().flatten();
         let numbers = counts.into_iter().map(|count| count as i64).chain(stored);
         for (gauge, number) in self.gauges.iter().zip(numbers) {
             gauge.set(number);

@@ -1,66 +1,86 @@
-//! Who may use which endpoint: each is requested anonymously, by a user, by another user and by an admin.
+//! Who may use which endpoint: each is requested anonymously, by a user, by another user, by an admin, and with an
+//! admin's personal access tokens.
 
 use serde_json::json;
 
 use crate::harness::*;
 
-/// Method, path, and the status for nobody, for the user whom `{user}` names, for another user and for an admin.
-/// `{file}` is the user's; `{public}` is a public file of a third user, whom `{other}` names. Bodies are empty, so
-/// whoever has access gets a 422 where a body is needed.
+/// Method, path, and the status for nobody, for the user whom `{user}` names, for another user, for an admin, and for
+/// the same admin with a personal access token and with a read-only one. `{file}` is the user's; `{public}` is a public
+/// file of a third user, whom `{other}` names; nothing has the id `{unknown}`. Bodies are empty, so whoever has access
+/// gets a 422 where a body is needed.
 #[rustfmt::skip]
-pub const TABLE: &[(&str, &str, [u16; 4])] = &[
-    ("GET",    "/healthz",                                 [200, 200, 200, 200]),
-    ("GET",    "/readyz",                                  [200, 200, 200, 200]),
-    ("POST",   "/api/v1/auth/register",                    [422, 422, 422, 422]),
-    ("POST",   "/api/v1/auth/login",                       [422, 422, 422, 422]),
+pub const TABLE: &[(&str, &str, [u16; 6])] = &[
+    ("GET",    "/healthz",                                 [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/readyz",                                  [200, 200, 200, 200, 200, 200]),
+    ("POST",   "/api/v1/auth/register",                    [422, 422, 422, 422, 422, 422]),
+    ("POST",   "/api/v1/auth/login",                       [422, 422, 422, 422, 422, 422]),
     // The access token in the header is not accepted as a refresh token.
-    ("POST",   "/api/v1/auth/refresh",                     [401, 401, 401, 401]),
-    ("POST",   "/api/v1/auth/logout",                      [401, 204, 204, 204]),
-    ("POST",   "/api/v1/auth/request-password-reset",      [422, 422, 422, 422]),
-    ("POST",   "/api/v1/auth/reset-password",              [422, 422, 422, 422]),
-    ("GET",    "/api/v1/auth/me",                          [401, 200, 200, 200]),
-    ("GET",    "/api/v1/users/me",                         [401, 200, 200, 200]),
-    ("PUT",    "/api/v1/users/me",                         [401, 200, 200, 200]),
-    ("POST",   "/api/v1/users/change-password",            [401, 422, 422, 422]),
-    ("POST",   "/api/v1/users",                            [401, 403, 403, 422]),
-    ("GET",    "/api/v1/users",                            [401, 403, 403, 200]),
-    ("GET",    "/api/v1/users/{user}",                     [401, 403, 403, 200]),
-    ("PUT",    "/api/v1/users/{user}",                     [401, 403, 403, 200]),
-    ("GET",    "/api/v1/users/no-id",                      [401, 403, 403, 422]),
-    ("GET",    "/api/v1/admin/users",                      [401, 403, 403, 200]),
-    ("PUT",    "/api/v1/admin/users/{user}",               [401, 403, 403, 200]),
-    ("GET",    "/api/v1/admin/stats",                      [401, 403, 403, 200]),
+    ("POST",   "/api/v1/auth/refresh",                     [401, 401, 401, 401, 401, 401]),
+    ("POST",   "/api/v1/auth/logout",                      [401, 204, 204, 204, 403, 403]),
+    ("POST",   "/api/v1/auth/request-password-reset",      [422, 422, 422, 422, 422, 422]),
+    ("POST",   "/api/v1/auth/reset-password",              [422, 422, 422, 422, 422, 422]),
+    ("GET",    "/api/v1/auth/me",                          [401, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/auth/sessions",                    [401, 200, 200, 200, 403, 403]),
+    ("DELETE", "/api/v1/auth/sessions/{unknown}",          [401, 404, 404, 404, 403, 403]),
+    ("DELETE", "/api/v1/auth/sessions/no-id",              [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/auth/tokens",                      [401, 422, 422, 422, 403, 403]),
+    ("GET",    "/api/v1/auth/tokens",                      [401, 200, 200, 200, 403, 403]),
+    ("DELETE", "/api/v1/auth/tokens/{unknown}",            [401, 404, 404, 404, 403, 403]),
+    ("GET",    "/api/v1/users/me",                         [401, 200, 200, 200, 200, 200]),
+    ("PUT",    "/api/v1/users/me",                         [401, 200, 200, 200, 403, 403]),
+    ("POST",   "/api/v1/users/change-password",            [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/users/me/delete",                  [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/users",                            [401, 403, 403, 422, 422, 403]),
+    ("GET",    "/api/v1/users",                            [401, 403, 403, 200, 200, 200]),
+    ("GET",    "/api/v1/users/{user}",                     [401, 403, 403, 200, 200, 200]),
+    ("PUT",    "/api/v1/users/{user}",                     [401, 403, 403, 200, 200, 403]),
+    ("GET",    "/api/v1/users/no-id",                      [401, 403, 403, 422, 422, 422]),
+    ("GET",    "/api/v1/users/{user}/sessions",            [401, 403, 403, 200, 403, 403]),
+    ("DELETE", "/api/v1/users/{user}/sessions",            [401, 403, 403, 204, 403, 403]),
+    ("GET",    "/api/v1/users/{user}/tokens",              [401, 403, 403, 200, 403, 403]),
+    ("DELETE", "/api/v1/users/{user}/tokens",              [401, 403, 403, 204, 403, 403]),
+    ("GET",    "/api/v1/admin/users",                      [401, 403, 403, 200, 200, 200]),
+    ("PUT",    "/api/v1/admin/users/{user}",               [401, 403, 403, 200, 200, 403]),
+    ("GET",    "/api/v1/admin/stats",                      [401, 403, 403, 200, 200, 200]),
     // In development a client on the same host needs no token; `exports.rs` has the other cases.
-    ("GET",    "/api/v1/users/export",                     [200, 200, 200, 200]),
-    ("GET",    "/api/v1/users/exports/csv",                [200, 200, 200, 200]),
-    ("GET",    "/api/v1/users/export-full",                [200, 200, 200, 200]),
-    ("GET",    "/api/v1/users/export-alive",               [200, 200, 200, 200]),
-    ("GET",    "/api/v1/users/export-simple",              [200, 200, 200, 200]),
-    ("POST",   "/api/v1/uploads",                          [401, 422, 422, 422]),
-    ("GET",    "/api/v1/uploads",                          [401, 200, 200, 200]),
-    ("GET",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403]),
-    ("GET",    "/api/v1/uploads/{file}/download",          [401, 200, 403, 403]),
-    ("PUT",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403]),
-    ("GET",    "/api/v1/uploads/{public}",                 [401, 200, 200, 200]),
-    ("GET",    "/api/v1/uploads/{public}/download",        [401, 200, 200, 200]),
-    ("PUT",    "/api/v1/uploads/{public}",                 [401, 403, 403, 403]),
-    ("DELETE", "/api/v1/uploads/{public}",                 [401, 403, 403, 403]),
-    ("GET",    "/api/v1/uploads/no-id",                    [401, 422, 422, 422]),
-    ("GET",    "/metrics",                                 [200, 200, 200, 200]),
-    ("GET",    "/openapi.json",                            [200, 200, 200, 200]),
-    ("GET",    "/api/v1/users/test-only/alive",            [401, 403, 403, 200]),
-    ("POST",   "/api/v1/users/test-only/create",           [401, 403, 403, 201]),
-    ("GET",    "/api/v1/users/test-only/count",            [401, 403, 403, 200]),
-    // These two delete accounts, so they come last.
-    ("DELETE", "/api/v1/users/{other}",                    [401, 403, 403, 204]),
-    ("DELETE", "/api/v1/users/test-only/delete-all",       [401, 403, 403, 200]),
+    ("GET",    "/api/v1/users/export",                     [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/users/exports/csv",                [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/users/export-full",                [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/users/export-alive",               [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/users/export-simple",              [200, 200, 200, 200, 200, 200]),
+    ("POST",   "/api/v1/uploads",                          [401, 422, 422, 422, 422, 403]),
+    ("GET",    "/api/v1/uploads",                          [401, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{file}/download",          [401, 200, 403, 403, 403, 403]),
+    ("PUT",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{public}",                 [401, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/{public}/download",        [401, 200, 200, 200, 200, 200]),
+    ("PUT",    "/api/v1/uploads/{public}",                 [401, 403, 403, 403, 403, 403]),
+    ("DELETE", "/api/v1/uploads/{public}",                 [401, 403, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/no-id",                    [401, 422, 422, 422, 422, 422]),
+    ("GET",    "/metrics",                                 [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/openapi.json",                            [200, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/users/test-only/alive",            [401, 403, 403, 200, 200, 200]),
+    ("POST",   "/api/v1/users/test-only/create",           [401, 403, 403, 201, 201, 403]),
+    ("GET",    "/api/v1/users/test-only/count",            [401, 403, 403, 200, 200, 200]),
+    // These two delete accounts, so they come last. The account of the first is deleted when the token comes, and the
+    // second ends the tokens with their account.
+    ("DELETE", "/api/v1/users/{other}",                    [401, 403, 403, 204, 404, 403]),
+    ("DELETE", "/api/v1/users/test-only/delete-all",       [401, 403, 403, 200, 401, 401]),
 ];
 
 /// Replaces the variables of a path of the table.
 fn fill_in(path: &str, user: &str, other: &str, file: &str, public: &str) -> String {
-    [("{user}", user), ("{other}", other), ("{file}", file), ("{public}", public)]
-        .iter()
-        .fold(path.to_owned(), |path, (variable, id)| path.replace(variable, id))
+    [
+        ("{user}", user),
+        ("{other}", other),
+        ("{file}", file),
+        ("{public}", public),
+        ("{unknown}", UNKNOWN_ID),
+    ]
+    .iter()
+    .fold(path.to_owned(), |path, (variable, id)| path.replace(variable, id))
 }
 
 fn new_public_file(api: &Server, owner: &Tokens) -> String {
@@ -73,13 +93,17 @@ fn new_public_file(api: &Server, owner: &Tokens) -> String {
 fn everyone_gets_what_the_table_says() {
     let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
     let [user, _, third] = ["user", "other", "third"].map(|name| api.sign_up(name));
-    api.sign_up_admin("root");
+    let root = api.sign_up_admin("root");
+    let tokens = [false, true].map(|read_only| api.new_token(&root, read_only));
     let (file, public) = (api.new_file(&user, "a.txt", "text"), new_public_file(&api, &third));
     for (method, path, expected) in TABLE {
         let path = fill_in(path, user.id(), third.id(), &file, &public);
-        let found = [None, Some("user"), Some("other"), Some("root")].map(|name| {
+        let senders =
+            [None, Some("user"), Some("other"), Some("root"), Some(&tokens[0]), Some(&tokens[1])];
+        let found = senders.map(|name| {
             let request = api.request_at_root(method, &path);
             let answer = match name {
+                Some(token) if token.starts_with("cloak_") => request.by(token).send(),
                 // Each request has a new session, because some endpoints end sessions.
                 Some(name) => request.by(api.sign_in(name)).send(),
                 None => request.send(),
@@ -105,9 +129,14 @@ fn with_authentication_off_everyone_is_the_development_admin() {
     let strict = Server::start_with(&api.database, &api.data, &[]);
     let ann = strict.login("ann@example.com", PASSWORD).expect(200).tokens();
     let (file, public) = (strict.new_file(&ann, "a.txt", "text"), new_public_file(&strict, &ann));
-    for (method, path, [.., admin]) in TABLE {
-        let changes_itself = *method != "GET"
-            && ["/api/v1/users/me", "/api/v1/users/change-password"].contains(path);
+    for (method, path, [_, _, _, admin, ..]) in TABLE {
+        let changes_itself = [
+            ("PUT", "/api/v1/users/me"),
+            ("POST", "/api/v1/users/me/delete"),
+            ("POST", "/api/v1/users/change-password"),
+            ("POST", "/api/v1/auth/tokens"),
+        ]
+        .contains(&(method, path));
         let expected = if changes_itself { 403 } else { *admin };
         let path = fill_in(path, &id, &id, &file, &public);
         api.request_at_root(method, &path).send().expect(expected);

@@ -42,19 +42,30 @@ fn insert_used_tokens(database: &Database, user: &str, count: u32) {
     ));
 }
 
+/// Networks from which the user has not signed in for longer than they are remembered.
+fn insert_old_networks(database: &Database, user: &str, count: u32) {
+    database.run(&format!(
+        "INSERT INTO sign_in_networks
+         SELECT '{user}', '172.16.0.0'::inet + n, now() - interval '31 days' FROM generate_series(1, {count}) n"
+    ));
+}
+
 #[test]
 fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
     let (database, data, ann) = service();
     insert_expired_sessions(&database, &ann, 25_000);
     insert_used_tokens(&database, &ann, 25_000);
-    for table in ["sessions", "used_password_reset_tokens"] {
+    insert_old_networks(&database, &ann, 25_000);
+    let tables = ["sessions", "used_password_reset_tokens", "sign_in_networks"];
+    for table in tables {
         count_deletions(&database, table);
     }
     let live = database.count("sessions WHERE expires_at > now()");
     let _api = Server::start_with(&database, &data, &[]);
     wait_until(|| database.count("sessions") == live);
     wait_until(|| database.count("used_password_reset_tokens") == 0);
-    for table in ["sessions", "used_password_reset_tokens"] {
+    wait_until(|| database.count("sign_in_networks WHERE network << '172.16.0.0/12'") == 0);
+    for table in tables {
         let of = |what: &str| {
             database.value::<i64>(&format!(
                 "SELECT {what}::bigint FROM deletions WHERE relation = '{table}'"
@@ -71,12 +82,19 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
         ("files", "files of deleted users"),
         ("sessions", "expired sessions"),
         ("used_password_reset_tokens", "used reset tokens"),
+        ("outbox", "mail given up"),
+        ("sign_in_networks", "networks of former sign-ins"),
     ] {
         let (database, data, ann) = service();
         let user = insert_deleted_user_with_a_file(&database);
         insert_expired_sessions(&database, &ann, 1);
         insert_used_tokens(&database, &ann, 1);
-        database.run("INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com')");
+        insert_old_networks(&database, &ann, 1);
+        database.run(&format!(
+            "INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com');
+             INSERT INTO outbox (kind, user_id, failed_at)
+             VALUES ('password_changed', '{ann}', now() - interval '31 days')"
+        ));
         let draft = data.join("tmp/11111111-1111-4111-8111-111111111111");
         fs::write(&draft, "x").expect("a file");
         make_older(&draft, 1);
@@ -95,6 +113,8 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
             ("files", format!("user_id = '{user}'")),
             ("sessions", "expires_at < now()".to_owned()),
             ("used_password_reset_tokens", "true".to_owned()),
+            ("outbox", "true".to_owned()),
+            ("sign_in_networks", "last_sign_in_at < now() - interval '30 days'".to_owned()),
         ] {
             let left = if other == table { 1 } else { 0 };
             wait_until(|| database.count(&format!("{other} WHERE {condition}")) == left);

@@ -10,10 +10,6 @@ use serde_json::json;
 
 use crate::harness::*;
 
-mod embedded {
-    refinery::embed_migrations!("sql/migrations");
-}
-
 #[test]
 fn a_deleted_account_leaves_a_row_without_personal_data() {
     let api = Server::start(&[]);
@@ -197,8 +193,7 @@ fn an_upgrade_erases_accounts_deleted_before_and_keeps_all_others() {
     other.sign_up("ann");
     let hash: String = other.database.value("SELECT password_hash FROM users");
     let database = Database::create();
-    let version = refinery::Target::Version(3);
-    embedded::migrations::runner().set_target(version).run(&mut database.client()).expect("V3");
+    database.migrate_to(3);
     let (root, ann, gone) = (uuid(1), uuid(2), uuid(3));
     database.run(&format!(
         "INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_deleted) VALUES

@@ -34,6 +34,12 @@ fn the_command_prints_what_the_service_serves() {
     assert_eq!(answer.header("Content-Type"), "application/json");
     assert_eq!(answer.json(), everything());
     assert_eq!(answer.json()["openapi"], "3.1.0");
+
+    let again =
+        |tag: &str| api.request_at_root("GET", "/openapi.json").header("If-None-Match", tag).send();
+    let tag = answer.header("ETag");
+    assert_eq!(again(tag).expect(304).bytes, b"");
+    again("\"another\"").expect(200);
 }
 
 #[test]

@@ -66,6 +66,11 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
         ),
         (&[("CLOAKROOM_JWT_SECRET", "012345678901234567890123456789012")], &[]),
         (
+            &[("CLOAKROOM_JWT_OLD_SECRETS", "012345678012345678012345678012345678")],
+            &["CLOAKROOM_JWT_OLD_SECRETS holds only 9 different bytes"],
+        ),
+        (&[("CLOAKROOM_JWT_OLD_SECRETS", "012345678901234567890123456789012")], &[]),
+        (
             &[UNSAID, ("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_SMTP_URL", "")],
             &[
                 "CLOAKROOM_AUTH_ENABLED is false",

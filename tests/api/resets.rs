@@ -142,11 +142,18 @@ fn without_mail_there_is_no_password_reset() {
 #[test]
 fn a_request_stores_nothing_that_could_be_used_as_a_token() {
     let api = Server::start(&[]);
-    let columns: String = api.database.value(
-        "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
-         WHERE table_name = 'password_reset_requests'",
+    let columns = |table: &str| -> String {
+        api.database.value(&format!(
+            "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
+             WHERE table_name = '{table}'"
+        ))
+    };
+    assert_eq!(columns("password_reset_requests"), "id,email,requested_at");
+    assert_eq!(
+        columns("outbox"),
+        "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error"
     );
-    assert_eq!(columns, "id,email,requested_at");
+    assert_eq!(columns("password_reset_messages"), "user_id,sent_at");
 }
 
 #[test]
@@ -174,4 +181,94 @@ fn a_used_token_is_kept_until_it_would_have_expired() {
     assert!((number("exp")..=latest).contains(&kept_until), "{kept_until}");
     let hash: String = api.database.value("SELECT token_hash FROM used_password_reset_tokens");
     assert!(hash.len() == 64 && !token.contains(&hash));
+}
+
+/// Has the database write down every message that is queued, also when it is gone.
+fn record_messages(database: &Database) {
+    database.run(
+        "CREATE TABLE queued (user_id uuid);
+         CREATE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO queued VALUES (NEW.user_id);
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER record AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION record()",
+    );
+}
+
+/// Waits until all requests have been processed, and all messages sent.
+fn wait_for_empty_outbox(database: &Database) {
+    wait_until(|| database.count("password_reset_requests") + database.count("outbox") == 0);
+}
+
+#[test]
+fn an_account_gets_a_message_in_two_minutes_and_after_ten_in_a_day_one_an_hour() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    api.sign_up("bob");
+    record_messages(&api.database);
+    // Instead of waiting, the messages so far become older.
+    let after = |seconds: u32| {
+        api.database.run(&format!(
+            "UPDATE password_reset_messages SET sent_at =
+             ARRAY(SELECT at - interval '{seconds} seconds' FROM unnest(sent_at) at ORDER BY at DESC)"
+        ));
+        let before = api.database.count("queued");
+        api.request_reset("ann@example.com").expect(200);
+        wait_for_empty_outbox(&api.database);
+        api.database.count("queued") > before
+    };
+    assert!(after(0), "the first");
+    assert!(!after(0), "a second one at once");
+    assert!(!after(60), "after a minute");
+    assert!(after(60), "after two minutes");
+    for n in 3..=10 {
+        assert!(after(120), "message {n} of the day");
+    }
+    assert!(!after(120), "an eleventh after two minutes");
+    assert!(!after(3300), "after 57 minutes");
+    assert!(after(180), "after an hour");
+    assert!(!after(1800), "after half an hour more");
+    assert!(after(1800), "after an hour more");
+    assert!(after(24 * 3600), "a day later");
+    assert!(after(120), "and two minutes later");
+    // The limits are those of one account.
+    api.request_reset("bob@example.com").expect(200);
+    wait_for_empty_outbox(&api.database);
+    let others = "queued JOIN users ON users.id = user_id WHERE username <> 'ann'";
+    assert_eq!(api.database.count(others), 1);
+}
+
+#[test]
+fn parallel_requests_to_two_processes_send_one_message() {
+    let one = Server::start(&[]);
+    let other = Server::start_with(&one.database, &one.data, &[]);
+    record_messages(&one.database);
+    for name in ["ann", "bob", "eve"] {
+        one.sign_up(name);
+        let messages = one.database.count("queued");
+        for answer in parallel(20, |i| {
+            let api = if i % 2 == 0 { &one } else { &other };
+            api.request_reset(&format!("{name}@example.com"))
+        }) {
+            answer.expect(200);
+        }
+        wait_for_empty_outbox(&one.database);
+        assert_eq!(one.database.count("queued"), messages + 1, "{name}");
+    }
+}
+
+#[test]
+fn a_thousand_requests_for_unknown_addresses_leave_nothing_behind() {
+    let api = Server::start(&[]);
+    record_messages(&api.database);
+    parallel(8, |thread| {
+        for i in 0..125 {
+            api.request_reset(&format!("nobody{}@example.com", 125 * thread + i)).expect(200);
+        }
+    });
+    wait_for_empty_outbox(&api.database);
+    assert_eq!(api.database.count("queued"), 0);
+    assert_eq!(api.database.count("password_reset_messages"), 0);
+    assert!(!api.log().contains("password reset token"), "{}", api.log());
 }

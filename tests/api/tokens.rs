@@ -92,13 +92,10 @@ fn the_role_of_the_token_is_the_role_of_the_request() {
 
 #[test]
 fn longer_algorithms_work_from_end_to_end() {
-    for (algorithm, header) in [
-        ("HS384", "eyJhbGciOiJIUzM4NCIsInR5cCI6IkpXVCJ9"),
-        ("HS512", "eyJhbGciOiJIUzUxMiIsInR5cCI6IkpXVCJ9"),
-    ] {
+    for algorithm in ["HS384", "HS512"] {
         let api = Server::start(&[("CLOAKROOM_JWT_ALGORITHM", algorithm)]);
         let ann = api.sign_up("ann");
-        assert!(ann.access.starts_with(header), "{}", ann.access);
+        assert_eq!(header(&ann.access).algorithm(), algorithm);
         api.me(&ann).expect(200);
         let shorter = sign(json!({"sub": ann.id(), "exp": now() + 600}));
         api.me(&shorter).refused(401, "Invalid token");

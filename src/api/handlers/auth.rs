@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::api::context::{App, CurrentUser, RefreshToken, RequestContext};
 use crate::api::middleware::authenticate::REFRESH_TOKEN;
+use crate::api::middleware::rate_limit;
 use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
@@ -19,7 +20,6 @@ use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
-use crate::model::timestamp::unix_time;
 use crate::model::user::User;
 
 pub const REGISTER: Operation = Operation {
@@ -95,11 +95,11 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
         context.account = Some(user.id);
         return response::json(201, &user);
     }
-    let session = new_session(app, Uuid::new_v4());
+    let session = new_session(context, Uuid::new_v4());
     let user = sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session);
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
-    token_response(app, 201, &user, session.id, session.refresh_id)
+    token_response(app, 201, &user, &session)
 }
 
 pub const LOGIN: Operation = Operation {
@@ -139,10 +139,12 @@ fn read_credentials(body: &mut Params) -> (String, String) {
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (login, password) = context.read(&CREDENTIALS)?;
     let app = context.app;
-    let account = users::find_by_login(&app.db, &login)?;
+    let account = users::find_by_login(&app.db, &login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
+    let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let check = app.hasher.check(&password, stored)?;
+    let check = || app.hasher.check(&password, stored);
+    let check = rate_limit::limit_failed_sign_ins(context, &login, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
@@ -151,11 +153,11 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
         PasswordCheck::RightButOutdated => Some(app.hasher.hash(&password)?),
         _ => None,
     };
-    let session = new_session(app, Uuid::new_v4());
+    let session = new_session(context, Uuid::new_v4());
     let user =
         sessions::open(&app.db, account.user.id, account.version, renewed.as_deref(), &session)?
             .ok_or(Error::BadCredentials)?;
-    token_response(app, 200, &user, session.id, session.refresh_id)
+    token_response(app, 200, &user, &session)
 }
 
 pub const REFRESH: Operation = Operation {
@@ -172,11 +174,11 @@ pub const REFRESH: Operation = Operation {
 
 /// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
-    let app = context.app;
-    let next = new_session(app, token.session);
-    let (user, refresh_id) =
-        sessions::rotate(&app.db, token.user, token.id, &next, app.config.refresh_reuse)?;
-    token_response(app, 200, &user, token.session, refresh_id)
+    let (app, config) = (context.app, &context.app.config);
+    let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
+    let next = new_session(context, token.session);
+    let (user, session) = sessions::rotate(&app.db, token.user, token.id, next, grace, max_age)?;
+    token_response(app, 200, &user, &session)
 }
 
 pub const LOGOUT: Operation = Operation {
@@ -205,11 +207,20 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     Ok(response::no_content())
 }
 
-/// A session with this id that lasts until both of the tokens that are made for it now have expired.
-fn new_session(app: &App, id: Uuid) -> NewSession {
-    let config = &app.config;
+/// A session with this id that lasts until both of the tokens that are made for it now have expired, but not longer than
+/// any session may.
+fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
+    let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
-    NewSession { id, refresh_id: Uuid::new_v4(), expires_at: OffsetDateTime::now_utc() + lifetime }
+    let issued_at = OffsetDateTime::now_utc();
+    NewSession {
+        id,
+        refresh_id: Uuid::new_v4(),
+        issued_at,
+        expires_at: issued_at + lifetime.min(config.session_max_age),
+        address: context.client,
+        user_agent: context.request.header("User-Agent").and_then(rules::user_agent),
+    }
 }
 
 /// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
@@ -225,35 +236,37 @@ struct TokenResponse<'a> {
     user: &'a User,
 }
 
-/// Signs an access token and the refresh token with the id `refresh_id`, and responds with them.
+/// Signs an access token and the refresh token of a session, and responds with them. Neither outlives the session.
 fn token_response(
     app: &App,
     status: u16,
     user: &User,
-    session: Uuid,
-    refresh_id: Uuid,
+    session: &NewSession,
 ) -> Result<Response, Error> {
-    let now = unix_time().as_secs();
-    let sign = |token_type, id, lifetime: Duration| {
+    let seconds = |at: OffsetDateTime| at.unix_timestamp().max(0).unsigned_abs();
+    let (now, end) = (seconds(session.issued_at), seconds(session.expires_at));
+    let expiry = |lifetime: Duration| end.min(now + lifetime.as_secs());
+    let sign = |token_type, id, expires_at| {
         let claims = Claims {
             user: user.id,
             username: user.username.clone(),
             role: user.role,
             token_type,
-            session: Some(session),
+            session: Some(session.id),
             id: Some(id),
             version: None,
             issued_at: Some(now),
         };
-        let token = app.signing_key.sign(claims, now + lifetime.as_secs());
+        let token = app.signing_keys.sign(claims, expires_at);
         token.map_err(|e| Error::Internal(format!("token: {e}")))
     };
-    let (access, refresh) = (app.config.access_token_lifetime, app.config.refresh_token_lifetime);
+    let access = expiry(app.config.access_token_lifetime);
+    let refresh = expiry(app.config.refresh_token_lifetime);
     let tokens = TokenResponse {
         access_token: sign(TokenType::Access, Uuid::new_v4(), access)?,
-        refresh_token: sign(TokenType::Refresh, refresh_id, refresh)?,
+        refresh_token: sign(TokenType::Refresh, session.refresh_id, refresh)?,
         token_type: "bearer",
-        expires_in: access.as_secs(),
+        expires_in: access.saturating_sub(now),
         user,
     };
     response::json(status, &tokens)

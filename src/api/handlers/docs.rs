@@ -5,13 +5,15 @@
 //! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::api::context::RequestContext;
-use crate::api::openapi::{Operation, Tag, json};
+use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::http::static_file;
 use crate::model::file::essence;
+use crate::model::hex::hex;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -32,13 +34,34 @@ pub const OPENAPI: Operation = Operation {
     id: "get_openapi_document",
     tag: Tag::Service,
     summary: "Show this document",
-    answers: &[json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")],
+    headers: &[(
+        "If-None-Match",
+        "The `ETag` of an earlier answer; 304 if the document is the same.",
+    )],
+    answers: &[
+        Answer {
+            headers: &[("ETag", "A part of the document's hash.")],
+            ..json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")
+        },
+        Answer {
+            status: 304,
+            description: "The document has not changed.",
+            content: Content::Empty,
+            headers: &[],
+        },
+    ],
     ..Operation::EMPTY
 };
 
 /// `GET /openapi.json`: the OpenAPI document of this service.
 pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
-    Ok(Response::from_data("application/json", context.app.document()))
+    let document = context.app.document();
+    let tag = format!("\"{}\"", hex(&Sha256::digest(document)[..8]));
+    let response = match context.request.knows_tag(&tag) {
+        Some(true) => response::stream(304, std::io::empty(), 0),
+        _ => Response::from_data("application/json", document),
+    };
+    Ok(response.with_unique_header("ETag", tag).with_unique_header("Cache-Control", "no-cache"))
 }
 
 /// `GET /`: leads browsers to `/docs`. For all other clients there is nothing here.

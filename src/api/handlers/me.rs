@@ -1,9 +1,10 @@
 //! The signed-in user's own account.
 
-use crate::api::context::{CurrentUser, RequestContext};
-use crate::api::openapi::{Operation, Tag, json};
+use crate::api::context::{App, CurrentUser, RequestContext};
+use crate::api::middleware::rate_limit::{self, Limit, Subject};
+use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::password::PasswordCheck;
-use crate::db::users;
+use crate::db::users::{self, ProfileChange};
 use crate::error::{Error, Unique};
 use crate::http::input::Input;
 use crate::http::params::Params;
@@ -38,44 +39,56 @@ pub const UPDATE: Operation = Operation {
     tag: Tag::Account,
     summary: "Change your own account",
     description: "Changes the fields that are given. Password reset links that were sent before do not work any more \
-                  after a change of the e-mail address.",
+                  after a change of the e-mail address, which is told to the old address by mail. Some services ask \
+                  for `current_password` before they change the address.",
     inputs: &[&PROFILE],
     answers: &[json::<User>(200, "The account after the change.")],
     errors: |_| {
-        vec![Error::NotPermitted, Error::Taken(Unique::Username), Error::Taken(Unique::Email)]
+        vec![
+            Error::WrongCurrentPassword,
+            Error::NotPermitted,
+            Error::Taken(Unique::Username),
+            Error::Taken(Unique::Email),
+        ]
     },
     ..Operation::EMPTY
 };
 
-static PROFILE: Input<ProfileChange> = Input::json(read_profile_change);
+static PROFILE: Input<(ProfileChange, Option<String>)> = Input::json(read_profile_change);
 
-/// The fields of an account that its user may change.
-struct ProfileChange {
-    username: Option<String>,
-    email: Option<String>,
-    name: Option<String>,
-}
-
-fn read_profile_change(body: &mut Params) -> ProfileChange {
-    ProfileChange {
+/// Reads the fields of an account that its user may change, and the current password.
+fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
+    let change = ProfileChange {
         username: body.optional("username", rules::USERNAME),
         email: body.optional("email", rules::EMAIL),
         name: body.optional("name", rules::NAME),
-    }
+    };
+    body.about("For another `email`, if the service asks for it.");
+    (change, body.optional("current_password", rules::CURRENT_PASSWORD))
 }
 
-/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given.
+/// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
+/// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let ProfileChange { username, email, name } = context.read(&PROFILE)?;
-    let account = users::update_profile(
-        &context.app.db,
-        user.id(),
-        username.as_deref(),
-        email.as_deref(),
-        name.as_deref(),
-    )?;
-    response::json(200, &account)
+    let asks_for_password = context.app.config.email_change_requires_password;
+    let (mut change, password) = context.read(&PROFILE)?;
+    let mut version = None;
+    if asks_for_password {
+        // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
+        // changed it, this one would change it back without the password.
+        change.email = change.email.filter(|email| *email != user.account().email);
+        if change.email.is_some() {
+            let limit = Limit::Auth("change-email");
+            rate_limit::enforce(context, limit, Subject::User(user.id()))?;
+            let password = password.ok_or(Error::WrongCurrentPassword)?;
+            version = Some(check_password(context.app, user, &password)?);
+        }
+    }
+    let account = users::update_profile(&context.app.db, user.id(), &change, version)?;
+    // Without a check of the password, only a deletion can have kept the change from being made.
+    let refusal = version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword);
+    response::json(200, &account.ok_or(refusal)?)
 }
 
 pub const CHANGE_PASSWORD: Operation = Operation {
@@ -109,15 +122,52 @@ pub fn change_password(
     user.require_changeable()?;
     let (current, new) = context.read(&PASSWORDS)?;
     let app = context.app;
-    let (stored, version) =
-        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
-    if app.hasher.check(&current, stored.as_deref())? == PasswordCheck::Wrong {
-        return Err(Error::WrongCurrentPassword);
-    }
+    let version = check_password(app, user, &current)?;
     let hash = app.hasher.hash(&new)?;
     if !users::change_password(&app.db, user.id(), version, &hash, user.session())? {
         // The password was changed in the meantime, so the given one is no longer the current one.
         return Err(Error::WrongCurrentPassword);
     }
     response::message("Password changed successfully")
+}
+
+pub const DELETE: Operation = Operation {
+    id: "delete_my_account",
+    tag: Tag::Account,
+    summary: "Delete your own account",
+    description: "Erases your personal data, ends your sessions and removes your files, as an administrator's deletion \
+                  does.",
+    inputs: &[&CURRENT_PASSWORD],
+    answers: &[NO_CONTENT],
+    errors: |_| vec![Error::WrongCurrentPassword, Error::LastAdmin, Error::NotPermitted],
+    ..Operation::EMPTY
+};
+
+static CURRENT_PASSWORD: Input<String> =
+    Input::json(|body| body.required("current_password", rules::CURRENT_PASSWORD));
+
+/// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
+/// `current_password`.
+pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let password = context.read(&CURRENT_PASSWORD)?;
+    let app = context.app;
+    let version = check_password(app, user, &password)?;
+    if !users::delete(&app.db, user.id(), Some(version))? {
+        // The password was changed, or the account deleted, in the meantime.
+        return Err(Error::WrongCurrentPassword);
+    }
+    app.wake_background();
+    Ok(response::no_content())
+}
+
+/// Checks the user's current password. Returns the version of the credentials it was checked against, which the
+/// statement that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`].
+fn check_password(app: &App, user: &CurrentUser, password: &str) -> Result<i32, Error> {
+    let (stored, version) =
+        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
+    match app.hasher.check(password, stored.as_deref())? {
+        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
+    }
 }

@@ -10,6 +10,8 @@ pub mod me;
 pub mod metrics;
 mod paging;
 pub mod password_resets;
+pub mod personal_tokens;
+pub mod sessions;
 pub mod test_only;
 pub mod uploads;
 pub mod users;

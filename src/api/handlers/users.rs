@@ -164,7 +164,8 @@ fn read_account_change(body: &mut Params) -> (AccountFields, Option<String>) {
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
-pub fn update(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+pub fn update(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
+    admin.require_may_change(id)?;
     let (change, password) = context.read(&ACCOUNT_CHANGE)?;
     let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
     let change = AccountFields { password_hash, ..change };
@@ -184,8 +185,11 @@ pub const DELETE: Operation = Operation {
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
-pub fn delete(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
-    users::delete(&context.app.db, id)?;
+pub fn delete(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
+    admin.require_may_change(id)?;
+    if !users::delete(&context.app.db, id, None)? {
+        return Err(Error::UserNotFound);
+    }
     context.app.wake_background();
     Ok(response::no_content())
 }

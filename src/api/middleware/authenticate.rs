@@ -2,18 +2,22 @@
 
 use crate::api::context::{CurrentUser, RefreshToken, RequestContext};
 use crate::auth::jwt::TokenType;
+use crate::auth::personal_token;
 use crate::error::Error;
 use crate::http::input::Input;
 use crate::model::rules;
 
-/// The user of the access token in `Authorization`, or the development admin if authentication is switched off.
+/// The user of the access token or personal access token in `Authorization`, or the development admin if authentication is switched off.
 pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
         return CurrentUser::development_admin(&app.db);
     }
     let token = context.request.bearer_token()?;
-    CurrentUser::from_claims(&app.db, &app.verify_token(token, TokenType::Access)?)
+    if personal_token::is_personal(token) {
+        return CurrentUser::from_personal_token(app, token);
+    }
+    CurrentUser::from_claims(app, &app.verify_token(token, TokenType::Access)?)
 }
 
 /// The refresh token in the body, if there is one.

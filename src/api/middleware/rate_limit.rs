@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::api::context::{BucketKey, RequestContext};
+use crate::auth::password::PasswordCheck;
 use crate::auth::token_bucket::BucketDecision;
 use crate::error::Error;
 use crate::http::client_address::{network, site};
@@ -14,6 +16,10 @@ use crate::model::timestamp::unix_time;
 /// All networks of an IPv6 site together have this many times the limit of one network, where [`Limit::Auth`] applies.
 /// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
 const SITE_FACTOR: u32 = 8;
+
+/// Failed sign-ins with one name that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
+/// allows at most 100 in a row.
+const MAX_FAILED_SIGN_INS: u32 = 100;
 
 /// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +56,62 @@ pub enum Subject {
     Session(Uuid),
 }
 
-/// Takes a token from the bucket of the subject. Returns `None` if rate limits are switched off.
-pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<BucketDecision> {
-    let (app, config, name) = (context.app, &context.app.config, limit.name());
-    if !config.rate_limit_enabled {
-        return None;
+/// Takes a token from the bucket of the subject, and notes in the context how full the bucket is, for the headers of
+/// the response. Fails with [`Error::RateLimited`] if it was empty. If rate limits are switched off, nothing happens.
+pub fn enforce(context: &mut RequestContext, limit: Limit, subject: Subject) -> Result<(), Error> {
+    if !context.app.config.rate_limit_enabled {
+        return Ok(());
     }
+    let decision = take(context, limit, subject);
+    context.limit = Some(decision);
+    if decision.allowed {
+        return Ok(());
+    }
+    context.app.metrics.count_rate_limited(limit.name());
+    Err(refusal(&decision, limit == Limit::Auth("login")))
+}
+
+fn refusal(decision: &BucketDecision, login: bool) -> Error {
+    Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
+}
+
+/// Runs the check of a password at sign-in, if not too many have failed with this `name`, which may come from many
+/// addresses. It does not matter whether an account has the name. Fails with [`Error::RateLimited`].
+///
+/// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
+pub fn limit_failed_sign_ins(
+    context: &mut RequestContext,
+    name: &str,
+    knows_network: bool,
+    check: impl FnOnce() -> Result<PasswordCheck, Error>,
+) -> Result<PasswordCheck, Error> {
+    let app = context.app;
+    if !app.config.rate_limit_enabled {
+        return check();
+    }
+    // The attempt counts as failed from its beginning, so that parallel ones cannot exceed the limit.
+    let now = app.started.elapsed();
+    let decision = app.failed_sign_ins.take(name_key(name), MAX_FAILED_SIGN_INS, now);
+    if !decision.allowed && !knows_network {
+        context.limit = Some(decision);
+        app.metrics.count_rate_limited("login-name");
+        return Err(refusal(&decision, true));
+    }
+    let outcome = check();
+    if decision.allowed && !matches!(outcome, Ok(PasswordCheck::Wrong)) {
+        app.failed_sign_ins.give_back(name_key(name), MAX_FAILED_SIGN_INS);
+    }
+    outcome
+}
+
+/// The key of a name's bucket. Names have any length, and their hashes have one.
+fn name_key(name: &str) -> [u8; 32] {
+    Sha256::digest(name.to_lowercase().as_bytes()).into()
+}
+
+/// Takes a token from the bucket of the subject and, if that is a client, from the bucket of its site.
+fn take(context: &RequestContext, limit: Limit, subject: Subject) -> BucketDecision {
+    let (app, config, name) = (context.app, &context.app.config, limit.name());
     let per_minute = match limit {
         Limit::Auth(_) => config.rate_limit_auth,
         Limit::Upload => config.rate_limit_upload,
@@ -74,29 +130,11 @@ pub fn take(context: &RequestContext, limit: Limit, subject: Subject) -> Option<
     let counts_for_site =
         own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
     let Some(site) = site(context.client).filter(|_| counts_for_site) else {
-        return Some(own);
+        return own;
     };
     let of_site = app.buckets.take(BucketKey::Site(name, site), SITE_FACTOR * per_minute, now);
     // The client is told about the bucket that stops it first.
-    Some(if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own })
-}
-
-/// Fails with [`Error::RateLimited`] if the bucket was empty, and counts that.
-pub fn enforce(
-    context: &RequestContext,
-    limit: Limit,
-    decision: Option<BucketDecision>,
-) -> Result<(), Error> {
-    match decision {
-        Some(decision) if !decision.allowed => {
-            context.app.metrics.count_rate_limited(limit.name());
-            Err(Error::RateLimited {
-                retry_after: whole_seconds(decision.retry_in).max(1),
-                login: limit == Limit::Auth("login"),
-            })
-        }
-        _ => Ok(()),
-    }
+    if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own }
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

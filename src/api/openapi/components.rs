@@ -188,20 +188,22 @@ pub fn headers() -> Value {
     })
 }
 
-/// The ways to authenticate. The API key is among them only if the settings ask for one.
+/// The ways to authenticate, in the order in which pages offer them. The API key is among them only if the settings ask
+/// for one.
 pub fn security_schemes(config: &Config) -> Value {
     let mut schemes = json!({
-        "bearer": {
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "JWT",
-            "description": "The `access_token` of a login, a registration with an e-mail address, or a refresh.",
-        },
         "password": {
             "type": "oauth2",
             "description": "Signs in with a username or an e-mail address and a password (RFC 6749, 4.3). Clients \
                             need no id and no secret.",
             "flows": { "password": { "tokenUrl": "/api/v1/auth/login", "scopes": {} } },
+        },
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "The `access_token` of a login, a registration with an e-mail address, or a refresh, or a \
+                            personal access token.",
         },
     });
     if config.api_key_enabled {

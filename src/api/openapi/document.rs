@@ -22,7 +22,7 @@ pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
     let mut builder = Builder { config, generator: settings.into_generator(), bodies: Map::new() };
     let mut paths = Map::new();
     for endpoint in endpoints {
-        let path = paths.entry(endpoint.path.clone()).or_insert_with(|| json!({}));
+        let path = paths.entry(endpoint.path()).or_insert_with(|| json!({}));
         path[endpoint.method.to_ascii_lowercase()] = builder.operation(endpoint);
     }
     let tags = Tag::ALL.iter().filter(|tag| endpoints.iter().any(|e| e.operation.tag == **tag));
@@ -160,7 +160,7 @@ impl Builder<'_> {
 
 /// The parameters in the path, in the query and in headers.
 fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    let ids = endpoint.path.split(['{', '}']).skip(1).step_by(2).map(|name| {
+    let id = endpoint.id_name().map(|name| {
         let schema = json!({ "type": "string", "format": "uuid" });
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
     });
@@ -175,7 +175,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
     let headers = operation.headers.iter().map(|(name, about)| {
         json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
     });
-    ids.chain(query).chain(headers).collect()
+    id.into_iter().chain(query).chain(headers).collect()
 }
 
 fn answer_response(

@@ -91,7 +91,7 @@ fn general_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
         return errors;
     }
     errors.extend([Error::Unavailable, Error::TimedOut]);
-    errors.extend(access_errors(endpoint.access, config));
+    errors.extend(access_errors(endpoint, config));
     if config.rate_limit_enabled {
         let login = endpoint.operation.id == "login";
         errors.push(Error::RateLimited { retry_after: 12, login });
@@ -100,8 +100,8 @@ fn general_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
 }
 
 /// The errors of requests whose sender may not use the endpoint.
-fn access_errors(access: Access, config: &Config) -> Vec<Error> {
-    let mut errors = Vec::new();
+fn access_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
+    let (access, mut errors) = (endpoint.access, Vec::new());
     if !config.auth_enabled {
         return errors;
     }
@@ -113,6 +113,11 @@ fn access_errors(access: Access, config: &Config) -> Vec<Error> {
             Error::InvalidToken,
             Error::UserNotUsable,
         ]);
+    }
+    // A personal access token is refused here, or a read-only one is.
+    let knows_user = matches!(access, Access::User | Access::Admin | Access::Export);
+    if knows_user && (!endpoint.accepts_personal_tokens || endpoint.method != "GET") {
+        errors.push(Error::NotPermitted);
     }
     if access == Access::Admin || access == Access::Export && config.export_require_admin {
         errors.push(Error::AdminRequired);
@@ -142,10 +147,9 @@ fn field_error(endpoint: &Endpoint) -> Option<FieldError> {
             false => error(location, param.name, problems::not_utf8()),
         });
     }
-    endpoint.path.contains('{').then(|| {
-        let field = if endpoint.path.contains("{file_id}") { "file_id" } else { "user_id" };
+    endpoint.id_name().map(|name| {
         let problem = problems::problem("uuid_parsing", "Invalid UUID");
-        error(FieldLocation::Path, field, problem)
+        error(FieldLocation::Path, name, problem)
     })
 }
 

@@ -111,9 +111,24 @@ pub enum Access {
 /// An endpoint of the router's table.
 pub struct Endpoint {
     pub method: &'static str,
-    /// The path with `{name}` in place of an id.
-    pub path: String,
+    /// The beginning of the path, such as `/api/v1`.
+    pub prefix: &'static str,
+    /// The rest of the path, with `{name}` in place of an id.
+    pub template: &'static str,
     pub access: Access,
     pub limit: Option<Limit>,
+    /// Whether a personal access token serves as the user's access token.
+    pub accepts_personal_tokens: bool,
     pub operation: &'static Operation,
+}
+
+impl Endpoint {
+    fn path(&self) -> String {
+        format!("{}{}", self.prefix, self.template)
+    }
+
+    /// The name of the id in the path, if there is one.
+    fn id_name(&self) -> Option<&'static str> {
+        self.template.split(['{', '}']).nth(1)
+    }
 }

@@ -8,6 +8,10 @@ use postgres::{Client, NoTls};
 use super::data_directory::unique_name;
 use super::wait_until;
 
+mod embedded {
+    refinery::embed_migrations!("sql/migrations");
+}
+
 /// A new database. It is dropped when its last owner is.
 pub struct Database {
     pub url: String,
@@ -32,6 +36,13 @@ impl Database {
         let (server, _) = superuser_url.rsplit_once('/').expect("a URL with a database");
         let url = format!("{server}/{name}");
         Arc::new(Database { url, name, superuser_url: superuser_url.to_owned() })
+    }
+
+    /// Brings the schema to a version that is not the newest one.
+    pub fn migrate_to(&self, version: i32) {
+        let target = refinery::Target::Version(version);
+        let runner = embedded::migrations::runner().set_target(target);
+        runner.run(&mut self.client()).expect("the migrations");
     }
 
     pub fn name(&self) -> &str {

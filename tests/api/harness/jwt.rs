@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use jwt_simple::prelude::{HS256Key, JWTClaims, MACLike, VerificationOptions};
+use jwt_simple::prelude::{
+    HS256Key, JWTClaims, MACLike, Token, TokenMetadata, VerificationOptions,
+};
 use serde_json::Value;
 
 use super::SECRET;
@@ -26,6 +28,11 @@ pub fn claims(token: &str) -> Value {
     let key = HS256Key::from_bytes(SECRET.as_bytes());
     let claims = key.verify_token::<Value>(token, Some(VerificationOptions::default())).unwrap();
     serde_json::to_value(claims).unwrap()
+}
+
+/// The header of a token, which is not verified.
+pub fn header(token: &str) -> TokenMetadata {
+    Token::decode_metadata(token).expect("a token")
 }
 
 /// A copy of the claims in which one is replaced.

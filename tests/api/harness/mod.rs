@@ -1,5 +1,6 @@
 //! What all tests share: the real binary on a database of its own, one method per endpoint, and assertions on answers.
 
+mod certificates;
 mod cluster;
 mod connection;
 mod data_directory;
@@ -9,8 +10,10 @@ mod form;
 mod jwt;
 mod nginx;
 mod process;
+mod received_mail;
 mod request;
 mod server;
+mod smtp;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -21,17 +24,22 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+pub use certificates::CertificateAuthority;
 pub use cluster::Cluster;
 pub use connection::{RawConnection, ask};
 pub use data_directory::{Directory, make_older};
 pub use database::Database;
 pub use documented::{document, operation};
 pub use form::{BOUNDARY, Form, PNG, file_form, status_of};
-pub use jwt::{claims, now, sign, sign_with, with_member, without_member};
+pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
 pub use nginx::NginxProcess;
-pub use process::{BINARY, OutputText, command, command_at, run, within_shell};
+pub use process::{
+    BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, within_shell,
+};
+pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use server::Server;
+pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.
 pub const SECRET: &str = "a-secret-for-tests-0123456789abcdef-0123456789abcdef-0123456789abcdef";

@@ -8,6 +8,18 @@ use super::{Directory, SECRET};
 /// The path of the binary under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_cloakroom");
 
+/// The page of the link in messages about password resets.
+pub const RESET_URL: &str = "https://app.example.com/reset?token={token}";
+
+/// The settings with which mail is sent through the server at `url`.
+pub fn mail_settings(url: &str) -> [(&str, &str); 3] {
+    [
+        ("CLOAKROOM_SMTP_URL", url),
+        ("CLOAKROOM_MAIL_FROM", "Cloakroom <noreply@example.org>"),
+        ("CLOAKROOM_PASSWORD_RESET_URL", RESET_URL),
+    ]
+}
+
 /// The binary with no environment but settings that suit tests (cheap password hashes, no rate limits) and the given
 /// ones, which win.
 pub fn command(database_url: &str, data: &Directory, settings: &[(&str, &str)]) -> Command {

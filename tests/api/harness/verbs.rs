@@ -83,14 +83,47 @@ impl Server {
         )
     }
 
-    /// Requests a password reset and takes the token from the log, where it stands in development.
+    /// Requests a password reset and takes the token from the log, where it stands in development. Forgets earlier
+    /// messages to the account first, because otherwise only one in two minutes is sent.
     pub fn reset_token(&self, email: &str) -> String {
+        self.database.run(&format!(
+            "DELETE FROM password_reset_messages USING users
+             WHERE users.id = user_id AND lower(email) = lower('{email}')"
+        ));
         let count = || self.log().matches("password reset token").count();
         let before = count();
         self.request_reset(email).expect(200);
         wait_until(|| count() > before);
         let line = self.logged("password reset token");
         line.split_whitespace().last().expect("a token").to_owned()
+    }
+
+    pub fn list_sessions(&self, sender: impl Credentials) -> Answer {
+        self.get("/auth/sessions", sender)
+    }
+
+    pub fn end_session(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/auth/sessions/{id}"), sender)
+    }
+
+    pub fn create_token(&self, sender: impl Credentials, body: Value) -> Answer {
+        self.post("/auth/tokens", sender, body)
+    }
+
+    /// Makes a personal access token and returns it.
+    #[track_caller]
+    pub fn new_token(&self, sender: impl Credentials, read_only: bool) -> String {
+        let body = json!({"name": "a script", "read_only": read_only});
+        let answer = self.create_token(sender, body).expect(201);
+        answer.json()["token"].as_str().expect("a token").to_owned()
+    }
+
+    pub fn list_tokens(&self, sender: impl Credentials) -> Answer {
+        self.get("/auth/tokens", sender)
+    }
+
+    pub fn delete_token(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/auth/tokens/{id}"), sender)
     }
 
     /// The current user by `GET /auth/me`.
@@ -142,6 +175,10 @@ impl Server {
         self.post("/users/change-password", sender, body)
     }
 
+    pub fn delete_me(&self, sender: impl Credentials, password: &str) -> Answer {
+        self.post("/users/me/delete", sender, json!({"current_password": password}))
+    }
+
     pub fn create_user(&self, sender: impl Credentials, body: Value) -> Answer {
         self.post("/users", sender, body)
     }
@@ -160,6 +197,22 @@ impl Server {
 
     pub fn delete_user(&self, sender: impl Credentials, id: &str) -> Answer {
         self.delete(&format!("/users/{id}"), sender)
+    }
+
+    pub fn user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/users/{id}/sessions"), sender)
+    }
+
+    pub fn end_user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/users/{id}/sessions"), sender)
+    }
+
+    pub fn user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.get(&format!("/users/{id}/tokens"), sender)
+    }
+
+    pub fn delete_user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/users/{id}/tokens"), sender)
     }
 
     /// `GET /admin/users`, the list in pages.

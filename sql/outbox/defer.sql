@@ -1,0 +1,15 @@
+-- Notes that attempt $2 to send message $1 failed. $3: the reason; $4: whether another attempt makes sense. The pause
+-- before it doubles from ten seconds to fifteen minutes. A message that is a day old is given up; it stays for the
+-- operator, without its address. Returns whether it was given up. No row means that another process has taken the
+-- message since.
+WITH failed AS (
+    SELECT id, NOT $4 OR created_at <= now() - interval '1 day' AS is_given_up FROM outbox WHERE id = $1
+)
+UPDATE outbox
+SET error = $3,
+    due_at = now() + least(interval '10 seconds' * 2 ^ least(attempts - 1, 7), interval '15 minutes'),
+    failed_at = CASE WHEN is_given_up THEN now() END,
+    address = CASE WHEN NOT is_given_up THEN address END
+FROM failed
+WHERE outbox.id = failed.id AND attempts = $2 AND failed_at IS NULL
+RETURNING is_given_up

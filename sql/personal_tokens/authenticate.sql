@@ -1,0 +1,14 @@
+-- The user of the personal access token with hash $1, and whether the token is read-only. No row means that there is no
+-- such token, or that it has expired.
+-- The same statement notes the hour of the use, once an hour for each token; all other uses only read. Running it twice
+-- changes nothing more.
+WITH used AS (
+    UPDATE personal_tokens SET last_used_at = date_trunc('hour', now(), 'UTC')
+    WHERE token_hash = $1 AND expires_at > now()
+      AND (last_used_at IS NULL OR last_used_at < date_trunc('hour', now(), 'UTC'))
+)
+SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
+       u.last_login, u.total_uploads, u.total_storage_used, t.read_only
+FROM personal_tokens t JOIN users u ON u.id = t.user_id
+WHERE t.token_hash = $1 AND t.expires_at > now()
+  AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

@@ -1,0 +1,143 @@
+//! Sends the messages of the outbox.
+//!
+//! A message is taken for ten minutes, sent, and then removed. If the process ends in between, the message is due again
+//! after that time, so it is sent at least once. No database connection is held while the mail server is waited for.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::POLL_PERIOD;
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
+use crate::config::{Config, Environment};
+use crate::db::Database;
+use crate::db::outbox::{self, LeasedMessage, MessageKind};
+use crate::error::Error;
+use crate::mail::{Content, MailError, Mailer, Phase, Recipient};
+use crate::model::timestamp::Timestamp;
+use crate::model::user::Role;
+use crate::telemetry::metrics::Metrics;
+
+/// Sends messages in a thread of its own, so that a mail server that hangs holds up no other background work.
+pub struct OutboxSender {
+    pub config: Arc<Config>,
+    pub db: Arc<Database>,
+    /// Signs password reset tokens.
+    pub signing_keys: Arc<SigningKeys>,
+    /// `None` without a mail server. Then messages are removed unsent.
+    pub mailer: Option<Mailer>,
+    pub metrics: Metrics,
+}
+
+/// What to do after a message.
+#[derive(PartialEq, Eq)]
+enum Next {
+    /// Look for another one at once.
+    Continue,
+    /// Wait until the thread is woken, or for the poll period: no message is due.
+    Wait,
+    /// Leave the mail server alone for a while, whoever wakes the thread: it cannot be used.
+    Pause,
+}
+
+impl OutboxSender {
+    /// Starts the thread. A message to the returned sender makes it look for mail at once. The channel holds one
+    /// message, and another adds nothing to it, so senders use `try_send` and never block.
+    pub fn spawn(self) -> io::Result<SyncSender<()>> {
+        let (wake, woken) = sync_channel(1);
+        thread::Builder::new().name("mail".into()).spawn(move || self.run(&woken))?;
+        Ok(wake)
+    }
+
+    /// Works until every sender is gone.
+    fn run(&self, woken: &Receiver<()>) {
+        loop {
+            let next = match catch_unwind(AssertUnwindSafe(|| self.send_next())) {
+                Ok(Ok(next)) => next,
+                Ok(Err(error)) => {
+                    log::warn!("sending mail failed, tried again soon: {error:?}");
+                    Next::Wait
+                }
+                Err(_) => Next::Wait,
+            };
+            if next == Next::Pause {
+                thread::sleep(POLL_PERIOD);
+            }
+            if next == Next::Wait
+                && woken.recv_timeout(POLL_PERIOD) == Err(RecvTimeoutError::Disconnected)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Sends one message, if one is due.
+    fn send_next(&self) -> Result<Next, Error> {
+        let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
+        let LeasedMessage { id, user, .. } = message;
+        let kind = message.kind.name();
+        let Err(error) = self.send(&message)? else {
+            outbox::remove(&self.db, id)?;
+            return Ok(Next::Continue);
+        };
+        let retry = matches!(error, MailError::Unavailable(_));
+        if outbox::defer(&self.db, &message, &error.to_string(), retry)? {
+            log::error!("mail {id} ({kind}, user {user}) given up: {error}");
+        } else {
+            log::warn!("mail {id} ({kind}, user {user}) not sent, tried again later: {error}");
+        }
+        // Up to here nothing depends on the recipient: the same would happen to every other message.
+        let is_unusable = retry && error.failure().phase <= Phase::MailFrom;
+        Ok(if is_unusable { Next::Pause } else { Next::Continue })
+    }
+
+    /// Sends a message, unless its account is gone or there is no mail server. In development the token of a password
+    /// reset is logged as well.
+    fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
+        let Some(address) = &message.address else { return Ok(Ok(())) };
+        let at = message.created_at;
+        let (token, expires_at);
+        let content = match message.kind {
+            MessageKind::PasswordReset => {
+                (token, expires_at) = self.reset_token(message)?;
+                if self.config.environment == Environment::Development {
+                    log::info!("password reset token of user {}: {token}", message.user);
+                }
+                Content::PasswordReset { token: &token, expires_at }
+            }
+            MessageKind::PasswordChanged => Content::PasswordChanged { at },
+            MessageKind::EmailChanged => Content::EmailChanged { at },
+        };
+        let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
+        let outcome = mailer.send(Recipient { address, name: message.name.as_deref() }, content);
+        if outcome.is_ok() {
+            self.metrics.count_mail_sent();
+        }
+        Ok(outcome)
+    }
+
+    /// Creates a reset token, and returns it with the time of its expiry. It is valid while the account's credentials
+    /// are at the version they have now, so a second one does not invalidate it.
+    fn reset_token(&self, message: &LeasedMessage) -> Result<(String, Timestamp), Error> {
+        let now = OffsetDateTime::now_utc();
+        let expires_at = now + self.config.password_reset_lifetime;
+        let claims = Claims {
+            user: message.user,
+            username: None,
+            role: Role::User,
+            token_type: TokenType::PasswordReset,
+            session: None,
+            id: Some(Uuid::new_v4()),
+            version: Some(message.version),
+            issued_at: Some(now.unix_timestamp().cast_unsigned()),
+        };
+        let token = self.signing_keys.sign(claims, expires_at.unix_timestamp().cast_unsigned());
+        let token = token.map_err(|e| Error::Internal(format!("token: {e}")))?;
+        Ok((token, Timestamp(expires_at)))
+    }
+}

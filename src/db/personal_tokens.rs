@@ -1,0 +1,96 @@
+//! Table `personal_tokens`: the personal access tokens that have not ended. A trigger on `users` removes those of a user
+//! whose password changes or who is deactivated or deleted.
+
+use postgres::Row;
+use uuid::Uuid;
+
+use super::users::from_row;
+use super::{Database, one_row, sql};
+use crate::error::Error;
+use crate::model::personal_token::PersonalToken;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::User;
+
+/// Most live tokens of one user.
+const MAX_TOKENS: i64 = 50;
+
+/// The SHA-256 of a token, under which it is stored.
+pub type TokenHash = [u8; 32];
+
+/// A token that a user makes.
+pub struct NewPersonalToken {
+    pub name: String,
+    pub read_only: bool,
+    /// How long it is valid, in days.
+    pub days: i32,
+}
+
+/// Stores a token where the user's credentials are still at `version`. Fails with [`Error::TooManyTokens`], or with
+/// [`Error::InvalidToken`] where the account has changed since the request was authenticated.
+pub fn insert(
+    db: &Database,
+    user: Uuid,
+    version: i32,
+    token: &NewPersonalToken,
+    hash: &TokenHash,
+) -> Result<PersonalToken, Error> {
+    let rows = db.write(
+        sql!("personal_tokens/insert"),
+        &[
+            &user,
+            &version,
+            &Uuid::new_v4(),
+            &hash.as_slice(),
+            &token.name,
+            &token.read_only,
+            &token.days,
+            &MAX_TOKENS,
+        ],
+    )?;
+    let row = rows.first().ok_or(Error::InvalidToken)?;
+    token_from_row(row).ok_or(Error::TooManyTokens)
+}
+
+/// The user of the token with this hash, and whether the token is read-only, in one round trip. Fails with
+/// [`Error::InvalidToken`].
+pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool), Error> {
+    // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
+    let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
+    let row = rows.first().ok_or(Error::InvalidToken)?;
+    Ok((from_row(row), row.get("read_only")))
+}
+
+/// The live tokens of a user, newest first; `None` where there is no such account.
+pub fn list(db: &Database, user: Uuid) -> Result<Option<Vec<PersonalToken>>, Error> {
+    let rows = db.read(sql!("personal_tokens/list"), &[&user])?;
+    Ok((!rows.is_empty()).then(|| rows.iter().filter_map(token_from_row).collect()))
+}
+
+/// Reads a [`PersonalToken`]. `None` where the query joined no token to its row.
+fn token_from_row(row: &Row) -> Option<PersonalToken> {
+    Some(PersonalToken {
+        id: row.get::<_, Option<_>>("id")?,
+        name: row.get("name"),
+        read_only: row.get("read_only"),
+        created_at: Timestamp(row.get("created_at")),
+        expires_at: Timestamp(row.get("expires_at")),
+        last_used_at: row.get::<_, Option<_>>("last_used_at").map(Timestamp),
+    })
+}
+
+/// Ends one token of `user`. Fails with [`Error::TokenNotFound`] where the user has no such live token.
+pub fn delete(db: &Database, user: Uuid, token: Uuid) -> Result<(), Error> {
+    let rows = db.write(sql!("personal_tokens/delete"), &[&user, &token])?;
+    rows.first().map(drop).ok_or(Error::TokenNotFound)
+}
+
+/// Ends all tokens of `user`. Fails with [`Error::UserNotFound`].
+pub fn delete_all(db: &Database, user: Uuid) -> Result<(), Error> {
+    let rows = db.write(sql!("personal_tokens/delete_all"), &[&user])?;
+    rows.first().map(drop).ok_or(Error::UserNotFound)
+}
+
+/// Removes up to ten thousand tokens that have expired. Returns how many it removed.
+pub fn sweep(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("personal_tokens/sweep"), &[])?)?.get("removed"))
+}

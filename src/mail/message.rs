@@ -1,0 +1,400 @@
+//! Writes messages: headers and a text in two forms, plain and HTML, from the files in `templates/`.
+//!
+//! Nothing that a user chose is in the text, the name of the account in particular: anyone can register somebody else's
+//! address, and must not be able to send them a text of their own.
+
+use std::fmt::Write;
+
+use lettre::Address;
+use lettre::address::Envelope;
+use lettre::message::header::{HeaderName, HeaderValue, MessageId};
+use lettre::message::{Mailbox, MultiPart};
+use time::macros::format_description;
+use uuid::Uuid;
+
+use super::error::{MailError, Phase};
+use super::{Content, Recipient};
+use crate::model::timestamp::Timestamp;
+
+/// A message, and the addresses of its envelope.
+#[derive(Debug)]
+pub struct Message {
+    pub sender: String,
+    pub recipient: String,
+    /// All headers and the body, in lines that end with CR LF. They are ASCII unless the local part of an address, what
+    /// is before the `@`, is not.
+    pub bytes: Vec<u8>,
+}
+
+/// The texts of one kind of message. Placeholders are names in braces.
+struct Template {
+    subject: &'static str,
+    text: &'static str,
+    html: &'static str,
+}
+
+macro_rules! template {
+    ($subject:literal, $name:literal) => {
+        Template {
+            subject: $subject,
+            text: include_str!(concat!("templates/", $name, ".txt")),
+            html: include_str!(concat!("templates/", $name, ".html")),
+        }
+    };
+}
+
+const PASSWORD_RESET: Template = template!("Reset your Cloakroom password", "password_reset");
+const PASSWORD_CHANGED: Template =
+    template!("Your Cloakroom password was changed", "password_changed");
+const EMAIL_CHANGED: Template =
+    template!("The e-mail address of your Cloakroom account was changed", "email_changed");
+const TEST: Template = template!("Test message from Cloakroom", "test");
+
+/// Writes a message. `password_reset_url` contains `{token}`. Fails with [`MailError::Rejected`] if the recipient's
+/// address cannot be written into a message.
+pub fn compose(
+    sender: &Mailbox,
+    password_reset_url: &str,
+    recipient: Recipient,
+    content: Content,
+    now: Timestamp,
+) -> Result<Message, MailError> {
+    let (template, values) = fill_in(password_reset_url, content, now);
+    let sender =
+        Mailbox::new(sender.name.as_deref().and_then(display_name), ascii_domain(&sender.email));
+    let address = recipient
+        .address
+        .parse::<Address>()
+        .map_err(|_| MailError::rejected(Phase::Compose, "the address is malformed"))?;
+    let to = Mailbox::new(recipient.name.and_then(display_name), ascii_domain(&address));
+    // Asks for no automatic reply, such as a notice of absence (RFC 3834).
+    let auto_submitted = HeaderName::new_from_ascii_str("Auto-Submitted");
+    let id = format!("<{}@{}>", Uuid::new_v4(), sender.email.domain());
+    let unwritable = |_| MailError::rejected(Phase::Compose, "the message cannot be written");
+    // The library would otherwise parse the headers that it has just written, and cannot parse all of them.
+    let envelope = Envelope::new(Some(sender.email.clone()), vec![to.email.clone()]);
+    let message = lettre::Message::builder()
+        .envelope(envelope.map_err(unwritable)?)
+        .from(sender.clone())
+        .to(to.clone())
+        .subject(template.subject)
+        .date(now.0.into())
+        .header(MessageId::from(id))
+        .raw_header(HeaderValue::new(auto_submitted, "auto-generated".to_owned()))
+        .multipart(MultiPart::alternative_plain_html(
+            substitute(template.text, &values, str::to_owned),
+            substitute(template.html, &values, escape_html),
+        ))
+        .map_err(unwritable)?;
+    Ok(Message {
+        sender: sender.email.to_string(),
+        recipient: to.email.to_string(),
+        bytes: message.formatted(),
+    })
+}
+
+/// The template of a message, and the values of its placeholders.
+fn fill_in(
+    password_reset_url: &str,
+    content: Content,
+    now: Timestamp,
+) -> (Template, Vec<(&'static str, String)>) {
+    match content {
+        Content::PasswordReset { token, expires_at } => (
+            PASSWORD_RESET,
+            vec![
+                ("link", password_reset_url.replace("{token}", token)),
+                ("expiry", written_out(expires_at)),
+                ("lifetime", lifetime((expires_at.0 - now.0).whole_seconds())),
+            ],
+        ),
+        Content::PasswordChanged { at } => (PASSWORD_CHANGED, vec![("time", written_out(at))]),
+        Content::EmailChanged { at } => (EMAIL_CHANGED, vec![("time", written_out(at))]),
+        Content::Test => (TEST, vec![("time", written_out(now))]),
+    }
+}
+
+/// A name as it may stand before an address. Control characters become spaces; the mail library quotes or encodes
+/// whatever else has a meaning in a header.
+fn display_name(name: &str) -> Option<String> {
+    let name = name.replace(char::is_control, " ");
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// The address with its domain in ASCII (RFC 5890), which every server understands.
+fn ascii_domain(address: &Address) -> Address {
+    let domain = idna::domain_to_ascii(address.domain()).ok();
+    let ascii = domain.and_then(|domain| Address::new(address.user(), domain).ok());
+    ascii.unwrap_or_else(|| address.clone())
+}
+
+/// Replaces the placeholders of a template by their values, passed through `escape`. Values are not searched for
+/// placeholders, and braces around other words stay.
+fn substitute(
+    template: &str,
+    values: &[(&'static str, String)],
+    escape: impl Fn(&str) -> String,
+) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let found = after.split_once('}').and_then(|(name, after)| {
+            let (_, value) = values.iter().find(|(known, _)| *known == name)?;
+            Some((value, after))
+        });
+        rest = match found {
+            Some((value, after)) => {
+                text.push_str(&escape(value));
+                after
+            }
+            None => {
+                text.push('{');
+                after
+            }
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The text as HTML, also where it stands in the quotes of an attribute.
+fn escape_html(text: &str) -> String {
+    let mut html = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+/// Like `2 January 2026, 03:04 UTC`.
+fn written_out(at: Timestamp) -> String {
+    let format =
+        format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
+    // Only a time without a date, which this is not, cannot be formatted so.
+    at.0.to_offset(time::UtcOffset::UTC).format(format).unwrap_or_else(|_| at.text())
+}
+
+/// Like `30 minutes` or `1 hour and 1 minute`: whole minutes, rounded up, because a part of the first one has passed
+/// when the message is written.
+fn lifetime(seconds: i64) -> String {
+    let minutes = (seconds.max(1) + 59) / 60;
+    let units = [(minutes / 1440, "day"), (minutes / 60 % 24, "hour"), (minutes % 60, "minute")];
+    let mut text = String::new();
+    for (count, unit) in units.into_iter().filter(|(count, _)| *count > 0) {
+        let and = if text.is_empty() { "" } else { " and " };
+        let plural = if count == 1 { "" } else { "s" };
+        // Writing to a string never fails.
+        let _ = write!(text, "{and}{count} {unit}{plural}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use mail_parser::{Message as Parsed, MessageParser};
+
+    use super::*;
+
+    const URL: &str = "https://app.example.com/reset?a=1&token={token}";
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    fn composed(sender: &str, recipient: Recipient, content: Content) -> Message {
+        let sender = sender.parse().unwrap_or_else(|e| panic!("{sender}: {e}"));
+        compose(&sender, URL, recipient, content, at("2026-01-02T03:04:05Z"))
+            .unwrap_or_else(|e| panic!("{recipient:?}: {e}"))
+    }
+
+    fn test_message(name: Option<&str>) -> Message {
+        let recipient = Recipient { address: "bo@example.com", name };
+        composed("Cloakroom <noreply@example.org>", recipient, Content::Test)
+    }
+
+    fn parse(message: &Message) -> Parsed<'_> {
+        MessageParser::default().parse(&message.bytes).unwrap_or_else(|| panic!("{message:?}"))
+    }
+
+    fn names_of_headers(message: &Message) -> Vec<String> {
+        parse(message).headers_raw().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn no_name_adds_a_header_a_recipient_or_a_text() {
+        let expected = names_of_headers(&test_message(None));
+        let plain = test_message(Some("Bo"));
+        let lines = |message: &Message| message.bytes.split(|byte| *byte == b'\n').count();
+        for (name, shown) in [
+            ("Bo", Some("Bo")),
+            ("  Bo  ", Some("Bo")),
+            ("", None),
+            ("\r\n", None),
+            ("Bo\r\nBcc: eve@example.com", Some("Bo  Bcc: eve@example.com")),
+            ("Bo\nBcc: eve@example.com", Some("Bo Bcc: eve@example.com")),
+            ("Bo\rBcc: eve@example.com", Some("Bo Bcc: eve@example.com")),
+            ("Bo\r\n\r\nWin a prize", Some("Bo    Win a prize")),
+            ("Bo\0Ann\u{85}Eve", Some("Bo Ann Eve")),
+            ("Bo, eve@example.com, Ann", Some("Bo, eve@example.com, Ann")),
+            ("Bo <eve@example.com>,", Some("Bo <eve@example.com>,")),
+            ("<eve@example.com>", Some("<eve@example.com>")),
+            ("\"Bo\" <eve@example.com>", Some("\"Bo\" <eve@example.com>")),
+            ("Bo\\", Some("Bo\\")),
+            ("Bo\\\" <eve@example.com>", Some("Bo\\\" <eve@example.com>")),
+            ("Bo (eve@example.com", Some("Bo (eve@example.com")),
+            ("Group: eve@example.com;", Some("Group: eve@example.com;")),
+            ("J\u{f6}rg, \u{1f9e5}\r\nBcc: x", Some("J\u{f6}rg, \u{1f9e5}  Bcc: x")),
+            ("\u{202e}Bo", Some("\u{202e}Bo")),
+        ] {
+            let message = test_message(Some(name));
+            assert_eq!(names_of_headers(&message), expected, "{name:?}");
+            let parsed = parse(&message);
+            let to: Vec<_> = parsed.to().into_iter().flat_map(|to| to.iter()).collect();
+            assert_eq!(to.len(), 1, "{name:?}: {to:?}");
+            assert_eq!(to[0].address(), Some("bo@example.com"), "{name:?}");
+            assert_eq!(to[0].name(), shown, "{name:?}");
+            assert_eq!(message.recipient, "bo@example.com");
+            assert!(message.bytes.is_ascii(), "{name:?}");
+            assert!(lines(&message) <= lines(&plain) + 1, "{name:?}");
+        }
+        let long = "x".repeat(255);
+        for name in [&*long, &"\u{1f9e5}".repeat(255), &"a b ".repeat(60)] {
+            let message = test_message(Some(name));
+            assert!(message.bytes.split(|byte| *byte == b'\n').all(|line| line.len() < 998));
+            let parsed = parse(&message);
+            let to = parsed.to().and_then(|to| to.first());
+            assert_eq!(to.and_then(|to| to.name()), Some(name.trim()));
+        }
+    }
+
+    /// Mail programs decode encoded words (RFC 2047), so a name that looks like one must not become something else.
+    #[test]
+    fn a_name_that_looks_encoded_stays_one_name() {
+        let name = "=?utf-8?q?Bo=0D=0ABcc:_eve=40example.com?=";
+        let message = test_message(Some(name));
+        assert_eq!(names_of_headers(&message), names_of_headers(&test_message(None)));
+        let parsed = parse(&message);
+        let to: Vec<_> = parsed.to().into_iter().flat_map(|to| to.iter()).collect();
+        assert_eq!(to.iter().filter_map(|to| to.address()).collect::<Vec<_>>(), ["bo@example.com"]);
+    }
+
+    #[test]
+    fn addresses_with_line_breaks_or_a_second_address_are_rejected() {
+        let sender = "noreply@example.org".parse().unwrap_or_else(|e| panic!("{e}"));
+        for address in [
+            "",
+            "bo",
+            "bo@example.com\r\nBcc: eve@example.com",
+            "bo\r\n@example.com",
+            "bo@example.com\0",
+            "bo@example.com>",
+            "<bo@example.com>",
+            "bo@example.com,eve@example.com",
+            "bo@example.com eve@example.com",
+            "\"b\ro\"@example.com",
+            "\"b\no\"@example.com",
+            "\"b\0o\"@example.com",
+            "bo@exam\u{0}ple.com",
+        ] {
+            let recipient = Recipient { address, name: None };
+            let outcome = compose(&sender, URL, recipient, Content::Test, Timestamp::now());
+            assert!(matches!(outcome, Err(MailError::Rejected(_))), "{address:?}: {outcome:?}");
+        }
+        // What looks worse than it is: a quoted local part.
+        let recipient = Recipient { address: "\"a>b, c\"@example.com", name: Some("Bo") };
+        let message = composed("noreply@example.org", recipient, Content::Test);
+        assert_eq!(message.recipient, recipient.address);
+        assert_eq!(names_of_headers(&message), names_of_headers(&test_message(None)));
+    }
+
+    #[test]
+    fn a_reset_message_has_the_link_and_its_expiry_in_both_parts() {
+        let recipient = Recipient { address: "bo@example.com", name: Some("Bo") };
+        let expires_at = at("2026-01-02T03:34:04.5Z");
+        let token = "abc.d-e_f".repeat(40);
+        let content = Content::PasswordReset { token: &token, expires_at };
+        let message = composed("noreply@example.org", recipient, content);
+        let parsed = parse(&message);
+        let link = format!("https://app.example.com/reset?a=1&token={token}");
+        let text = parsed.body_text(0).unwrap_or_default();
+        assert!(text.lines().any(|line| line == link), "{text}");
+        let html = parsed.body_html(0).unwrap_or_default();
+        let escaped = link.replace('&', "&amp;");
+        assert!(html.contains(&format!("<a href=\"{escaped}\">{escaped}</a>")), "{html}");
+        for part in [&text, &html] {
+            let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(part.contains("within 30 minutes: until 2 January 2026, 03:34 UTC."), "{part}");
+            assert!(part.contains("If this was not you, ignore this message."), "{part}");
+            assert!(!part.contains(['{', '}']) && !part.contains("Bo"), "{part}");
+        }
+        assert_eq!(parsed.subject(), Some("Reset your Cloakroom password"));
+    }
+
+    #[test]
+    fn notices_say_when_and_what_to_do() {
+        let at = at("2026-12-31T23:59:59Z");
+        for (content, subject, advice) in [
+            (
+                Content::PasswordChanged { at },
+                "Your Cloakroom password was changed",
+                "If it was not, reset your password now",
+            ),
+            (
+                Content::EmailChanged { at },
+                "The e-mail address of your Cloakroom account was changed",
+                "If it was not, tell the administrator",
+            ),
+        ] {
+            let recipient = Recipient { address: "bo@example.com", name: None };
+            let message = composed("noreply@example.org", recipient, content);
+            let parsed = parse(&message);
+            assert_eq!(parsed.subject(), Some(subject));
+            for part in [parsed.body_text(0), parsed.body_html(0)] {
+                let part = part.unwrap_or_default();
+                let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(part.contains("31 December 2026, 23:59 UTC"), "{part}");
+                assert!(part.contains(advice) && !part.contains(['{', '}']), "{part}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_known_placeholders_are_replaced_and_values_are_not_searched() {
+        let values = [("a", "<{b}>".to_owned()), ("b", "2".to_owned())];
+        for (template, text, html) in [
+            ("", "", ""),
+            ("{a}{b}", "<{b}>2", "&lt;{b}&gt;2"),
+            ("{c} {} {a", "{c} {} {a", "{c} {} {a"),
+            ("{{a}}", "{<{b}>}", "{&lt;{b}&gt;}"),
+            ("x}{b", "x}{b", "x}{b"),
+        ] {
+            assert_eq!(substitute(template, &values, str::to_owned), text);
+            assert_eq!(substitute(template, &values, escape_html), html);
+        }
+        assert_eq!(escape_html("a\"b'c&d"), "a&quot;b&#39;c&amp;d");
+    }
+
+    #[test]
+    fn lifetimes_are_whole_minutes_rounded_up() {
+        for (seconds, text) in [
+            (0, "1 minute"),
+            (60, "1 minute"),
+            (1799, "30 minutes"),
+            (1801, "31 minutes"),
+            (3600, "1 hour"),
+            (3660, "1 hour and 1 minute"),
+            (172_800, "2 days"),
+        ] {
+            assert_eq!(lifetime(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The SMTP client (RFC 5321): one connection for each message.
+//!
+//! It is not that of the library that composes messages, because that one bounds neither the time of a delivery (a
+//! server that sends a byte now and then holds it forever) nor the length of a line, and it does not show what the
+//! server wrote, which an administrator needs to see to find out what is wrong.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use super::error::{MailError, Phase};
+use super::message::Message;
+use super::stream::{MailStream, Reply};
+use crate::config::{Encryption, MailCredentials, MailServer};
+
+/// The longest a delivery takes, except for looking up the server's name, whose time the system's resolver limits.
+pub const MAX_DELIVERY: Duration = Duration::from_secs(180);
+/// The longest wait for a connection, for the TLS handshake, and for the reply to a command.
+const MAX_WAIT: Duration = Duration::from_secs(15);
+/// The longest wait for the reply to the message itself. Servers look for spam before they reply, and whoever gives up
+/// earlier sends the message twice (RFC 5321, 4.5.3.2.6).
+const MAX_ACCEPTANCE: Duration = Duration::from_secs(60);
+/// The longest wait for the reply to `QUIT`, which no longer matters.
+const MAX_QUIT: Duration = Duration::from_secs(2);
+
+/// Hands the message to the server. Each line of the dialogue is passed to `observe`, as
+/// [`super::Mailer::send_with_transcript`] describes.
+pub fn deliver(
+    server: &MailServer,
+    message: &Message,
+    observe: &mut dyn FnMut(&str),
+) -> Result<(), MailError> {
+    let deadline = Instant::now() + MAX_DELIVERY;
+    let stream = connect(server, deadline, observe)?;
+    let mut session = Session { stream, deadline, observe };
+    let (mut session, extensions) = match server.encryption {
+        Encryption::Implicit => {
+            let mut session = session.encrypt(&server.host)?;
+            session.greeting()?;
+            let extensions = session.ehlo()?;
+            (session, extensions)
+        }
+        Encryption::StartTls => {
+            session.greeting()?;
+            let extensions = session.ehlo()?;
+            session.start_tls(server, extensions)?
+        }
+    };
+    let outcome = session.hand_over(server, extensions, message);
+    session.quit();
+    outcome
+}
+
+/// Opens a connection to the first of the server's addresses that answers.
+fn connect(
+    server: &MailServer,
+    deadline: Instant,
+    observe: &mut dyn FnMut(&str),
+) -> Result<MailStream, MailError> {
+    let failed = |e: io::Error| MailError::unavailable(Phase::Connect, describe(&e));
+    let mut error = io::Error::other("the server's name has no address");
+    for address in (server.host.as_str(), server.port).to_socket_addrs().map_err(failed)? {
+        observe(&format!("* connecting to {address}"));
+        let wait = deadline.saturating_duration_since(Instant::now()).min(MAX_WAIT);
+        if wait.is_zero() {
+            break;
+        }
+        match MailStream::connect(address, wait) {
+            Ok(stream) => return Ok(stream),
+            Err(e) => {
+                observe(&format!("* {}", describe(&e)));
+                error = e;
+            }
+        }
+    }
+    Err(failed(error))
+}
+
+/// A description of the error. Those of timeouts differ between operations and systems.
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::TimedOut => "no answer in time".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// What the server offers in its reply to `EHLO`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Extensions {
+    start_tls: bool,
+    /// Addresses other than ASCII (RFC 6531), and bytes other than ASCII in messages (RFC 6152), which those need.
+    utf8: bool,
+    auth_plain: bool,
+    auth_login: bool,
+}
+
+impl Extensions {
+    /// Keywords are in upper or lower case (RFC 5321, 4.1.1.1). The first line is the server's name.
+    fn of(reply: &Reply) -> Extensions {
+        let lines = reply.lines.iter().skip(1).map(|line| line.to_ascii_uppercase());
+        let lines: Vec<_> = lines.collect();
+        let line = |keyword: &str| {
+            lines.iter().find_map(|line| {
+                let mut words = line.split_ascii_whitespace();
+                (words.next() == Some(keyword)).then(|| words.collect::<Vec<_>>())
+            })
+        };
+        let mechanisms = line("AUTH").unwrap_or_default();
+        Extensions {
+            start_tls: line("STARTTLS").is_some(),
+            utf8: line("SMTPUTF8").is_some() && line("8BITMIME").is_some(),
+            auth_plain: mechanisms.contains(&"PLAIN"),
+            auth_login: mechanisms.contains(&"LOGIN"),
+        }
+    }
+}
+
+/// A dialogue with a mail server.
+struct Session<'a> {
+    stream: MailStream,
+    /// By when the delivery must be finished.
+    deadline: Instant,
+    observe: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Session<'a> {
+    /// Reads the server's first reply.
+    fn greeting(&mut self) -> Result<(), MailError> {
+        self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
+        self.reply(Phase::Greeting, 2).map(drop)
+    }
+
+    /// Introduces this host and learns what the server offers.
+    fn ehlo(&mut self) -> Result<Extensions, MailError> {
+        let address = self.stream.local_address();
+        let address = address.map_err(|e| MailError::unavailable(Phase::Ehlo, describe(&e)))?;
+        let name = client_name(rustix::system::uname().nodename().to_str().ok(), address);
+        let reply = self.command(Phase::Ehlo, &format!("EHLO {name}"))?;
+        Ok(Extensions::of(&reply))
+    }
+
+    /// Encrypts the connection if the server offers it, and introduces this host again, because what was said without
+    /// encryption may be forged. Fails if it is not offered but required.
+    fn start_tls(
+        mut self,
+        server: &MailServer,
+        extensions: Extensions,
+    ) -> Result<(Session<'a>, Extensions), MailError> {
+        if extensions.start_tls {
+            self.command(Phase::StartTls, "STARTTLS")?;
+            let mut session = self.encrypt(&server.host)?;
+            let extensions = session.ehlo()?;
+            return Ok((session, extensions));
+        }
+        if server.requires_encryption() {
+            let cause = "not offered, and passwords are not sent without encryption";
+            self.quit();
+            return Err(MailError::unavailable(Phase::StartTls, cause));
+        }
+        Ok((self, extensions))
+    }
+
+    /// Does the TLS handshake.
+    fn encrypt(mut self, host: &str) -> Result<Session<'a>, MailError> {
+        self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
+        let stream = self
+            .stream
+            .encrypt(host)
+            .map_err(|e| MailError::unavailable(Phase::Tls, describe(&e)))?;
+        let version = stream.tls_version().unwrap_or_default();
+        (self.observe)(&format!("* encrypted with {version}, the certificate is valid for {host}"));
+        Ok(Session { stream, ..self })
+    }
+
+    /// Signs in, if there are credentials, and sends the message.
+    fn hand_over(
+        &mut self,
+        server: &MailServer,
+        extensions: Extensions,
+        message: &Message,
+    ) -> Result<(), MailError> {
+        if let Some(credentials) = &server.credentials {
+            self.authenticate(credentials, extensions)?;
+        }
+        let mut parameters = "";
+        if !message.bytes.is_ascii() {
+            if !extensions.utf8 {
+                return Err(not_expressible(message));
+            }
+            parameters = " SMTPUTF8 BODY=8BITMIME";
+        }
+        self.command(Phase::MailFrom, &format!("MAIL FROM:<{}>{parameters}", message.sender))?;
+        self.command(Phase::RcptTo, &format!("RCPT TO:<{}>", message.recipient))?;
+        self.send(Phase::Data, "DATA", "DATA")?;
+        self.reply(Phase::Data, 3)?;
+        (self.observe)(&format!("* the message, {} bytes", message.bytes.len()));
+        self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_ACCEPTANCE));
+        self.stream
+            .send(&with_dots(&message.bytes))
+            .map_err(|e| MailError::unavailable(Phase::Content, describe(&e)))?;
+        self.reply(Phase::Content, 2).map(drop)
+    }
+
+    /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, the only one that some servers offer.
+    fn authenticate(
+        &mut self,
+        credentials: &MailCredentials,
+        extensions: Extensions,
+    ) -> Result<(), MailError> {
+        let (user, password) = (&credentials.user, credentials.password.expose());
+        if extensions.auth_plain {
+            let response = BASE64_STANDARD.encode(format!("\0{user}\0{password}"));
+            let command = format!("AUTH PLAIN {response}");
+            self.send(Phase::Auth, &command, "AUTH PLAIN (not shown)")?;
+        } else if extensions.auth_login {
+            self.send(Phase::Auth, "AUTH LOGIN", "AUTH LOGIN")?;
+            // The server asks for the user first, then for the password, in texts that differ between servers.
+            self.reply(Phase::Auth, 3)?;
+            self.send(Phase::Auth, &BASE64_STANDARD.encode(user), "(user, not shown)")?;
+            self.reply(Phase::Auth, 3)?;
+            self.send(Phase::Auth, &BASE64_STANDARD.encode(password), "(password, not shown)")?;
+        } else {
+            let cause = "the server offers neither PLAIN nor LOGIN";
+            return Err(MailError::unavailable(Phase::Auth, cause));
+        }
+        self.reply(Phase::Auth, 2).map(drop)
+    }
+
+    /// Ends the session politely. Whether the server agrees does not matter.
+    fn quit(&mut self) {
+        let outcome = self.send(Phase::Quit, "QUIT", "QUIT");
+        self.stream.set_deadline(Instant::now() + MAX_QUIT);
+        let _ = outcome.and_then(|()| self.reply(Phase::Quit, 2));
+    }
+
+    /// Sends a command and reads the reply, which must be positive.
+    fn command(&mut self, phase: Phase, command: &str) -> Result<Reply, MailError> {
+        self.send(phase, command, command)?;
+        self.reply(phase, 2)
+    }
+
+    /// Sends a line and shows it as `shown`. The reply must come within [`MAX_WAIT`].
+    fn send(&mut self, phase: Phase, line: &str, shown: &str) -> Result<(), MailError> {
+        (self.observe)(&format!("> {shown}"));
+        self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
+        self.stream
+            .send(format!("{line}\r\n").as_bytes())
+            .map_err(|e| MailError::unavailable(phase, describe(&e)))
+    }
+
+    /// Reads a reply, whose code must begin with the digit `expected`.
+    fn reply(&mut self, phase: Phase, expected: u16) -> Result<Reply, MailError> {
+        let reply = self.stream.read_reply();
+        let reply = reply.map_err(|e| MailError::unavailable(phase, describe(&e)))?;
+        let (last, others) = reply.lines.split_last().map_or(("", &[][..]), |(l, o)| (l, o));
+        for line in others {
+            (self.observe)(&format!("< {}-{line}", reply.code));
+        }
+        (self.observe)(&format!("< {} {last}", reply.code));
+        if reply.code / 100 == expected { Ok(reply) } else { Err(refusal(phase, &reply)) }
+    }
+}
+
+/// What a negative reply means. One in the 500s is final if it is about the message. Before `MAIL FROM`, and where it
+/// asks for authentication or encryption (530, 538, RFC 4954 and 3207), it is about the settings.
+fn refusal(phase: Phase, reply: &Reply) -> MailError {
+    let is_about_message = phase >= Phase::MailFrom && !(530..540).contains(&reply.code);
+    if reply.code / 100 == 5 && is_about_message {
+        MailError::rejected(phase, reply.to_string())
+    } else {
+        MailError::unavailable(phase, reply.to_string())
+    }
+}
+
+/// The error for an address that the server cannot take. If it is the sender's, no message can be sent, so that is a
+/// matter of the settings.
+fn not_expressible(message: &Message) -> MailError {
+    let cause = "the address is not ASCII, and the server does not offer SMTPUTF8";
+    match message.sender.is_ascii() {
+        true => MailError::rejected(Phase::RcptTo, cause),
+        false => MailError::unavailable(Phase::MailFrom, cause),
+    }
+}
+
+/// How this host introduces itself (RFC 5321, 4.1.4): by its name if that is fully qualified, else by its address.
+fn client_name(host_name: Option<&str>, address: SocketAddr) -> String {
+    let is_qualified = |name: &&str| {
+        name.trim_matches('.').contains('.')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
+    };
+    match (host_name.filter(is_qualified), address.ip().to_canonical()) {
+        (Some(name), _) => name.to_owned(),
+        (None, IpAddr::V4(ip)) => format!("[{ip}]"),
+        (None, IpAddr::V6(ip)) => format!("[IPv6:{ip}]"),
+    }
+}
+
+/// The message as it is sent after `DATA`: every line ends with CR LF, one that begins with a dot gets another, and a
+/// dot alone ends the message (RFC 5321, 4.5.2).
+fn with_dots(message: &[u8]) -> Vec<u8> {
+    let mut sent = Vec::with_capacity(message.len() + 64);
+    let message = message.strip_suffix(b"\n").unwrap_or(message);
+    for line in message.split(|byte| *byte == b'\n') {
+        if line.starts_with(b".") {
+            sent.push(b'.');
+        }
+        sent.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        sent.extend_from_slice(b"\r\n");
+    }
+    sent.extend_from_slice(b".\r\n");
+    sent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(code: u16, lines: &[&str]) -> Reply {
+        Reply { code, lines: lines.iter().map(|&line| line.to_owned()).collect() }
+    }
+
+    #[test]
+    fn a_dot_at_the_beginning_of_a_line_is_doubled() {
+        for (message, sent) in [
+            ("", "\r\n.\r\n"),
+            ("a", "a\r\n.\r\n"),
+            ("a\r\n", "a\r\n.\r\n"),
+            ("a\n.\nb", "a\r\n..\r\nb\r\n.\r\n"),
+            (".a\r\nb.\r\n\r\n", "..a\r\nb.\r\n\r\n.\r\n"),
+            ("a\r\n.\r\nMAIL FROM:<x>\r\n", "a\r\n..\r\nMAIL FROM:<x>\r\n.\r\n"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&with_dots(message.as_bytes())), sent);
+        }
+    }
+
+    #[test]
+    fn only_a_refusal_of_the_message_is_final() {
+        for (phase, code, is_final) in [
+            (Phase::Greeting, 554, false),
+            (Phase::Ehlo, 550, false),
+            (Phase::StartTls, 501, false),
+            (Phase::Auth, 535, false),
+            (Phase::MailFrom, 530, false),
+            (Phase::MailFrom, 451, false),
+            (Phase::MailFrom, 550, true),
+            (Phase::RcptTo, 450, false),
+            (Phase::RcptTo, 550, true),
+            (Phase::Data, 354, false),
+            (Phase::Data, 554, true),
+            (Phase::Content, 421, false),
+            (Phase::Content, 552, true),
+        ] {
+            let error = refusal(phase, &reply(code, &["no"]));
+            assert_eq!(matches!(error, MailError::Rejected(_)), is_final, "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_show_codes_but_no_text_of_the_server() {
+        for (lines, shown) in [
+            (&["5.1.1 <ann@example.com>: unknown"][..], "RCPT TO: 550 5.1.1"),
+            (&["5.1.1", "5.1.1 ann@example.com"], "RCPT TO: 550 5.1.1"),
+            (&["5.1.ann@example.com"], "RCPT TO: 550"),
+            (&["5.1.1.1 x"], "RCPT TO: 550"),
+            (&["5.1.1000 x"], "RCPT TO: 550"),
+            (&["ann@example.com"], "RCPT TO: 550"),
+            (&[""], "RCPT TO: 550"),
+        ] {
+            assert_eq!(refusal(Phase::RcptTo, &reply(550, lines)).to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn extensions_are_recognised_in_upper_and_lower_case() {
+        let found = Extensions::of(&reply(
+            250,
+            &["starttls", "Auth login plain", "smtputf8", "8bitmime", "SIZE 100"],
+        ));
+        let all = Extensions { start_tls: true, utf8: true, auth_plain: true, auth_login: true };
+        assert_eq!(found, Extensions { start_tls: false, ..all }, "the first line is a name");
+        let found =
+            Extensions::of(&reply(250, &["host", "STARTTLSX", "SMTPUTF8", "AUTH CRAM-MD5"]));
+        assert_eq!(found, Extensions::default(), "SMTPUTF8 needs 8BITMIME");
+    }
+
+    #[test]
+    fn this_host_introduces_itself_by_a_qualified_name_or_by_its_address() {
+        for (name, address, expected) in [
+            (Some("app.example.com"), "192.0.2.1:1", "app.example.com"),
+            (Some("app"), "192.0.2.1:1", "[192.0.2.1]"),
+            (Some("app."), "192.0.2.1:1", "[192.0.2.1]"),
+            (Some("app.example.com\r\nRSET"), "192.0.2.1:1", "[192.0.2.1]"),
+            (None, "[2001:db8::1]:1", "[IPv6:2001:db8::1]"),
+            (None, "[::ffff:192.0.2.1]:1", "[192.0.2.1]"),
+        ] {
+            let shown = address.parse().map(|address| client_name(name, address));
+            assert_eq!(shown.as_deref(), Ok(expected));
+        }
+    }
+}

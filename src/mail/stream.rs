@@ -1,0 +1,224 @@
+//! The connection to a mail server: bytes with deadlines, TLS, and replies of bounded length.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// Longest line of a reply, in bytes. RFC 5321, 4.5.3.1.5, allows servers 512.
+const MAX_REPLY_LINE: u64 = 4096;
+/// Most lines of a reply. Replies to `EHLO` have about ten.
+const MAX_REPLY_LINES: usize = 100;
+
+/// A reply of the server (RFC 5321, 4.2): a code of three digits, and lines of text.
+#[derive(Debug)]
+pub struct Reply {
+    pub code: u16,
+    /// The text after the code of each line. There is at least one line.
+    pub lines: Vec<String>,
+}
+
+/// Shows the code and the enhanced status (RFC 2034), if there is one, but nothing else of the text.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        let word = self.lines.first().and_then(|line| line.split(' ').next()).unwrap_or_default();
+        let is_number = |part: &str| {
+            (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let is_status = word.split('.').count() == 3 && word.split('.').all(is_number);
+        if is_status { write!(f, " {word}") } else { Ok(()) }
+    }
+}
+
+/// A connection to a mail server, with TLS or without. Whatever it waits for, it waits at most until the deadline that
+/// [`MailStream::set_deadline`] has set, however slowly bytes drip in.
+pub struct MailStream(BufReader<Transport>);
+
+impl MailStream {
+    /// Connects to the address.
+    pub fn connect(address: SocketAddr, wait: Duration) -> io::Result<MailStream> {
+        let socket = TcpStream::connect_timeout(&address, wait)?;
+        socket.set_nodelay(true)?;
+        let plain = DeadlineSocket { socket, deadline: Instant::now() + wait };
+        Ok(MailStream(BufReader::new(Transport::Plain(plain))))
+    }
+
+    pub fn set_deadline(&mut self, deadline: Instant) {
+        self.socket_mut().deadline = deadline;
+    }
+
+    /// The address of this end of the connection.
+    pub fn local_address(&mut self) -> io::Result<SocketAddr> {
+        self.socket_mut().socket.local_addr()
+    }
+
+    fn socket_mut(&mut self) -> &mut DeadlineSocket {
+        match self.0.get_mut() {
+            Transport::Plain(socket) => socket,
+            Transport::Tls(stream) => &mut stream.sock,
+        }
+    }
+
+    /// Does the TLS handshake. The server's certificate must be valid for `host` and trusted by this system.
+    pub fn encrypt(self, host: &str) -> io::Result<MailStream> {
+        // Anything that came before the handshake may be an attacker's, and must not be taken for an encrypted reply.
+        if !self.0.buffer().is_empty() {
+            return Err(io::Error::other("the server sent data before the handshake"));
+        }
+        let Transport::Plain(mut socket) = self.0.into_inner() else {
+            return Err(io::Error::other("the connection is encrypted already"));
+        };
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let mut connection =
+            ClientConnection::new(Arc::new(client_config()?), name).map_err(io::Error::other)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        let stream = Transport::Tls(Box::new(StreamOwned::new(connection, socket)));
+        Ok(MailStream(BufReader::new(stream)))
+    }
+
+    /// Sends these bytes.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let stream = self.0.get_mut();
+        stream.write_all(bytes)?;
+        stream.flush()
+    }
+
+    /// Reads a reply.
+    pub fn read_reply(&mut self) -> io::Result<Reply> {
+        let malformed = || io::Error::other("the server's reply is no SMTP");
+        let (mut first_code, mut lines) = (None, Vec::new());
+        while lines.len() < MAX_REPLY_LINES {
+            let line = self.read_line()?;
+            let (code, text) = line.split_at_checked(3).ok_or_else(malformed)?;
+            let is_number = code.bytes().all(|byte| byte.is_ascii_digit());
+            let code = code.parse().ok().filter(|_| is_number).ok_or_else(malformed)?;
+            if *first_code.get_or_insert(code) != code {
+                return Err(malformed());
+            }
+            let rest = text.strip_prefix(['-', ' ']);
+            lines.push(rest.unwrap_or_default().to_owned());
+            match text.bytes().next() {
+                None | Some(b' ') => return Ok(Reply { code, lines }),
+                Some(b'-') => {}
+                Some(_) => return Err(malformed()),
+            }
+        }
+        Err(io::Error::other("the server's reply is too long"))
+    }
+
+    /// Reads a line, without its end. Control characters, which a terminal would obey, and bytes that are no UTF-8 are
+    /// replaced.
+    fn read_line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        (&mut self.0).take(MAX_REPLY_LINE).read_until(b'\n', &mut line)?;
+        match line.pop() {
+            Some(b'\n') => {
+                let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line));
+                Ok(text.replace(char::is_control, "\u{fffd}"))
+            }
+            Some(_) if line.len() as u64 + 1 == MAX_REPLY_LINE => {
+                Err(io::Error::other("the server's reply is too long"))
+            }
+            _ => Err(io::Error::other("the server closed the connection")),
+        }
+    }
+
+    /// The version of TLS. `None` without TLS.
+    pub fn tls_version(&self) -> Option<String> {
+        match self.0.get_ref() {
+            Transport::Plain(_) => None,
+            Transport::Tls(stream) => {
+                stream.conn.protocol_version().map(|version| format!("{version:?}"))
+            }
+        }
+    }
+}
+
+/// Trusts the certificate authorities of the system, or those of `SSL_CERT_FILE`. They are read for each connection,
+/// because they change while the process runs, and reading takes milliseconds.
+fn client_config() -> io::Result<ClientConfig> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        return Err(io::Error::other("this system has no certificate authorities that it trusts"));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+enum Transport {
+    Plain(DeadlineSocket),
+    Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
+}
+
+impl Read for Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Plain(socket) => socket.read(buffer),
+            Transport::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Transport::Plain(socket) => socket.write(bytes),
+            Transport::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Transport::Plain(socket) => socket.flush(),
+            Transport::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// A socket whose reads and writes fail with [`io::ErrorKind::TimedOut`] once the deadline has passed.
+struct DeadlineSocket {
+    socket: TcpStream,
+    deadline: Instant,
+}
+
+impl DeadlineSocket {
+    fn remaining(&self) -> io::Result<Duration> {
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        if remaining.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(remaining) }
+    }
+}
+
+/// A timeout of the socket is reported as `WouldBlock`, after which TLS would try again.
+fn timed_out(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
+}
+
+impl Read for DeadlineSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(self.remaining()?))?;
+        self.socket.read(buffer).map_err(timed_out)
+    }
+}
+
+impl Write for DeadlineSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(self.remaining()?))?;
+        self.socket.write(bytes).map_err(timed_out)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}

@@ -1,0 +1,203 @@
+//! What a signed-in user must confirm with the current password: leaving, and, where the settings say so, another
+//! e-mail address. `accounts.rs` has changes of the password.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+const REQUIRED: (&str, &str) = ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true");
+const WRONG: &str = "Current password is incorrect";
+
+fn new_email(password: Option<&str>) -> Value {
+    match password {
+        Some(password) => json!({"email": "new@example.com", "current_password": password}),
+        None => json!({"email": "new@example.com"}),
+    }
+}
+
+#[test]
+fn another_address_needs_the_password_where_the_settings_say_so() {
+    let api = Server::start(&[REQUIRED]);
+    let ann = api.sign_up("ann");
+    for (body, reason) in [
+        (new_email(None), "none"),
+        (
+            json!({"email": "new@example.com", "current_password": null}),
+            "null is the same as absent",
+        ),
+        (new_email(Some(NEW_PASSWORD)), "another"),
+        (new_email(Some(&PASSWORD.to_uppercase())), "its case matters"),
+        (json!({"email": "ANN@example.com"}), "only the case of the address changes"),
+        (json!({"email": "new@example.com", "name": "Ann"}), "among other changes"),
+    ] {
+        api.update_me(&ann, body).case(reason).refused(400, WRONG);
+    }
+    api.profile(&ann).expect(200).has(json!({"email": "ann@example.com", "name": null}));
+    for (body, problem) in [
+        (json!({"email": "new@example.com", "current_password": 7}), "string_type"),
+        (json!({"email": "new@example.com", "current_password": "a\0"}), "value_error"),
+        (json!({"email": "new@example.com", "current_password": ""}), "string_too_short"),
+    ] {
+        api.update_me(&ann, body).invalid(&[("body.current_password", problem)]);
+    }
+    // Nothing else needs it, nor does the address that the account already has.
+    let same = json!({"username": "anna", "name": "Ann", "email": "ann@example.com"});
+    api.update_me(&ann, same).expect(200).has(json!({"username": "anna", "name": "Ann"}));
+    api.update_me(&ann, json!({"name": "A", "current_password": "wrong"})).expect(200);
+    let changed = api.update_me(&ann, new_email(Some(PASSWORD))).expect(200);
+    changed.has(json!({"email": "new@example.com", "username": "anna"}));
+    api.me(&ann).case("no session ends").expect(200);
+    // That of somebody else is a conflict, but only for who has given the password.
+    api.register("bob").expect(201);
+    let taken = |password| json!({"email": "BOB@example.com", "current_password": password});
+    api.update_me(&ann, taken("wrong horse")).refused(400, WRONG);
+    api.update_me(&ann, taken(PASSWORD)).refused(409, "Email already exists");
+}
+
+#[test]
+fn another_address_needs_no_password_by_default() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.update_me(&ann, new_email(Some("wrong horse"))).expect(200);
+    api.update_me(&ann, json!({"email": "ann@example.com", "current_password": "wrong"}))
+        .expect(200);
+}
+
+#[test]
+fn a_reset_token_sent_to_the_old_address_is_void_after_a_confirmed_change() {
+    let api = Server::start(&[REQUIRED]);
+    let ann = api.sign_up("ann");
+    let token = api.reset_token("ann@example.com");
+    api.update_me(&ann, new_email(Some(PASSWORD))).expect(200);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, "Invalid or expired token");
+}
+
+/// The password is checked against what the row held before; the change of the password is committed afterwards.
+#[test]
+fn a_password_that_was_changed_in_between_confirms_nothing() {
+    let api = Server::start(&[REQUIRED]);
+    api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let requests: [&(dyn Fn() -> Answer + Sync); 2] =
+        [&|| api.update_me(&ann, new_email(Some(PASSWORD))), &|| api.delete_me(&ann, PASSWORD)];
+    for request in requests {
+        let change = api.database.begin(
+            "UPDATE users SET credentials_version = credentials_version + 1 WHERE username = 'ann'",
+        );
+        thread::scope(|scope| {
+            let waiting = scope.spawn(request);
+            api.database.wait_for_blocked_statement();
+            change.commit();
+            waiting.join().expect("no panic").refused(400, WRONG);
+        });
+        api.profile(&ann).expect(200).has(json!({"email": "ann@example.com"}));
+    }
+}
+
+/// A request that repeats the address it knows, as a form does that sends all fields, must not bring it back without
+/// the password after another request has changed it.
+#[test]
+fn an_unconfirmed_address_that_is_no_longer_the_accounts_changes_nothing() {
+    let api = Server::start(&[REQUIRED]);
+    let ann = api.sign_up("ann");
+    let change =
+        api.database.begin("UPDATE users SET email = 'new@example.com' WHERE username = 'ann'");
+    thread::scope(|scope| {
+        let body = json!({"email": "ann@example.com", "name": "Ann"});
+        let waiting = scope.spawn(|| api.update_me(&ann, body));
+        api.database.wait_for_blocked_statement();
+        change.commit();
+        let answer = waiting.join().expect("no panic").expect(200);
+        answer.has(json!({"email": "new@example.com", "name": "Ann"}));
+    });
+}
+
+#[test]
+fn each_way_to_give_the_password_has_five_requests_a_minute_for_a_user() {
+    let api = Server::start(&[REQUIRED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    type Way<'a> = &'a dyn Fn(&Tokens, &str) -> Answer;
+    let ways: [Way; 2] =
+        [&|user, password| api.update_me(user, new_email(Some(password))), &|user, password| {
+            api.delete_me(user, password)
+        }];
+    for way in ways {
+        for left in (0..5).rev() {
+            let answer = way(&ann, "wrong horse").refused(400, WRONG);
+            assert_eq!(answer.rate_limit(), (5, left));
+        }
+        let answer = way(&ann, PASSWORD).refused(429, "Rate limit exceeded");
+        assert_eq!(answer.rate_limit(), (5, 0));
+        assert!((1..=12).contains(&answer.header("Retry-After").parse::<u64>().unwrap()));
+        way(&bob, "wrong horse").refused(400, WRONG);
+    }
+    // What needs no password has the limit of everything else.
+    let answer = api.update_me(&ann, json!({"name": "Ann", "email": "ann@example.com"}));
+    assert_eq!(answer.expect(200).rate_limit().0, 100);
+    // A guess without a password counts as well.
+    assert_eq!(api.update_me(&bob, new_email(None)).refused(400, WRONG).rate_limit(), (5, 3));
+    for class in ["change-email", "delete-account"] {
+        let counter = format!("cloakroom_rate_limit_refusals_total{{class=\"{class}\"}} 1\n");
+        assert!(api.metrics().contains(&counter), "{}", api.metrics());
+    }
+}
+
+#[test]
+fn leaving_does_what_a_deletion_by_an_admin_does() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let other_session = api.sign_in("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
+    api.delete_me(&ann, "wrong horse").refused(400, WRONG);
+    api.post("/users/me/delete", &ann, json!({})).invalid(&[("body.current_password", "missing")]);
+    api.me(&ann).expect(200);
+    assert!(api.delete_me(&ann, PASSWORD).expect(204).bytes.is_empty());
+    for tokens in [&ann, &other_session] {
+        api.me(tokens).refused(401, "User not found or inactive");
+        api.refresh(&tokens.refresh).expect(401);
+    }
+    api.delete_me(&ann, PASSWORD).refused(401, "User not found or inactive");
+    api.login("ann", PASSWORD).refused(401, "Invalid username or password");
+    api.show_user(&root, ann.id()).refused(404, "User not found");
+    api.show_file(&bob, &file).refused(404, "File not found");
+    let row: String =
+        api.database.value(&format!("SELECT u::text FROM users u WHERE id = '{}'", ann.id()));
+    assert!(!row.to_lowercase().contains("ann"), "{row}");
+    wait_until(|| api.database.count("files") == 0 && api.data.contents().is_empty());
+    // The name and the address are free again.
+    api.sign_up("ann");
+}
+
+#[test]
+fn the_last_active_admin_may_not_leave() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.delete_me(&root, "wrong horse").refused(400, WRONG);
+    api.delete_me(&root, PASSWORD).refused(409, "At least one active admin is required");
+    api.me(&root).expect(200);
+    let other = api.sign_up_admin("other");
+    let statuses = parallel(2, |i| api.delete_me([&root, &other][i], PASSWORD).status);
+    assert_eq!(tally(statuses), [(204, 1), (409, 1)].into());
+}
+
+#[test]
+fn parallel_requests_to_leave_delete_once() {
+    let api = Server::start(&[]);
+    api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let counts = tally(parallel(10, |_| api.delete_me(&ann, PASSWORD).status));
+    // Later requests find no user, or that the credentials are not those they have checked.
+    assert_eq!(counts[&204], 1, "{counts:?}");
+    assert!(counts.keys().all(|status| [204, 400, 401].contains(status)), "{counts:?}");
+}
+
+#[test]
+fn the_development_admin_cannot_leave() {
+    let api = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false"), REQUIRED]);
+    api.delete_me(Anonymous, PASSWORD).refused(403, "Not enough permissions");
+    api.update_me(Anonymous, new_email(Some(PASSWORD))).refused(403, "Not enough permissions");
+}

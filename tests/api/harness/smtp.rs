@@ -1,0 +1,473 @@
+//! A real mail server on loopback (RFC 5321, as far as a client that sends one message needs it).
+//!
+//! It is our own because the tests need a server that misbehaves: one that hangs, refuses, drips or disappears at any
+//! step of the dialogue. `mailin-embedded`, the crate for this purpose, cannot be stopped, speaks TLS only after
+//! `STARTTLS`, and offers neither `SMTPUTF8` nor a choice of what it offers.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use super::certificates::ServerCertificate;
+use super::{ReceivedMail, eventually, wait_until};
+
+/// What a mail server offers and asks for.
+#[derive(Clone)]
+pub struct SmtpOptions {
+    /// The only user and the password. `None`: anyone may send.
+    pub user: Option<(&'static str, &'static str)>,
+    /// The mechanisms that `AUTH` offers.
+    pub mechanisms: &'static str,
+    pub tls: SmtpTls,
+    /// Whether it offers `SMTPUTF8` and `8BITMIME`.
+    pub utf8: bool,
+}
+
+impl Default for SmtpOptions {
+    fn default() -> SmtpOptions {
+        SmtpOptions { user: None, mechanisms: "PLAIN LOGIN", tls: SmtpTls::None, utf8: true }
+    }
+}
+
+#[derive(Clone)]
+pub enum SmtpTls {
+    None,
+    /// Offers `STARTTLS`, and `AUTH` only once the connection is encrypted.
+    StartTls(ServerCertificate),
+    /// Encrypts from the first byte.
+    Implicit(ServerCertificate),
+}
+
+/// A step of the dialogue: when the server is about to reply to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SmtpStep {
+    /// The connection itself.
+    Greeting,
+    Ehlo,
+    StartTls,
+    Auth,
+    Mail,
+    Rcpt,
+    Data,
+    /// The message, complete with its last line.
+    Content,
+    Quit,
+}
+
+/// What a server does instead of replying as it should. It takes no message at a step for which it has one of these.
+#[derive(Debug, Clone, Copy)]
+pub enum Misbehaviour {
+    /// Replies this, such as `450 4.2.1 later`, and goes on.
+    Reply(&'static str),
+    /// Never replies, and keeps the connection open.
+    Hang,
+    /// Sends a byte every 50 milliseconds, but never a whole line.
+    Drip,
+    /// Sends a line without end as fast as it can.
+    Flood,
+    /// Closes the connection.
+    Close,
+}
+
+/// A mail server. It stops when this is dropped.
+pub struct SmtpServer {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    running: Mutex<Option<Running>>,
+}
+
+/// What all connections share.
+struct Shared {
+    options: SmtpOptions,
+    received: Mutex<Vec<ReceivedMail>>,
+    misbehaviours: Mutex<Vec<(SmtpStep, Option<String>, Misbehaviour)>>,
+    /// Each step that was reached, with the recipient where it is known already.
+    steps: Mutex<Vec<(SmtpStep, String)>>,
+}
+
+struct Running {
+    listener: TcpListener,
+    /// `None` once it stops.
+    sockets: Arc<Mutex<Option<Vec<TcpStream>>>>,
+    thread: JoinHandle<()>,
+}
+
+impl SmtpServer {
+    /// Starts a server on a free port of 127.0.0.1.
+    pub fn start(options: SmtpOptions) -> SmtpServer {
+        let shared = Shared {
+            options,
+            received: Mutex::default(),
+            misbehaviours: Mutex::default(),
+            steps: Mutex::default(),
+        };
+        let shared = Arc::new(shared);
+        let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 0)), &shared);
+        let address = running.listener.local_addr().expect("an address");
+        SmtpServer { address, shared, running: Mutex::new(Some(running)) }
+    }
+
+    /// The URL for the setting, with `localhost` as the host, the name in the certificates of these tests, and with the
+    /// user and the password, percent-encoded, if it asks for them.
+    pub fn url(&self) -> String {
+        self.url_with(self.shared.options.user)
+    }
+
+    /// The URL with these credentials.
+    pub fn url_with(&self, user: Option<(&str, &str)>) -> String {
+        let scheme = match self.shared.options.tls {
+            SmtpTls::Implicit(_) => "smtps",
+            SmtpTls::None | SmtpTls::StartTls(_) => "smtp",
+        };
+        let encode =
+            |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+        let credentials =
+            user.map(|(user, password)| format!("{}:{}@", encode(user), encode(password)));
+        let port = self.address.port();
+        format!("{scheme}://{}localhost:{port}", credentials.unwrap_or_default())
+    }
+
+    /// Closes the port and all connections. What was received stays.
+    pub fn stop(&self) {
+        let running = self.running.lock().expect("no panic").take();
+        running.expect("a running server").stop();
+    }
+
+    /// Starts again, on the same port.
+    pub fn start_again(&self) {
+        let running = Running::start(self.address, &self.shared);
+        *self.running.lock().expect("no panic") = Some(running);
+    }
+
+    /// Misbehaves at this step from now on.
+    pub fn misbehave(&self, step: SmtpStep, misbehaviour: Misbehaviour) {
+        self.shared.misbehaviours.lock().expect("no panic").push((step, None, misbehaviour));
+    }
+
+    /// Misbehaves at this step, which must come after `MAIL`, with messages for this address.
+    pub fn misbehave_for(&self, address: &str, step: SmtpStep, misbehaviour: Misbehaviour) {
+        let rule = (step, Some(address.to_owned()), misbehaviour);
+        self.shared.misbehaviours.lock().expect("no panic").push(rule);
+    }
+
+    /// Behaves well again. A connection that hangs goes on hanging.
+    pub fn behave(&self) {
+        self.shared.misbehaviours.lock().expect("no panic").clear();
+    }
+
+    /// How often this step was reached.
+    pub fn count(&self, step: SmtpStep) -> usize {
+        let steps = self.shared.steps.lock().expect("no panic");
+        steps.iter().filter(|(reached, _)| *reached == step).count()
+    }
+
+    /// How often this step, which must come after `MAIL`, was reached with a message for this address.
+    pub fn count_for(&self, address: &str, step: SmtpStep) -> usize {
+        let steps = self.shared.steps.lock().expect("no panic");
+        steps.iter().filter(|(reached, recipient)| *reached == step && recipient == address).count()
+    }
+
+    /// Waits until this step was reached `n` times.
+    #[track_caller]
+    pub fn wait_for_step(&self, step: SmtpStep, n: usize) {
+        wait_until(|| self.count(step) >= n);
+    }
+
+    /// All messages received so far, in their order.
+    pub fn received(&self) -> Vec<ReceivedMail> {
+        self.shared.received.lock().expect("no panic").clone()
+    }
+
+    /// Waits until `n` messages were received, and returns them. Fails if there are more.
+    #[track_caller]
+    pub fn wait_for(&self, n: usize) -> Vec<ReceivedMail> {
+        let received = eventually(|| Some(self.received()).filter(|all| all.len() >= n));
+        assert_eq!(received.len(), n, "{received:?}");
+        received
+    }
+
+    /// Waits for the first message for this address.
+    #[track_caller]
+    pub fn wait_for_mail_to(&self, address: &str) -> ReceivedMail {
+        eventually(|| self.received().into_iter().find(|mail| mail.recipient == address))
+    }
+}
+
+impl Drop for SmtpServer {
+    fn drop(&mut self) {
+        if let Ok(Some(running)) = self.running.get_mut().map(Option::take) {
+            running.stop();
+        }
+    }
+}
+
+impl Running {
+    fn start(address: SocketAddr, shared: &Arc<Shared>) -> Running {
+        let listener = TcpListener::bind(address).expect("the port is free");
+        let sockets = Arc::new(Mutex::new(Some(Vec::new())));
+        let (accepting, all) = (listener.try_clone().expect("a socket"), sockets.clone());
+        let shared = shared.clone();
+        let thread = thread::spawn(move || {
+            let mut threads = Vec::new();
+            for socket in accepting.incoming() {
+                let Ok(socket) = socket else { break };
+                match all.lock().expect("no panic").as_mut() {
+                    Some(sockets) => sockets.push(socket.try_clone().expect("a socket")),
+                    None => break,
+                }
+                let shared = shared.clone();
+                // A connection that ends early is an error here, and what the test wants to see on the other side.
+                threads.push(thread::spawn(move || drop(Dialogue::run(socket, &shared))));
+            }
+            for thread in threads {
+                thread.join().expect("the server does not panic");
+            }
+        });
+        Running { listener, sockets, thread }
+    }
+
+    fn stop(self) {
+        let sockets = self.sockets.lock().expect("no panic").take();
+        for socket in sockets.into_iter().flatten() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        // Wakes the thread that waits in `accept`.
+        let _ = TcpStream::connect(self.listener.local_addr().expect("an address"));
+        drop(self.listener);
+        let outcome = self.thread.join();
+        if !thread::panicking() {
+            outcome.expect("the server does not panic");
+        }
+    }
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// One connection.
+struct Dialogue<'a> {
+    shared: &'a Shared,
+    socket: TcpStream,
+    stream: BufReader<Box<dyn Stream>>,
+    /// The envelope of the next message, as far as it is known.
+    mail: ReceivedMail,
+}
+
+impl Dialogue<'_> {
+    fn run(socket: TcpStream, shared: &Shared) -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        let plain: Box<dyn Stream> = Box::new(socket.try_clone()?);
+        let mail = ReceivedMail {
+            sender: String::new(),
+            parameters: String::new(),
+            recipient: String::new(),
+            client: String::new(),
+            user: None,
+            is_encrypted: false,
+            raw: Vec::new(),
+        };
+        let mut dialogue = Dialogue { shared, socket, stream: BufReader::new(plain), mail };
+        if let SmtpTls::Implicit(certificate) = &shared.options.tls {
+            dialogue.encrypt(certificate)?;
+        }
+        dialogue.reply(SmtpStep::Greeting, "220 test ESMTP")?;
+        loop {
+            let line = dialogue.line()?;
+            let (verb, argument) = line.split_once(' ').unwrap_or((&line, ""));
+            match verb.to_ascii_uppercase().as_str() {
+                "EHLO" => dialogue.ehlo(argument)?,
+                "STARTTLS" => dialogue.start_tls()?,
+                "AUTH" => dialogue.auth(argument)?,
+                "MAIL" => dialogue.mail(argument)?,
+                "RCPT" => dialogue.rcpt(argument)?,
+                "DATA" => dialogue.data()?,
+                "QUIT" => return dialogue.reply(SmtpStep::Quit, "221 2.0.0 bye").map(drop),
+                _ => dialogue.send("502 5.5.1 unknown command")?,
+            }
+        }
+    }
+
+    fn ehlo(&mut self, client: &str) -> io::Result<()> {
+        self.mail.client = client.to_owned();
+        let options = &self.shared.options;
+        let mut offers = vec!["test greets you".to_owned(), "SIZE 1000000".to_owned()];
+        let is_encrypted = self.mail.is_encrypted;
+        let has_start_tls = matches!(options.tls, SmtpTls::StartTls(_)) && !is_encrypted;
+        if has_start_tls {
+            offers.push("STARTTLS".to_owned());
+        } else if options.user.is_some() {
+            offers.push(format!("AUTH {}", options.mechanisms));
+        }
+        if options.utf8 {
+            offers.extend(["8BITMIME".to_owned(), "SMTPUTF8".to_owned()]);
+        }
+        let last = offers.len() - 1;
+        let line = |(i, offer)| format!("250{}{offer}", if i < last { "-" } else { " " });
+        let lines: Vec<_> = offers.iter().enumerate().map(line).collect();
+        self.reply(SmtpStep::Ehlo, &lines.join("\r\n")).map(drop)
+    }
+
+    fn start_tls(&mut self) -> io::Result<()> {
+        let SmtpTls::StartTls(certificate) = &self.shared.options.tls else {
+            return self.send("502 5.5.1 not offered");
+        };
+        if self.reply(SmtpStep::StartTls, "220 2.0.0 go ahead")? {
+            self.encrypt(certificate)?;
+        }
+        Ok(())
+    }
+
+    fn encrypt(&mut self, certificate: &ServerCertificate) -> io::Result<()> {
+        let stream = certificate.encrypt(self.socket.try_clone()?);
+        self.stream = BufReader::new(Box::new(stream));
+        self.mail.is_encrypted = true;
+        Ok(())
+    }
+
+    fn auth(&mut self, argument: &str) -> io::Result<()> {
+        let (mechanism, response) = argument.split_once(' ').unwrap_or((argument, ""));
+        let options = &self.shared.options;
+        if !options.mechanisms.split(' ').any(|offered| offered == mechanism) {
+            return self.send("504 5.5.4 unknown mechanism");
+        }
+        let given = match mechanism {
+            "PLAIN" => {
+                let text = decode(response);
+                let mut parts = text.split('\0').skip(1).map(str::to_owned);
+                (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+            }
+            _ => {
+                self.send("334 VXNlcm5hbWU6")?;
+                let user = decode(&self.line()?);
+                self.send("334 UGFzc3dvcmQ6")?;
+                (user, decode(&self.line()?))
+            }
+        };
+        let is_right = options.user == Some((&given.0, &given.1));
+        let reply = if is_right { "235 2.7.0 welcome" } else { "535 5.7.8 authentication failed" };
+        if self.reply(SmtpStep::Auth, reply)? && is_right {
+            self.mail.user = Some(given.0);
+        }
+        Ok(())
+    }
+
+    fn mail(&mut self, argument: &str) -> io::Result<()> {
+        let (address, parameters) = path(argument, "FROM:<");
+        let options = &self.shared.options;
+        let is_offered =
+            |parameter: &str| options.utf8 && ["SMTPUTF8", "BODY=8BITMIME"].contains(&parameter);
+        let is_signed_in = options.user.is_none() || self.mail.user.is_some();
+        let reply = match () {
+            () if !is_signed_in => "530 5.7.0 authentication required",
+            () if !parameters.split_ascii_whitespace().all(is_offered) => "555 5.5.4 not offered",
+            () if !address.is_ascii() && !parameters.contains("SMTPUTF8") => "553 5.6.7 not ASCII",
+            () => "250 2.1.0 ok",
+        };
+        (self.mail.sender, self.mail.parameters) = (address, parameters);
+        self.reply(SmtpStep::Mail, reply).map(drop)
+    }
+
+    fn rcpt(&mut self, argument: &str) -> io::Result<()> {
+        let (address, _) = path(argument, "TO:<");
+        let is_allowed = address.is_ascii() || self.mail.parameters.contains("SMTPUTF8");
+        self.mail.recipient = address;
+        self.reply(SmtpStep::Rcpt, if is_allowed { "250 2.1.5 ok" } else { "553 5.6.7 not ASCII" })
+            .map(drop)
+    }
+
+    fn data(&mut self) -> io::Result<()> {
+        if !self.reply(SmtpStep::Data, "354 go ahead")? {
+            return Ok(());
+        }
+        self.mail.raw.clear();
+        loop {
+            let mut line = Vec::new();
+            if self.stream.read_until(b'\n', &mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            assert!(line.ends_with(b"\r\n"), "every line of a message ends with CR LF");
+            match line.strip_prefix(b".") {
+                Some(b"\r\n") => break,
+                Some(rest) => self.mail.raw.extend_from_slice(rest),
+                None => self.mail.raw.extend_from_slice(&line),
+            }
+        }
+        self.reply(SmtpStep::Content, "250 2.0.0 taken").map(drop)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    fn send(&mut self, line: &str) -> io::Result<()> {
+        self.write(&format!("{line}\r\n"))
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.stream.get_mut().write_all(text.as_bytes())?;
+        self.stream.get_mut().flush()
+    }
+
+    /// Replies `line`, or misbehaves if that was asked for. Whether the reply was `line`. A message is kept before the
+    /// reply leaves, so that a test that sees its effects finds it.
+    fn reply(&mut self, step: SmtpStep, line: &str) -> io::Result<bool> {
+        let recipient = self.mail.recipient.clone();
+        let misbehaviour = self.misbehaviour(step);
+        if step == SmtpStep::Content && misbehaviour.is_none() {
+            self.shared.received.lock().expect("no panic").push(self.mail.clone());
+        }
+        self.shared.steps.lock().expect("no panic").push((step, recipient));
+        match misbehaviour {
+            None => self.send(line)?,
+            Some(Misbehaviour::Reply(other)) => self.send(other)?,
+            Some(Misbehaviour::Hang) => {
+                // Ends when the client closes the connection, or the server stops.
+                while self.socket.read(&mut [0; 1024])? > 0 {}
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Some(Misbehaviour::Drip) => loop {
+                self.write("2")?;
+                thread::sleep(Duration::from_millis(50));
+            },
+            Some(Misbehaviour::Flood) => loop {
+                self.write(&"2".repeat(65_536))?;
+            },
+            Some(Misbehaviour::Close) => {
+                self.socket.shutdown(Shutdown::Both)?;
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(misbehaviour.is_none())
+    }
+
+    /// The latest one that was asked for and fits.
+    fn misbehaviour(&self, step: SmtpStep) -> Option<Misbehaviour> {
+        let all = self.shared.misbehaviours.lock().expect("no panic");
+        let fits = |address: &Option<String>| {
+            address.as_ref().is_none_or(|address| *address == self.mail.recipient)
+        };
+        let found = all.iter().rev().find(|(at, address, _)| *at == step && fits(address));
+        found.map(|(_, _, misbehaviour)| *misbehaviour)
+    }
+}
+
+/// The address and the parameters of `FROM:<address> parameters`.
+fn path(argument: &str, prefix: &str) -> (String, String) {
+    let rest = argument.strip_prefix(prefix).unwrap_or_else(|| panic!("{argument}"));
+    let (address, parameters) = rest.rsplit_once('>').unwrap_or_else(|| panic!("{argument}"));
+    (address.to_owned(), parameters.trim().to_owned())
+}
+
+fn decode(text: &str) -> String {
+    let bytes = BASE64_STANDARD.decode(text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    String::from_utf8(bytes).expect("UTF-8")
+}

@@ -1,0 +1,351 @@
+//! Messages that wait to be sent: retries, mail servers that fail in every way, crashes, several processes, metrics.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::harness::*;
+
+/// A service that sends through this mail server.
+fn serve(smtp: &SmtpServer) -> Server {
+    Server::start(&mail_settings(&smtp.url()))
+}
+
+/// Another process of the same service.
+fn serve_beside(smtp: &SmtpServer, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
+    Server::start_with(database, data, &mail_settings(&smtp.url()))
+}
+
+/// Has every message that was not given up sent now, instead of waiting for the next attempt.
+fn make_due(database: &Database) {
+    database.run("UPDATE outbox SET due_at = now() WHERE failed_at IS NULL");
+}
+
+/// Waits until this many messages wait for another attempt.
+fn wait_for_deferred(database: &Database, count: i64) {
+    let deferred = "outbox WHERE failed_at IS NULL AND error IS NOT NULL AND due_at > now()";
+    wait_until(|| database.count(deferred) == count);
+}
+
+fn wait_until_empty(database: &Database) {
+    wait_until(|| database.count("outbox") == 0);
+}
+
+/// The value of a metric without labels.
+fn metric(api: &Server, name: &str) -> i64 {
+    let metrics = api.metrics();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {metrics}"))
+}
+
+#[test]
+fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.stop();
+    let api = serve(&smtp);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    api.sign_up("ann");
+    api.request_reset("ann@example.com").expect(200);
+    wait_for_deferred(&database, 1);
+    let line = api.logged("not sent, tried again later: connecting: ");
+    assert!(line.contains("password_reset") && !line.contains("@example.com"), "{line}");
+    let pause: i64 =
+        database.value("SELECT round(extract(epoch FROM due_at - now()))::bigint FROM outbox");
+    assert!((0..=10).contains(&pause), "{pause}");
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+    smtp.start_again();
+    make_due(&database);
+    let api = serve_beside(&smtp, &database, &data);
+    // The token was made for this attempt.
+    let token = smtp.wait_for(1)[0].token(RESET_URL);
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave(SmtpStep::Mail, Misbehaviour::Reply("421 4.3.2 closing"));
+    let api = serve(&smtp);
+    let begin = Instant::now();
+    let messages = 20;
+    for i in 0..messages {
+        let user = api.sign_up(&format!("user{i}"));
+        api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
+    }
+    smtp.wait_for_step(SmtpStep::Mail, 2);
+    let most = begin.elapsed().as_secs() as usize / 5 + 1;
+    let asked = smtp.count(SmtpStep::Mail);
+    assert!(asked <= most && most < messages, "{asked} times, where {most} are allowed");
+    smtp.behave();
+    make_due(&api.database);
+    smtp.wait_for(messages);
+}
+
+#[test]
+fn a_message_that_is_refused_for_now_is_sent_later_and_one_that_is_refused_for_good_is_not() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let refusal = Misbehaviour::Reply("450 4.2.1 <ann@example.com> later");
+    smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, refusal);
+    let refusal = Misbehaviour::Reply("550 5.1.1 <bob@example.com> unknown");
+    smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, refusal);
+    let refusal = Misbehaviour::Reply("554 5.7.1 spam");
+    smtp.misbehave_for("cyd@example.com", SmtpStep::Content, refusal);
+    let api = serve(&smtp);
+    let database = &api.database;
+    let users: Vec<_> = ["ann", "bob", "cyd", "eve"].map(|name| api.sign_up(name)).into();
+    // The notice about a new address has an address of its own, which must not stay.
+    api.update_me(&users[2], json!({"email": "cyd2@example.com"})).expect(200);
+    for name in ["ann", "bob", "eve"] {
+        api.request_reset(&format!("{name}@example.com")).expect(200);
+    }
+    // No failure holds up another message.
+    assert_eq!(smtp.wait_for_mail_to("eve@example.com").recipient, "eve@example.com");
+    wait_until(|| database.count("outbox WHERE failed_at IS NOT NULL") == 2);
+    wait_for_deferred(database, 1);
+    let line = api.logged("given up: RCPT TO: 550 5.1.1");
+    assert!(line.contains("ERROR") && line.contains(users[1].id()), "{line}");
+    api.logged("tried again later: RCPT TO: 450 4.2.1");
+    assert!(!api.log().contains("@example.com"), "{}", api.log());
+    let kept: String = database.value(
+        "SELECT string_agg(concat_ws(' ', kind, address, error), ', ' ORDER BY kind)
+         FROM outbox WHERE failed_at IS NOT NULL",
+    );
+    let expected = "email_changed message: 554 5.7.1, password_reset RCPT TO: 550 5.1.1";
+    assert_eq!(kept, expected);
+    smtp.behave();
+    database.run("UPDATE outbox SET due_at = now()");
+    smtp.wait_for(2);
+    wait_until(|| database.count("outbox WHERE failed_at IS NULL") == 0);
+    assert_eq!(database.count("outbox WHERE failed_at IS NOT NULL AND attempts = 1"), 2);
+    // An account whose message was given up can ask for another one.
+    database.run("DELETE FROM password_reset_messages");
+    api.request_reset("bob@example.com").expect(200);
+    smtp.wait_for_mail_to("bob@example.com");
+}
+
+#[test]
+fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_up() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave(SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
+    let api = serve(&smtp);
+    let database = &api.database;
+    api.sign_up("ann");
+    api.request_reset("ann@example.com").expect(200);
+    wait_for_deferred(database, 1);
+    for (attempt, pause) in [(1, 10), (2, 20), (3, 40), (7, 640), (8, 900), (100, 900)] {
+        database.run(&format!(
+            "UPDATE outbox SET attempts = {attempt} - 1, error = NULL, due_at = now()"
+        ));
+        wait_for_deferred(database, 1);
+        assert_eq!(database.value::<i32>("SELECT attempts FROM outbox"), attempt);
+        let found: f64 =
+            database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox");
+        let pause = f64::from(pause);
+        assert!((pause - 8.0..=pause).contains(&found), "attempt {attempt}: {found} s");
+    }
+    database.run("UPDATE outbox SET created_at = now() - interval '1 day', due_at = now()");
+    wait_until(|| database.count("outbox WHERE failed_at IS NOT NULL") == 1);
+    api.logged("given up: RCPT TO: 450 4.2.1");
+}
+
+#[test]
+fn a_mail_server_that_hangs_holds_up_nothing_else() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave(SmtpStep::Data, Misbehaviour::Hang);
+    let url = smtp.url();
+    let pool = [("CLOAKROOM_DATABASE_POOL_SIZE", "1")];
+    let api = Server::start(&[&mail_settings(&url)[..], &pool].concat());
+    let root = api.sign_up_admin("root");
+    api.sign_up("ann");
+    let (bob, eve) = (api.sign_up("bob"), api.sign_up("eve"));
+    let file = api.new_file(&bob, "b.txt", "bob's");
+    api.request_reset("ann@example.com").expect(200);
+    smtp.wait_for_step(SmtpStep::Data, 1);
+    // Requests go on, although the only database connection is theirs and the thread's that sends mail.
+    api.change_password(&eve, PASSWORD, NEW_PASSWORD).expect(200);
+    api.readyz().expect(200);
+    // So does the other background work.
+    api.delete_user(&root, bob.id()).expect(204);
+    wait_until(|| !api.data.content(&file).exists());
+    // A request takes the same time whether or not the address has an account.
+    let time = |name: &str| {
+        let begin = Instant::now();
+        api.request_reset(&format!("{name}@example.com")).expect(200);
+        begin.elapsed()
+    };
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for _ in 0..50 {
+        known.push(time("root"));
+        unknown.push(time("nobody"));
+    }
+    let (known, unknown) = (median(known), median(unknown));
+    println!("request for a known address: {known:?}, for an unknown one: {unknown:?}");
+    let bound = |usual: Duration| 3 * usual + Duration::from_millis(20);
+    assert!(known < bound(unknown) && unknown < bound(known), "{known:?}, {unknown:?}");
+    wait_until(|| api.database.count("password_reset_requests") == 0);
+    // Nothing of this depended on the mail server's answer.
+    assert_eq!((smtp.received().len(), smtp.count(SmtpStep::Data)), (0, 1));
+    assert!(metric(&api, "cloakroom_mail_waiting") >= 3);
+    // A stop does not wait for it either.
+    let begin = Instant::now();
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_mail_server_that_hangs_for_one_message_gets_the_others() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, Misbehaviour::Hang);
+    let api = serve(&smtp);
+    for name in ["ann", "bob"] {
+        api.sign_up(name);
+        api.request_reset(&format!("{name}@example.com")).expect(200);
+        wait_until(|| api.database.count("password_reset_requests") == 0);
+    }
+    smtp.wait_for_mail_to("bob@example.com");
+    assert_eq!(api.database.count("outbox WHERE error IS NOT NULL"), 1);
+}
+
+#[test]
+fn a_message_is_sent_although_the_process_was_killed_between_taking_and_sending_it() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave(SmtpStep::Data, Misbehaviour::Hang);
+    let api = serve(&smtp);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    let ann = api.sign_up("ann");
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    smtp.wait_for_step(SmtpStep::Data, 1);
+    api.signal(Signal::KILL);
+    assert_eq!(api.exit_code(), None);
+    smtp.behave();
+    // It still belongs to the process that was killed, for ten minutes.
+    let lease: f64 =
+        database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox");
+    assert!((500.0..=600.0).contains(&lease), "{lease}");
+    let _api = serve_beside(&smtp, &database, &data);
+    make_due(&database);
+    assert_eq!(smtp.wait_for(1)[0].recipient, "ann@example.com");
+    wait_until_empty(&database);
+}
+
+#[test]
+fn of_two_processes_on_one_database_only_one_sends_each_message() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let url = smtp.url();
+    let patient = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60")];
+    let settings = [&mail_settings(&url)[..], &patient].concat();
+    let one = Server::start(&settings);
+    let other = Server::start_with(&one.database, &one.data, &settings);
+    let database = &one.database;
+    // Both processes wait for this lock, so they begin at the same moment.
+    let lock = database.begin(
+        "LOCK TABLE outbox;
+         INSERT INTO users (id, email, password_hash)
+         SELECT gen_random_uuid(), n || '@example.com', '' FROM generate_series(1, 200) n;
+         INSERT INTO outbox (kind, user_id) SELECT 'password_changed', id FROM users",
+    );
+    let taking = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                  AND query LIKE '-- Takes the message that has been due longest%'";
+    wait_until(|| database.count(taking) == 2);
+    lock.commit();
+    wait_until_empty(database);
+    let received = smtp.wait_for(200);
+    let recipients: HashSet<_> = received.iter().map(|mail| &mail.recipient).collect();
+    assert_eq!(recipients.len(), 200);
+    let sent = [&one, &other].map(|api| metric(api, "cloakroom_mail_sent_total"));
+    assert!(sent.iter().sum::<i64>() == 200 && sent.iter().all(|sent| *sent > 0), "{sent:?}");
+}
+
+#[test]
+fn production_sends_the_token_and_never_logs_it() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let url = smtp.url();
+    let production = [
+        ("CLOAKROOM_ENV", "production"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_SCRYPT", "14,8,5"),
+        ("CLOAKROOM_LOG", "debug"),
+    ];
+    let api = Server::start(&[&mail_settings(&url)[..], &production].concat());
+    api.register("ann").expect(201);
+    api.request_reset("ann@example.com").expect(200);
+    let token = smtp.wait_for(1)[0].token(RESET_URL);
+    wait_until_empty(&api.database);
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    smtp.wait_for(2);
+    let log = api.log();
+    let signature = token.rsplit('.').next().expect("a signature");
+    for secret in [&token, signature, "reset token", "@example.com"] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
+}
+
+#[test]
+fn metrics_count_messages_and_the_probes_do_not_depend_on_them() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("550 5.1.1 unknown"));
+    smtp.misbehave_for("eve@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
+    let api = serve(&smtp);
+    let mail = |api: &Server| {
+        ["waiting", "failed", "oldest_seconds", "sent_total"]
+            .map(|name| metric(api, &format!("cloakroom_mail_{name}")))
+    };
+    assert_eq!(mail(&api), [0, 0, 0, 0]);
+    for name in ["ann", "bob", "eve"] {
+        api.sign_up(name);
+        api.request_reset(&format!("{name}@example.com")).expect(200);
+    }
+    wait_until(|| api.database.count("outbox WHERE error IS NOT NULL") == 2);
+    wait_until(|| api.database.count("outbox") == 2);
+    api.database.run("UPDATE outbox SET created_at = created_at - interval '1000 seconds'");
+    let [waiting, failed, oldest, sent] = mail(&api);
+    assert_eq!([waiting, failed, sent], [1, 1, 1]);
+    assert!((1000..1060).contains(&oldest), "{oldest}");
+    api.readyz().expect(200);
+    api.healthz().expect(200);
+}
+
+#[test]
+fn messages_that_were_given_up_and_times_that_limit_nothing_are_removed_in_the_end() {
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    let (ann, bob) = (ann.id(), bob.id());
+    database.run(&format!(
+        "INSERT INTO outbox (kind, user_id, failed_at) VALUES
+         ('password_reset', '{ann}', now() - interval '31 days'),
+         ('password_changed', '{bob}', now() - interval '29 days');
+         INSERT INTO password_reset_messages VALUES
+         ('{ann}', ARRAY[now() - interval '25 hours']), ('{bob}', ARRAY[now() - interval '23 hours'])"
+    ));
+    let _api = Server::start_with(&database, &data, &[]);
+    let left = |table: &str| database.count(&format!("{table} WHERE user_id = '{ann}'"));
+    wait_until(|| left("outbox") + left("password_reset_messages") == 0);
+    assert_eq!(database.count("outbox"), 1);
+    assert_eq!(database.count("password_reset_messages"), 1);
+}
+
+#[test]
+fn an_upgrade_keeps_requests_that_wait_and_begins_to_send_notices() {
+    let other = Server::start(&[]);
+    other.sign_up("ann");
+    let hash: String = other.database.value("SELECT password_hash FROM users");
+    let database = Database::create();
+    database.migrate_to(4);
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+         VALUES ('11111111-1111-4111-8111-111111111111', 'ann', 'ann@example.com', '{hash}');
+         INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')"
+    ));
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let api = serve_beside(&smtp, &database, &Arc::new(Directory::create()));
+    let token = smtp.wait_for(1)[0].token(RESET_URL);
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    smtp.wait_for(2);
+}
