@@ -138,8 +138,8 @@ pub enum Error {
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user, the account is the development admin's, or a personal access token does not
-    /// serve for this request.
+    /// The file belongs to another user, the account is the development admin's, or personal access tokens are not
+    /// accepted for this request.
     NotPermitted,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),

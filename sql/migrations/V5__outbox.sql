@@ -1,17 +1,18 @@
--- Mail to accounts that has not been handed to a mail server yet. The row goes when the server has taken the message.
--- What a message says is looked up when it is sent, so nothing here can be used as a token.
+-- Mail to accounts that a mail server has not accepted yet. The row is removed once the server has accepted the
+-- message. What a message says is looked up when it is sent, so nothing here can be used as a token.
 CREATE TABLE outbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL
         CONSTRAINT outbox_kind_check CHECK (kind IN ('password_reset', 'password_changed', 'email_changed')),
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    -- Where the message goes, if not to the account's address of that moment: the one that was replaced.
+    -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
     address text,
     created_at timestamptz NOT NULL DEFAULT now(),
-    -- How often the message was taken for sending. It tells two processes apart that took the same message.
+    -- How often the message was taken for sending. If two processes have taken the same message one after the other,
+    -- the first one recognises by this number that the message is no longer its own.
     attempts integer NOT NULL DEFAULT 0,
-    -- When the message may be taken. Taking it sets this to the time by which it must have been sent, so that a process
-    -- that ends without a word leaves it to the others; a failure sets it to the time of the next attempt.
+    -- When the message may be taken. Taking it sets this to a later time, after which others may take it: the process
+    -- that took it may have crashed. A failed attempt sets it to the time of the next one.
     due_at timestamptz NOT NULL DEFAULT now(),
     -- Set once the message is given up, with the reason. The address is erased then.
     failed_at timestamptz,
@@ -20,10 +21,11 @@ CREATE TABLE outbox (
 
 CREATE INDEX outbox_due ON outbox (due_at, id) WHERE failed_at IS NULL;
 CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
--- One message about a reset waits for each account, however often it is asked for.
+-- For each account at most one message about a password reset waits to be sent, however many are requested.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;
 
--- When the last messages about a password reset were sent to an account: up to ten times, the newest first.
+-- When messages about a password reset were last sent to an account: the ten latest times, newest first. They limit how
+-- often the account gets one.
 CREATE TABLE password_reset_messages (
     user_id uuid PRIMARY KEY REFERENCES users ON DELETE CASCADE,
     sent_at timestamptz[] NOT NULL

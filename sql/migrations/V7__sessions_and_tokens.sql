@@ -1,8 +1,9 @@
--- Where the client of a session was when it signed in, or when it last used a refresh token, so that users recognise
+-- The client's address and user agent at the sign-in of a session or at its last refresh, by which users recognise
 -- their sessions. Sessions from before this migration have neither until their next refresh.
 ALTER TABLE sessions ADD COLUMN address inet, ADD COLUMN user_agent text;
 
--- An ended session stays until its last token has expired, but nobody sees it any more, so it keeps no personal data.
+-- The row of an ended session stays until its last token has expired, but nobody is shown it any more, so it keeps no
+-- personal data.
 CREATE FUNCTION forget_client() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.address := NULL;
@@ -15,18 +16,19 @@ CREATE TRIGGER sessions_forget_client BEFORE UPDATE ON sessions FOR EACH ROW
 WHEN (NEW.ended_at IS NOT NULL)
 EXECUTE FUNCTION forget_client();
 
--- Tokens that users make for scripts. Only the hash is kept, so whoever reads the table can use none of them.
+-- Personal access tokens, which users make for scripts. Only their hashes are stored, so nobody who reads the table can
+-- use them.
 CREATE TABLE personal_tokens (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     -- SHA-256 of the whole token.
     token_hash bytea NOT NULL CONSTRAINT personal_tokens_token_hash_key UNIQUE,
     name text NOT NULL,
-    -- Whether it only serves to read.
+    -- Whether it is accepted only for GET and HEAD.
     read_only boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
-    -- The hour of the last use.
+    -- The time of the last use, rounded down to the hour.
     last_used_at timestamptz
 );
 
@@ -41,8 +43,9 @@ BEGIN
 END
 $$;
 
--- The tokens of a user end with the password and with the account. A trigger, so that no statement can forget it. For
--- the same reason as above it also ends a token that was committed while the change waited for the user's row.
+-- The tokens of a user end when the password changes and when the account is deactivated or deleted. A trigger does
+-- this, so that no statement can forget it. Because its statement takes a new snapshot, it also ends a token that was
+-- committed while the change waited for the user's row.
 CREATE FUNCTION end_personal_tokens() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM personal_tokens WHERE user_id = NEW.id;
@@ -50,8 +53,8 @@ BEGIN
 END
 $$;
 
--- Another hash alone is no other password: a login renews a hash of outdated cost. Another version alone is none
--- either: an e-mail address was changed.
+-- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
+-- of outdated cost changes only the hash, and a new e-mail address only the version.
 CREATE TRIGGER users_personal_tokens AFTER UPDATE ON users FOR EACH ROW
 WHEN (OLD.is_active AND NOT NEW.is_active
       OR NOT OLD.is_deleted AND NEW.is_deleted

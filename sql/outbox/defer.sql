@@ -1,7 +1,7 @@
--- Notes that attempt $2 to send message $1 failed. $3: the reason; $4: whether another attempt makes sense. The pause
--- before it doubles from ten seconds to fifteen minutes. A message that is a day old is given up; it stays for the
--- operator, without its address. Returns whether it was given up. No row means that another process has taken the
--- message since.
+-- Stores that attempt $2 to send message $1 failed. $3: the reason; $4: whether another attempt makes sense. The pause
+-- before the next attempt doubles each time, from ten seconds to fifteen minutes. A message is given up if no attempt
+-- makes sense or it is a day old; its row stays for the operator, without the address. Returns whether it was given up.
+-- No row means that another process has taken the message since.
 WITH failed AS (
     SELECT id, NOT $4 OR created_at <= now() - interval '1 day' AS is_given_up FROM outbox WHERE id = $1
 )

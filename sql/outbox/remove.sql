@@ -1,5 +1,5 @@
--- Removes message $1, which was sent or is not wanted any more. A message about a password reset counts from now on
--- for the two minutes until the next one, because it may have waited for long.
+-- Removes message $1, which was sent, or which must not be sent any more. If it is about a password reset, the two
+-- minutes in which the account gets no other begin now, because the message may have waited for long.
 WITH removed AS (
     DELETE FROM outbox WHERE id = $1 RETURNING user_id, kind
 )

@@ -1,5 +1,5 @@
--- Removes up to ten thousand messages that were given up thirty days ago, and as many records of messages whose time
--- limits are over; returns how many rows it removed.
+-- Removes up to ten thousand messages that were given up thirty days ago, and up to ten thousand rows of
+-- password_reset_messages that are too old to limit another message; returns how many rows it removed.
 WITH failed AS (
     DELETE FROM outbox
     WHERE id IN (SELECT id FROM outbox WHERE failed_at < now() - interval '30 days' ORDER BY failed_at LIMIT 10000

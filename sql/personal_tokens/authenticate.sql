@@ -1,7 +1,7 @@
 -- The user of the personal access token with hash $1, and whether the token is read-only. No row means that there is no
 -- such token, or that it has expired.
--- The same statement notes the hour of the use, once an hour for each token; all other uses only read. Running it twice
--- changes nothing more.
+-- The same statement stores the hour of the use. It writes only at the first use of a token in an hour; all other uses
+-- only read. Running it twice has no further effect, so it may be repeated.
 WITH used AS (
     UPDATE personal_tokens SET last_used_at = date_trunc('hour', now(), 'UTC')
     WHERE token_hash = $1 AND expires_at > now()

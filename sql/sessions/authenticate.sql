@@ -1,6 +1,6 @@
 -- The user of a request, and whether its token's session is live, in one round trip. $1: user; $2: the token's
 -- session, null for a token without one; $3: when a token without one was issued, Unix time in seconds; $4: the
--- greatest age of a session in seconds.
+-- maximum age of a session in seconds.
 -- A token without a session is valid if it was issued after all sessions of the user were last ended. The times are
 -- compared in whole seconds, and a token of the same second is refused.
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,

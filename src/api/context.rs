@@ -177,7 +177,7 @@ pub enum Credential {
         credentials_version: i32,
     },
     PersonalToken {
-        /// Whether it only serves to read.
+        /// Whether it is accepted only for `GET` and `HEAD`.
         read_only: bool,
     },
     /// Authentication is switched off: the user is the development admin.
@@ -230,7 +230,7 @@ impl CurrentUser {
     }
 
     /// The version of the user's credentials when the request was authenticated, for changes that must not happen
-    /// once they are others. Fails with [`Error::NotPermitted`] if the request has no access token.
+    /// once that version is another one. Fails with [`Error::NotPermitted`] if the request has no access token.
     pub fn credentials_version(&self) -> Result<i32, Error> {
         match self.credential {
             Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),

@@ -1,6 +1,6 @@
 //! The table of endpoints: every path with its methods and, for each of them, the handler, who may use it, the rate
-//! limit it counts against, and what the OpenAPI document says about it. `Allow`, 405, `HEAD`, the names of endpoints in
-//! the metrics and the document all follow from this table.
+//! limit it counts against, and what the OpenAPI document says about it. `Allow`, 405, `HEAD`, the names of endpoints
+//! in the metrics and the document all follow from this table.
 
 use std::borrow::Cow;
 
@@ -50,7 +50,7 @@ pub struct Endpoint {
     pub limit: Option<Limit>,
     /// What the OpenAPI document says about it.
     pub operation: &'static Operation,
-    /// Whether a personal access token serves as the user's access token.
+    /// Whether a personal access token is accepted in place of an access token.
     accepts_personal_tokens: bool,
 }
 
@@ -89,12 +89,12 @@ pub fn is_api(path: &str) -> bool {
 }
 
 /// All endpoints that the settings enable, for the OpenAPI document.
-pub fn endpoints(config: &Config) -> Vec<openapi::Endpoint> {
+pub fn endpoints(config: &Config) -> Vec<openapi::DocumentedEndpoint> {
     let below_api = api_v1_routes().into_iter().map(|route| Route { prefix: "/api/v1", ..route });
     let enabled = below_api.chain(root_routes()).filter(|route| (route.is_enabled)(config));
     enabled
         .flat_map(|route| {
-            route.endpoints.iter().map(move |endpoint| openapi::Endpoint {
+            route.endpoints.iter().map(move |endpoint| openapi::DocumentedEndpoint {
                 method: endpoint.method,
                 prefix: route.prefix,
                 template: route.template,
@@ -146,7 +146,9 @@ routes!(api_v1, api_v1_routes, {
     ["auth", "refresh"] => route("/auth/refresh", const { &[
         post(Handler::Refresh(auth::refresh), &auth::REFRESH).limit(Limit::Auth("refresh")),
     ] }),
-    ["auth", "logout"] => route("/auth/logout", const { &[post(user(auth::logout), &auth::LOGOUT).no_personal_tokens()] }),
+    ["auth", "logout"] => route("/auth/logout", const { &[
+        post(user(auth::logout), &auth::LOGOUT).no_personal_tokens(),
+    ] }),
     ["auth", "request-password-reset"] => route("/auth/request-password-reset", const { &[
         post(public(password_resets::request), &password_resets::REQUEST).limit(Limit::Auth("request-password-reset")),
     ] }).enabled_if(offers_password_resets),
@@ -328,8 +330,8 @@ impl Endpoint {
         Endpoint { accepts_personal_tokens: false, ..self }
     }
 
-    /// Whether a request with this credential may use the endpoint. A read-only token serves for `GET` and `HEAD`, which
-    /// have one endpoint.
+    /// Whether a request with this credential may use the endpoint. A read-only token is accepted for `GET`, and so for
+    /// `HEAD`, which has the same endpoint.
     pub fn admits(&self, credential: Credential) -> bool {
         match credential {
             Credential::PersonalToken { read_only } => {

@@ -54,7 +54,7 @@ pub struct Claims {
     pub issued_at: Option<u64>,
 }
 
-/// The claims that are not registered in RFC 7519, 4.1, as they stand in a token.
+/// The claims that are not registered in RFC 7519, 4.1, as they are written in a token.
 #[derive(Serialize, Deserialize)]
 struct PrivateClaims {
     #[serde(default)]
@@ -119,9 +119,9 @@ impl Key {
     }
 }
 
-/// Names a secret in the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It tells nobody more about the
-/// secret than the signature of the same token does: both are one-way functions of it, against which a guess could be
-/// compared. The prefix keeps the value apart from other hashes of the same secret.
+/// The id of a secret, for the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It reveals no more about
+/// the secret than the signature of the same token does, because an attacker could test guesses of the secret against
+/// either. The prefix makes it different from other hashes of the same secret.
 fn key_id(secret: &[u8]) -> String {
     let hash = Sha256::new().chain_update(b"cloakroom token key id:").chain_update(secret);
     hex(&hash.finalize()[..8])
@@ -132,9 +132,10 @@ fn key_id(secret: &[u8]) -> String {
 pub struct SigningKeys {
     /// Signs new tokens.
     current: Key,
-    /// Only verify.
+    /// Verify tokens, but sign none.
     old: Vec<Key>,
-    /// `iss`: names this service in its tokens. `None`: tokens are made without it, and it is not looked at.
+    /// The claim `iss` of new tokens, which verified ones must have too. If `None`, new tokens have no `iss`, and that
+    /// of others is ignored.
     issuer: Option<String>,
 }
 

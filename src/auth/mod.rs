@@ -1,5 +1,6 @@
-//! Signed tokens, personal access tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password` and `token_bucket` take
-//! the time and the random bytes they need as arguments, so that tests can choose them.
+//! Signed tokens, personal access tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password`,
+//! `personal_token` and `token_bucket` take the time and the random bytes they need as arguments, so that tests can
+//! choose them.
 
 pub mod jwt;
 pub mod password;

@@ -4,15 +4,15 @@
 
 use sha2::{Digest, Sha256};
 
-/// How every personal access token begins. No signed token does: those begin with an encoded brace, `ey`.
+/// How every personal access token begins. Signed tokens never do: they begin with `ey`, which is `{"` in Base64.
 const PREFIX: &str = "cloak_";
-/// The digits of numbers to the base 62.
+/// The digits of base 62, in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Bytes of randomness in a token.
 pub const RANDOM_BYTES: usize = 25;
-/// The fewest digits to the base 62 that hold so many bytes.
+/// The smallest number of base-62 digits that can hold [`RANDOM_BYTES`] bytes.
 const RANDOM_DIGITS: usize = 34;
-/// The fewest digits to the base 62 that hold a CRC-32.
+/// The smallest number of base-62 digits that can hold a CRC-32.
 const CHECKSUM_DIGITS: usize = 6;
 
 /// The token made of these random bytes.
@@ -46,7 +46,7 @@ fn checksum(digits: &[u8]) -> [u8; CHECKSUM_DIGITS] {
     base62(&crc32(digits).to_be_bytes())
 }
 
-/// The number with these big-endian bytes in `N` digits to the base 62, padded with zeros.
+/// Writes a number, given as big-endian bytes, with `N` base-62 digits, padded with zeros.
 fn base62<const N: usize>(number: &[u8]) -> [u8; N] {
     let mut number = number.to_vec();
     let mut digits = [b'0'; N];
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_crc_32_that_everyone_computes() {
+    fn the_checksum_is_the_standard_crc_32() {
         // The first is the check value of the catalogue of CRC algorithms (CRC-32/ISO-HDLC).
         for (text, crc) in [
             ("123456789", 0xCBF4_3926),

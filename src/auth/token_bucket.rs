@@ -75,7 +75,7 @@ pub struct TokenBuckets<K> {
 }
 
 impl<K: Hash + Eq> TokenBuckets<K> {
-    /// No bucket is stored yet, so every bucket is full.
+    /// Makes buckets that become full again in `period`. None is stored yet, so all are full.
     pub fn new(period: Duration) -> TokenBuckets<K> {
         let shard = |_| {
             Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), began: Duration::ZERO })

@@ -20,7 +20,7 @@ use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// How often expired sessions, expired tokens, expired records of used tokens, and contents without a record are removed.
+/// How often the tasks that remove what has expired, and contents without a record, are run.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.

@@ -18,7 +18,7 @@ use crate::config::{Config, Environment};
 use crate::db::Database;
 use crate::db::outbox::{self, LeasedMessage, MessageKind};
 use crate::error::Error;
-use crate::mail::{Content, MailError, Mailer, Phase, Recipient};
+use crate::mail::{MailError, Mailer, MessageContent, Phase, Recipient};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
@@ -34,7 +34,7 @@ pub struct OutboxSender {
     pub metrics: Metrics,
 }
 
-/// What to do after a message.
+/// What the thread does after an attempt to send a message.
 #[derive(PartialEq, Eq)]
 enum Next {
     /// Look for another one at once.
@@ -91,13 +91,14 @@ impl OutboxSender {
         } else {
             log::warn!("mail {id} ({kind}, user {user}) not sent, tried again later: {error}");
         }
-        // Up to here nothing depends on the recipient: the same would happen to every other message.
+        // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
         let is_unusable = retry && error.failure().phase <= Phase::MailFrom;
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
     /// Sends a message, unless its account is gone or there is no mail server. In development the token of a password
-    /// reset is logged as well.
+    /// reset is logged as well. The inner result is that of the delivery; the outer one fails only if no token could be
+    /// made.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
         let at = message.created_at;
@@ -108,10 +109,10 @@ impl OutboxSender {
                 if self.config.environment == Environment::Development {
                     log::info!("password reset token of user {}: {token}", message.user);
                 }
-                Content::PasswordReset { token: &token, expires_at }
+                MessageContent::PasswordReset { token: &token, expires_at }
             }
-            MessageKind::PasswordChanged => Content::PasswordChanged { at },
-            MessageKind::EmailChanged => Content::EmailChanged { at },
+            MessageKind::PasswordChanged => MessageContent::PasswordChanged { at },
+            MessageKind::EmailChanged => MessageContent::EmailChanged { at },
         };
         let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
         let outcome = mailer.send(Recipient { address, name: message.name.as_deref() }, content);
@@ -121,8 +122,8 @@ impl OutboxSender {
         Ok(outcome)
     }
 
-    /// Creates a reset token, and returns it with the time of its expiry. It is valid while the account's credentials
-    /// are at the version they have now, so a second one does not invalidate it.
+    /// Creates a reset token, and returns it with the time of its expiry. It names the version of the account's
+    /// credentials, and is valid until that changes or it expires; a later token does not invalidate it.
     fn reset_token(&self, message: &LeasedMessage) -> Result<(String, Timestamp), Error> {
         let now = OffsetDateTime::now_utc();
         let expires_at = now + self.config.password_reset_lifetime;

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::config::{Config, Smtp};
-use crate::mail::{Content, MailError, Mailer, Phase, Recipient};
+use crate::mail::{MailError, Mailer, MessageContent, Phase, Recipient};
 use crate::telemetry::logging;
 
 /// Prepares sending with the settings in force. The error lists those that are missing.
@@ -20,7 +20,7 @@ pub fn send_test_mail(config: &Config, mailer: &Mailer, address: &str) -> Result
     print(&format!("Sending a test message through {}", config.smtp));
     let recipient = Recipient { address, name: None };
     mailer
-        .send_with_transcript(recipient, Content::Test, &mut print)
+        .send_with_transcript(recipient, MessageContent::Test, &mut print)
         .map_err(|error| format!("not sent: {error}. {}", advice(&error)))?;
     print(
         "The mail server has taken the message. If it does not arrive, look into the recipient's spam folder, and \
@@ -44,7 +44,7 @@ fn missing_settings(config: &Config) -> Vec<String> {
     missing.map(|(name, _)| format!("{name} is not set, and CLOAKROOM_SMTP_URL needs it")).collect()
 }
 
-/// What an administrator can do about the error.
+/// What an administrator can do about the error. It completes the message of the command.
 fn advice(error: &MailError) -> &'static str {
     match error.failure().phase {
         Phase::Compose => "Check the address after --to.",
@@ -64,7 +64,7 @@ fn advice(error: &MailError) -> &'static str {
         }
         Phase::Auth => {
             "Check the user and the password in CLOAKROOM_SMTP_URL; characters such as @ : / % are written as %40 %3A \
-             %2F %25. Some providers want a password of its own for each application."
+             %2F %25. Some providers require a separate password for each application."
         }
         Phase::MailFrom => {
             "The server does not accept this sender: check CLOAKROOM_MAIL_FROM, and whether the server asks for a user \

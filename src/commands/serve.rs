@@ -18,8 +18,8 @@ use crate::storage::Storage;
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
 
-/// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything that
-/// can fail comes before the port is opened, so that clients never reach a service that has only half started.
+/// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything
+/// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     warn_about_settings(&config);

@@ -41,7 +41,7 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Who may read `/metrics`.
     pub metrics: MetricsAccess,
-    /// Whether the description of the API and the pages that show it exist.
+    /// Whether the OpenAPI document and the pages that show it are served.
     pub docs: bool,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
@@ -125,7 +125,7 @@ pub struct Config {
 }
 
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
-/// Longest issuer, in bytes. It is a part of every token.
+/// Longest issuer, in bytes. Every token contains it, so it must be short.
 const MAX_ISSUER: usize = 255;
 /// The largest rate limit, in requests a minute.
 const MAX_RATE: u32 = 1_000_000;

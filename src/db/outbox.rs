@@ -30,7 +30,7 @@ impl MessageKind {
         }
     }
 
-    /// The check constraint of the column admits no other word than these.
+    /// The kind with this word. It always exists, because a check constraint of the column admits no other words.
     fn named(name: &str) -> Result<MessageKind, Error> {
         use MessageKind::{EmailChanged, PasswordChanged, PasswordReset};
         let kinds = [PasswordReset, PasswordChanged, EmailChanged];
@@ -45,7 +45,7 @@ pub struct LeasedMessage {
     pub kind: MessageKind,
     /// The account.
     pub user: Uuid,
-    /// `None` if the account has been deleted or deactivated since, so that nobody is to get the message.
+    /// `None` if the account has been deleted or deactivated since. The message must not be sent then.
     pub address: Option<String>,
     /// The display name.
     pub name: Option<String>,
@@ -75,13 +75,13 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     rows.first().map(read).transpose()
 }
 
-/// Removes a message that was sent, or that nobody is to get.
+/// Removes a message that was sent, or that must not be sent any more.
 pub fn remove(db: &Database, id: i64) -> Result<(), Error> {
     db.write(sql!("outbox/remove"), &[&id]).map(drop)
 }
 
-/// Notes why a message could not be sent. It is due again later if `retry`, unless it is a day old. Returns whether it
-/// was given up.
+/// Stores why a message could not be sent. If `retry` is set and the message is not yet a day old, it becomes due again
+/// later; otherwise it is given up. Returns whether it was given up.
 pub fn defer(
     db: &Database,
     message: &LeasedMessage,
@@ -93,8 +93,8 @@ pub fn defer(
     Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
 }
 
-/// Removes up to ten thousand messages that were given up long ago, and as many times of earlier messages that limit
-/// nothing any more. Returns how many rows it removed.
+/// Removes up to ten thousand messages that were given up 30 days ago, and as many rows of `password_reset_messages`
+/// that are too old to limit another message. Returns how many rows it removed.
 pub fn sweep(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("outbox/sweep"), &[])?)?.get("removed"))
 }

@@ -1,5 +1,5 @@
-//! Table `personal_tokens`: the personal access tokens that have not ended. A trigger on `users` removes those of a user
-//! whose password changes or who is deactivated or deleted.
+//! Table `personal_tokens`: the personal access tokens that have not ended. A trigger on `users` removes those of a
+//! user whose password changes or who is deactivated or deleted.
 
 use postgres::Row;
 use uuid::Uuid;
@@ -11,17 +11,17 @@ use crate::model::personal_token::PersonalToken;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
 
-/// Most live tokens of one user.
+/// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;
 
 /// The SHA-256 of a token, under which it is stored.
 pub type TokenHash = [u8; 32];
 
-/// A token that a user makes.
+/// What a user chooses for a new token.
 pub struct NewPersonalToken {
     pub name: String,
     pub read_only: bool,
-    /// How long it is valid, in days.
+    /// Its lifetime in days.
     pub days: i32,
 }
 

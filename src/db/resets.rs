@@ -1,4 +1,4 @@
-//! Password resets: tables `password_reset_requests`, which wait for the background thread, and
+//! Password resets: the table `password_reset_requests`, whose rows wait for the background thread, and the table
 //! `used_password_reset_tokens`.
 
 use time::OffsetDateTime;

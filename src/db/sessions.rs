@@ -15,7 +15,7 @@ use crate::model::session::Session;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
 
-/// Most sessions that a list shows. Nothing else bounds how often a user signs in.
+/// The maximum number of sessions in a list. Nothing else bounds how many sessions a user has.
 const MAX_LISTED: i64 = 1000;
 
 /// A session to be stored, or the next state of one whose refresh token is used.
@@ -23,7 +23,7 @@ pub struct NewSession {
     pub id: Uuid,
     /// The id of the refresh token that is valid from now on.
     pub refresh_id: Uuid,
-    /// When its tokens are issued: now.
+    /// When its tokens are issued, which is now.
     pub issued_at: OffsetDateTime,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
@@ -34,8 +34,9 @@ pub struct NewSession {
 }
 
 /// Returns the user of an access token and the version of the user's credentials, and checks that the token's session
-/// is live, in one round trip. `session` and `issued_at` (Unix time, seconds) are the token's, `max_age` is the greatest
-/// age of a session. Fails with [`Error::UserNotUsable`], else with [`Error::InvalidToken`] where the session has ended.
+/// is live, in one round trip. `session` and `issued_at` (Unix time, seconds) are the token's; `max_age` is the maximum
+/// age of a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] where the session has
+/// ended.
 pub fn authenticate(
     db: &Database,
     user: Uuid,

@@ -5,7 +5,7 @@ use super::params::{ParamDescription, Params};
 use super::request::Request;
 use crate::error::Error;
 
-/// Where parameters come from, and how they are encoded there.
+/// Where the parameters of an input are, and how they are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// The query of the URL.
@@ -24,6 +24,7 @@ pub struct Input<T> {
     read: fn(&mut Params) -> T,
 }
 
+/// The encodings that [`Input::read`] can read.
 #[derive(Clone, Copy)]
 enum ReadableEncoding {
     Query,
@@ -31,8 +32,8 @@ enum ReadableEncoding {
     JsonOrForm,
 }
 
-/// The fields of a multipart form. The handler goes through the parts itself, because a file must not be kept in
-/// memory. At the end the function reads the fields, of which `None` stands for a file.
+/// The fields of a multipart form. Only the OpenAPI document calls the function, to learn which fields there are: a
+/// file must not be kept in memory, so the handler goes through the parts of the form itself.
 pub struct FormInput(pub fn(&mut Params));
 
 impl<T> Input<T> {

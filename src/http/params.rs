@@ -9,15 +9,15 @@ use crate::error::{Error, FieldError, FieldLocation, Problem};
 use crate::model::rule::{ListRule, Rule};
 use crate::model::{problems, rules};
 
-/// The named values in the body or the query of a request, and the errors found in them so far. It can also be empty
-/// and record what is read from it, see [`Params::describe`].
+/// The named values in the body or the query of a request, and the errors found in them so far. Instead of values it
+/// can also record which parameters a function reads, see [`Params::describe`].
 pub struct Params {
     location: FieldLocation,
     values: Map<String, Value>,
     errors: Vec<FieldError>,
-    /// What was read so far, if that is recorded.
+    /// The parameters that were read so far, if they are recorded.
     described: Option<Vec<ParamDescription>>,
-    /// What [`Params::about`] said about the parameter that is read next.
+    /// The description that [`Params::about`] gave of the parameter that is read next.
     about: &'static str,
 }
 
@@ -25,9 +25,9 @@ pub struct Params {
 pub struct ParamDescription {
     pub name: &'static str,
     pub is_required: bool,
-    /// The rule for its value. That a JSON `null` is accepted in place of an optional one is not a part of it.
+    /// The JSON Schema of its value. It leaves out that an optional parameter may also be `null` in JSON.
     pub schema: Value,
-    /// A sentence for people, in Markdown; may be empty.
+    /// A description in Markdown; may be empty.
     pub about: &'static str,
 }
 
@@ -38,8 +38,8 @@ impl Params {
     }
 
     /// Returns the parameters that `read` reads, in that order. This is how the OpenAPI document learns what a handler
-    /// accepts: there is no second list of fields that could differ. `read` must not read some parameters only if
-    /// others have certain values, because here all of them are absent.
+    /// accepts: there is no second list of fields that could differ. `read` must ask for the same parameters whatever
+    /// it finds, because here all of them are absent.
     pub fn describe<T>(read: impl FnOnce(&mut Params) -> T) -> Vec<ParamDescription> {
         let empty = Params::new(FieldLocation::Query);
         let mut recorder = Params { described: Some(Vec::new()), ..empty };
@@ -47,7 +47,7 @@ impl Params {
         recorder.described.unwrap_or_default()
     }
 
-    /// Says what the parameter that is read next means, where its name does not.
+    /// Describes the parameter that is read next, for the OpenAPI document.
     pub fn about(&mut self, about: &'static str) -> &mut Params {
         self.about = about;
         self
@@ -189,6 +189,7 @@ impl Params {
         })
     }
 
+    /// Parses the text of a parameter if it is present.
     fn text<T>(
         &mut self,
         name: &'static str,
@@ -226,8 +227,8 @@ impl Params {
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
-    /// Notes that a multipart form must have a file of this name. `file` is the one it had, which has been read
-    /// already; that it is absent has been noted as an error where it was found out.
+    /// Records that a multipart form must have a file of this name, and returns `file`. The caller has received the
+    /// file already, or added an error because there was none.
     pub fn file<T>(&mut self, name: &'static str, file: Option<T>) -> Option<T> {
         self.record(name, || json!({ "type": "string", "format": "binary" }));
         self.record_required();

@@ -21,10 +21,10 @@ pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
     Ok(Response::from_data("application/json", bytes).with_status_code(status))
 }
 
-/// The body of an answer that only says what was done.
+/// The body of a response that only says what was done.
 #[derive(Serialize, JsonSchema)]
 pub struct Message {
-    /// A sentence for people.
+    /// A message for people.
     message: &'static str,
 }
 
@@ -33,7 +33,7 @@ pub fn message(message: &'static str) -> Result<Response, Error> {
     json(200, &Message { message })
 }
 
-/// The body of an answer to a probe.
+/// The body of the response to a probe.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Status")]
 pub struct StatusText {

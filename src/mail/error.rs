@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Whether it is worth trying to send the message again.
+/// Why a message was not sent, and whether it is worth another attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailError {
     /// This message is refused for good: another attempt would fail as well.
@@ -13,16 +13,16 @@ pub enum MailError {
     Unavailable(Failure),
 }
 
-/// What failed. Displayed, it is like `RCPT TO: 550 5.1.1`.
+/// The step of a delivery that failed, and why. A [`MailError`] shows both, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub phase: Phase,
-    /// The code and the enhanced status (RFC 3463) of the server's reply, or a description that names no address of a
-    /// person.
+    /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
+    /// no e-mail address.
     pub cause: String,
 }
 
-/// The steps of a delivery, in their order.
+/// The steps of a delivery, in the order in which they happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Writing the message.
@@ -45,7 +45,7 @@ pub enum Phase {
 }
 
 impl MailError {
-    /// What failed.
+    /// The failure, of either kind.
     pub fn failure(&self) -> &Failure {
         match self {
             MailError::Rejected(failure) | MailError::Unavailable(failure) => failure,

@@ -1,7 +1,7 @@
 //! Writes messages: headers and a text in two forms, plain and HTML, from the files in `templates/`.
 //!
-//! Nothing that a user chose is in the text, the name of the account in particular: anyone can register somebody else's
-//! address, and must not be able to send them a text of their own.
+//! The text contains nothing that a user chose, not even the name of the account: anyone can register an account with
+//! somebody else's address, and must not be able to send that person a text of their own.
 
 use std::fmt::Write;
 
@@ -13,16 +13,16 @@ use time::macros::format_description;
 use uuid::Uuid;
 
 use super::error::{MailError, Phase};
-use super::{Content, Recipient};
+use super::{MessageContent, Recipient};
 use crate::model::timestamp::Timestamp;
 
-/// A message, and the addresses of its envelope.
+/// A complete message, and the addresses of its envelope.
 #[derive(Debug)]
-pub struct Message {
+pub struct ComposedMessage {
     pub sender: String,
     pub recipient: String,
-    /// All headers and the body, in lines that end with CR LF. They are ASCII unless the local part of an address, what
-    /// is before the `@`, is not.
+    /// All headers and the body, in lines that end with CR LF. They are ASCII, unless an address has other characters
+    /// before its `@`.
     pub bytes: Vec<u8>,
 }
 
@@ -56,9 +56,9 @@ pub fn compose(
     sender: &Mailbox,
     password_reset_url: &str,
     recipient: Recipient,
-    content: Content,
+    content: MessageContent,
     now: Timestamp,
-) -> Result<Message, MailError> {
+) -> Result<ComposedMessage, MailError> {
     let (template, values) = fill_in(password_reset_url, content, now);
     let sender =
         Mailbox::new(sender.name.as_deref().and_then(display_name), ascii_domain(&sender.email));
@@ -71,7 +71,8 @@ pub fn compose(
     let auto_submitted = HeaderName::new_from_ascii_str("Auto-Submitted");
     let id = format!("<{}@{}>", Uuid::new_v4(), sender.email.domain());
     let unwritable = |_| MailError::rejected(Phase::Compose, "the message cannot be written");
-    // The library would otherwise parse the headers that it has just written, and cannot parse all of them.
+    // Without an envelope the library would parse the headers that it has just written, and it cannot parse all of
+    // them.
     let envelope = Envelope::new(Some(sender.email.clone()), vec![to.email.clone()]);
     let message = lettre::Message::builder()
         .envelope(envelope.map_err(unwritable)?)
@@ -86,7 +87,7 @@ pub fn compose(
             substitute(template.html, &values, escape_html),
         ))
         .map_err(unwritable)?;
-    Ok(Message {
+    Ok(ComposedMessage {
         sender: sender.email.to_string(),
         recipient: to.email.to_string(),
         bytes: message.formatted(),
@@ -96,11 +97,11 @@ pub fn compose(
 /// The template of a message, and the values of its placeholders.
 fn fill_in(
     password_reset_url: &str,
-    content: Content,
+    content: MessageContent,
     now: Timestamp,
 ) -> (Template, Vec<(&'static str, String)>) {
     match content {
-        Content::PasswordReset { token, expires_at } => (
+        MessageContent::PasswordReset { token, expires_at } => (
             PASSWORD_RESET,
             vec![
                 ("link", password_reset_url.replace("{token}", token)),
@@ -108,9 +109,11 @@ fn fill_in(
                 ("lifetime", lifetime((expires_at.0 - now.0).whole_seconds())),
             ],
         ),
-        Content::PasswordChanged { at } => (PASSWORD_CHANGED, vec![("time", written_out(at))]),
-        Content::EmailChanged { at } => (EMAIL_CHANGED, vec![("time", written_out(at))]),
-        Content::Test => (TEST, vec![("time", written_out(now))]),
+        MessageContent::PasswordChanged { at } => {
+            (PASSWORD_CHANGED, vec![("time", written_out(at))])
+        }
+        MessageContent::EmailChanged { at } => (EMAIL_CHANGED, vec![("time", written_out(at))]),
+        MessageContent::Test => (TEST, vec![("time", written_out(now))]),
     }
 }
 
@@ -175,16 +178,16 @@ fn escape_html(text: &str) -> String {
     html
 }
 
-/// Like `2 January 2026, 03:04 UTC`.
+/// The time as people read it, such as `2 January 2026, 03:04 UTC`.
 fn written_out(at: Timestamp) -> String {
     let format =
         format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
-    // Only a time without a date, which this is not, cannot be formatted so.
+    // Formatting fails only for values without a date or a time, and this one has both.
     at.0.to_offset(time::UtcOffset::UTC).format(format).unwrap_or_else(|_| at.text())
 }
 
-/// Like `30 minutes` or `1 hour and 1 minute`: whole minutes, rounded up, because a part of the first one has passed
-/// when the message is written.
+/// The lifetime as people read it, such as `30 minutes` or `1 hour and 1 minute`. Parts of a minute are rounded up,
+/// because a moment has already passed between making the token and writing the message.
 fn lifetime(seconds: i64) -> String {
     let minutes = (seconds.max(1) + 59) / 60;
     let units = [(minutes / 1440, "day"), (minutes / 60 % 24, "hour"), (minutes % 60, "minute")];
@@ -200,7 +203,7 @@ fn lifetime(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mail_parser::{Message as Parsed, MessageParser};
+    use mail_parser::{Message as ParsedMessage, MessageParser};
 
     use super::*;
 
@@ -210,22 +213,22 @@ mod tests {
         Timestamp::parse(text).unwrap_or_else(|| panic!("{text}"))
     }
 
-    fn composed(sender: &str, recipient: Recipient, content: Content) -> Message {
+    fn composed(sender: &str, recipient: Recipient, content: MessageContent) -> ComposedMessage {
         let sender = sender.parse().unwrap_or_else(|e| panic!("{sender}: {e}"));
         compose(&sender, URL, recipient, content, at("2026-01-02T03:04:05Z"))
             .unwrap_or_else(|e| panic!("{recipient:?}: {e}"))
     }
 
-    fn test_message(name: Option<&str>) -> Message {
+    fn test_message(name: Option<&str>) -> ComposedMessage {
         let recipient = Recipient { address: "bo@example.com", name };
-        composed("Cloakroom <noreply@example.org>", recipient, Content::Test)
+        composed("Cloakroom <noreply@example.org>", recipient, MessageContent::Test)
     }
 
-    fn parse(message: &Message) -> Parsed<'_> {
+    fn parse(message: &ComposedMessage) -> ParsedMessage<'_> {
         MessageParser::default().parse(&message.bytes).unwrap_or_else(|| panic!("{message:?}"))
     }
 
-    fn names_of_headers(message: &Message) -> Vec<String> {
+    fn names_of_headers(message: &ComposedMessage) -> Vec<String> {
         parse(message).headers_raw().map(|(name, _)| name.to_owned()).collect()
     }
 
@@ -233,7 +236,7 @@ mod tests {
     fn no_name_adds_a_header_a_recipient_or_a_text() {
         let expected = names_of_headers(&test_message(None));
         let plain = test_message(Some("Bo"));
-        let lines = |message: &Message| message.bytes.split(|byte| *byte == b'\n').count();
+        let lines = |message: &ComposedMessage| message.bytes.split(|byte| *byte == b'\n').count();
         for (name, shown) in [
             ("Bo", Some("Bo")),
             ("  Bo  ", Some("Bo")),
@@ -306,12 +309,12 @@ mod tests {
             "bo@exam\u{0}ple.com",
         ] {
             let recipient = Recipient { address, name: None };
-            let outcome = compose(&sender, URL, recipient, Content::Test, Timestamp::now());
+            let outcome = compose(&sender, URL, recipient, MessageContent::Test, Timestamp::now());
             assert!(matches!(outcome, Err(MailError::Rejected(_))), "{address:?}: {outcome:?}");
         }
-        // What looks worse than it is: a quoted local part.
+        // A quoted local part may contain all of these characters.
         let recipient = Recipient { address: "\"a>b, c\"@example.com", name: Some("Bo") };
-        let message = composed("noreply@example.org", recipient, Content::Test);
+        let message = composed("noreply@example.org", recipient, MessageContent::Test);
         assert_eq!(message.recipient, recipient.address);
         assert_eq!(names_of_headers(&message), names_of_headers(&test_message(None)));
     }
@@ -321,7 +324,7 @@ mod tests {
         let recipient = Recipient { address: "bo@example.com", name: Some("Bo") };
         let expires_at = at("2026-01-02T03:34:04.5Z");
         let token = "abc.d-e_f".repeat(40);
-        let content = Content::PasswordReset { token: &token, expires_at };
+        let content = MessageContent::PasswordReset { token: &token, expires_at };
         let message = composed("noreply@example.org", recipient, content);
         let parsed = parse(&message);
         let link = format!("https://app.example.com/reset?a=1&token={token}");
@@ -344,12 +347,12 @@ mod tests {
         let at = at("2026-12-31T23:59:59Z");
         for (content, subject, advice) in [
             (
-                Content::PasswordChanged { at },
+                MessageContent::PasswordChanged { at },
                 "Your Cloakroom password was changed",
                 "If it was not, reset your password now",
             ),
             (
-                Content::EmailChanged { at },
+                MessageContent::EmailChanged { at },
                 "The e-mail address of your Cloakroom account was changed",
                 "If it was not, tell the administrator",
             ),

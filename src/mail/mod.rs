@@ -27,9 +27,9 @@ pub struct Recipient<'a> {
     pub name: Option<&'a str>,
 }
 
-/// What a message says.
+/// The content of a message: its kind, with the values that its template needs.
 #[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
+pub enum MessageContent<'a> {
     /// The link with which a new password can be chosen until `expires_at`.
     PasswordReset { token: &'a str, expires_at: Timestamp },
     /// The notice that the password of the account was changed.
@@ -41,8 +41,8 @@ pub enum Content<'a> {
 }
 
 impl Mailer {
-    /// Creates one for the configured server. `None` if there is none, or if the sender or the URL for password resets
-    /// is not set, which production refuses.
+    /// Creates a mailer for the configured server. Returns `None` if there is no server, or if the sender or the URL
+    /// for password resets is not set. Production refuses to start in the latter case.
     pub fn new(config: &Config) -> Option<Mailer> {
         let Smtp::Server(server) = &config.smtp else { return None };
         Some(Mailer {
@@ -54,7 +54,7 @@ impl Mailer {
 
     /// Sends one message. It takes at most [`smtp::MAX_DELIVERY`], and the resolver's time for looking up the server's
     /// name. `Ok` means that the server has taken over the message.
-    pub fn send(&self, recipient: Recipient, content: Content) -> Result<(), MailError> {
+    pub fn send(&self, recipient: Recipient, content: MessageContent) -> Result<(), MailError> {
         self.send_with_transcript(recipient, content, &mut |_| {})
     }
 
@@ -63,7 +63,7 @@ impl Mailer {
     pub fn send_with_transcript(
         &self,
         recipient: Recipient,
-        content: Content,
+        content: MessageContent,
         observe: &mut dyn FnMut(&str),
     ) -> Result<(), MailError> {
         let now = Timestamp::now();

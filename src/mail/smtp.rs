@@ -1,7 +1,7 @@
 //! The SMTP client (RFC 5321): one connection for each message.
 //!
-//! It is not that of the library that composes messages, because that one bounds neither the time of a delivery (a
-//! server that sends a byte now and then holds it forever) nor the length of a line, and it does not show what the
+//! The library that composes messages, `lettre`, has an SMTP client too, but it bounds neither the time of a delivery
+//! (a server that sends a byte now and then would hold it forever) nor the length of a line. Nor does it show what the
 //! server wrote, which an administrator needs to see to find out what is wrong.
 
 use std::io;
@@ -12,16 +12,17 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use super::error::{MailError, Phase};
-use super::message::Message;
+use super::message::ComposedMessage;
 use super::stream::{MailStream, Reply};
 use crate::config::{Encryption, MailCredentials, MailServer};
 
-/// The longest a delivery takes, except for looking up the server's name, whose time the system's resolver limits.
+/// The maximum duration of a delivery, without looking up the server's name, for which the system's resolver has limits
+/// of its own.
 pub const MAX_DELIVERY: Duration = Duration::from_secs(180);
 /// The longest wait for a connection, for the TLS handshake, and for the reply to a command.
 const MAX_WAIT: Duration = Duration::from_secs(15);
-/// The longest wait for the reply to the message itself. Servers look for spam before they reply, and whoever gives up
-/// earlier sends the message twice (RFC 5321, 4.5.3.2.6).
+/// The longest wait for the reply to the message itself. Servers look for spam before they reply. A client that gives
+/// up too early sends a message again that the server has accepted (RFC 5321, 4.5.3.2.6).
 const MAX_ACCEPTANCE: Duration = Duration::from_secs(60);
 /// The longest wait for the reply to `QUIT`, which no longer matters.
 const MAX_QUIT: Duration = Duration::from_secs(2);
@@ -30,12 +31,12 @@ const MAX_QUIT: Duration = Duration::from_secs(2);
 /// [`super::Mailer::send_with_transcript`] describes.
 pub fn deliver(
     server: &MailServer,
-    message: &Message,
+    message: &ComposedMessage,
     observe: &mut dyn FnMut(&str),
 ) -> Result<(), MailError> {
     let deadline = Instant::now() + MAX_DELIVERY;
     let stream = connect(server, deadline, observe)?;
-    let mut session = Session { stream, deadline, observe };
+    let mut session = SmtpSession { stream, deadline, observe };
     let (mut session, extensions) = match server.encryption {
         Encryption::Implicit => {
             let mut session = session.encrypt(&server.host)?;
@@ -79,7 +80,7 @@ fn connect(
     Err(failed(error))
 }
 
-/// A description of the error. Those of timeouts differ between operations and systems.
+/// Describes an error. Timeouts have a text of their own, because the system's differs between operations.
 fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::TimedOut => "no answer in time".to_owned(),
@@ -91,14 +92,15 @@ fn describe(error: &io::Error) -> String {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Extensions {
     start_tls: bool,
-    /// Addresses other than ASCII (RFC 6531), and bytes other than ASCII in messages (RFC 6152), which those need.
+    /// Whether it takes addresses other than ASCII (`SMTPUTF8`, RFC 6531) and, as those need, messages with bytes other
+    /// than ASCII (`8BITMIME`, RFC 6152).
     utf8: bool,
     auth_plain: bool,
     auth_login: bool,
 }
 
 impl Extensions {
-    /// Keywords are in upper or lower case (RFC 5321, 4.1.1.1). The first line is the server's name.
+    /// Reads the reply to `EHLO`. Its first line is a greeting. Keywords are not case-sensitive (RFC 5321, 4.1.1.1).
     fn of(reply: &Reply) -> Extensions {
         let lines = reply.lines.iter().skip(1).map(|line| line.to_ascii_uppercase());
         let lines: Vec<_> = lines.collect();
@@ -119,14 +121,15 @@ impl Extensions {
 }
 
 /// A dialogue with a mail server.
-struct Session<'a> {
+struct SmtpSession<'a> {
     stream: MailStream,
-    /// By when the delivery must be finished.
+    /// When the whole delivery must be finished.
     deadline: Instant,
+    /// Is given each line of the dialogue.
     observe: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> Session<'a> {
+impl<'a> SmtpSession<'a> {
     /// Reads the server's first reply.
     fn greeting(&mut self) -> Result<(), MailError> {
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
@@ -142,13 +145,13 @@ impl<'a> Session<'a> {
         Ok(Extensions::of(&reply))
     }
 
-    /// Encrypts the connection if the server offers it, and introduces this host again, because what was said without
-    /// encryption may be forged. Fails if it is not offered but required.
+    /// Encrypts the connection if the server offers `STARTTLS`, and then sends `EHLO` again, because the first reply to
+    /// it may have been forged (RFC 3207, 4.2). Fails if encryption is required but not offered.
     fn start_tls(
         mut self,
         server: &MailServer,
         extensions: Extensions,
-    ) -> Result<(Session<'a>, Extensions), MailError> {
+    ) -> Result<(SmtpSession<'a>, Extensions), MailError> {
         if extensions.start_tls {
             self.command(Phase::StartTls, "STARTTLS")?;
             let mut session = self.encrypt(&server.host)?;
@@ -164,7 +167,7 @@ impl<'a> Session<'a> {
     }
 
     /// Does the TLS handshake.
-    fn encrypt(mut self, host: &str) -> Result<Session<'a>, MailError> {
+    fn encrypt(mut self, host: &str) -> Result<SmtpSession<'a>, MailError> {
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
         let stream = self
             .stream
@@ -172,7 +175,7 @@ impl<'a> Session<'a> {
             .map_err(|e| MailError::unavailable(Phase::Tls, describe(&e)))?;
         let version = stream.tls_version().unwrap_or_default();
         (self.observe)(&format!("* encrypted with {version}, the certificate is valid for {host}"));
-        Ok(Session { stream, ..self })
+        Ok(SmtpSession { stream, ..self })
     }
 
     /// Signs in, if there are credentials, and sends the message.
@@ -180,7 +183,7 @@ impl<'a> Session<'a> {
         &mut self,
         server: &MailServer,
         extensions: Extensions,
-        message: &Message,
+        message: &ComposedMessage,
     ) -> Result<(), MailError> {
         if let Some(credentials) = &server.credentials {
             self.authenticate(credentials, extensions)?;
@@ -199,12 +202,12 @@ impl<'a> Session<'a> {
         (self.observe)(&format!("* the message, {} bytes", message.bytes.len()));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_ACCEPTANCE));
         self.stream
-            .send(&with_dots(&message.bytes))
+            .send(&dot_stuffed(&message.bytes))
             .map_err(|e| MailError::unavailable(Phase::Content, describe(&e)))?;
         self.reply(Phase::Content, 2).map(drop)
     }
 
-    /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, the only one that some servers offer.
+    /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, because some servers offer nothing else.
     fn authenticate(
         &mut self,
         credentials: &MailCredentials,
@@ -229,7 +232,7 @@ impl<'a> Session<'a> {
         self.reply(Phase::Auth, 2).map(drop)
     }
 
-    /// Ends the session politely. Whether the server agrees does not matter.
+    /// Ends the session with `QUIT`. Errors are ignored, because the outcome of the delivery is already known.
     fn quit(&mut self) {
         let outcome = self.send(Phase::Quit, "QUIT", "QUIT");
         self.stream.set_deadline(Instant::now() + MAX_QUIT);
@@ -242,7 +245,8 @@ impl<'a> Session<'a> {
         self.reply(phase, 2)
     }
 
-    /// Sends a line and shows it as `shown`. The reply must come within [`MAX_WAIT`].
+    /// Sends a line. The observer is given `shown` instead, in which passwords are left out. The reply must come within
+    /// [`MAX_WAIT`].
     fn send(&mut self, phase: Phase, line: &str, shown: &str) -> Result<(), MailError> {
         (self.observe)(&format!("> {shown}"));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
@@ -251,7 +255,7 @@ impl<'a> Session<'a> {
             .map_err(|e| MailError::unavailable(phase, describe(&e)))
     }
 
-    /// Reads a reply, whose code must begin with the digit `expected`.
+    /// Reads a reply. Fails unless its code begins with the digit `expected`.
     fn reply(&mut self, phase: Phase, expected: u16) -> Result<Reply, MailError> {
         let reply = self.stream.read_reply();
         let reply = reply.map_err(|e| MailError::unavailable(phase, describe(&e)))?;
@@ -264,8 +268,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What a negative reply means. One in the 500s is final if it is about the message. Before `MAIL FROM`, and where it
-/// asks for authentication or encryption (530, 538, RFC 4954 and 3207), it is about the settings.
+/// The error of a negative reply. A reply in the 500s is final if it refuses the message. Before `MAIL FROM` it refuses
+/// the settings instead, and so does one that demands authentication or encryption (530 to 539, RFC 4954 and RFC 3207).
 fn refusal(phase: Phase, reply: &Reply) -> MailError {
     let is_about_message = phase >= Phase::MailFrom && !(530..540).contains(&reply.code);
     if reply.code / 100 == 5 && is_about_message {
@@ -275,9 +279,9 @@ fn refusal(phase: Phase, reply: &Reply) -> MailError {
     }
 }
 
-/// The error for an address that the server cannot take. If it is the sender's, no message can be sent, so that is a
-/// matter of the settings.
-fn not_expressible(message: &Message) -> MailError {
+/// The error of a message with an address that is not ASCII, if the server takes only ASCII. If it is the sender's
+/// address, no message can be sent at all, so the settings are wrong and not the message.
+fn not_expressible(message: &ComposedMessage) -> MailError {
     let cause = "the address is not ASCII, and the server does not offer SMTPUTF8";
     match message.sender.is_ascii() {
         true => MailError::rejected(Phase::RcptTo, cause),
@@ -298,9 +302,9 @@ fn client_name(host_name: Option<&str>, address: SocketAddr) -> String {
     }
 }
 
-/// The message as it is sent after `DATA`: every line ends with CR LF, one that begins with a dot gets another, and a
-/// dot alone ends the message (RFC 5321, 4.5.2).
-fn with_dots(message: &[u8]) -> Vec<u8> {
+/// The message as it is sent after `DATA`, with dot-stuffing (RFC 5321, 4.5.2): every line ends with CR LF, a line that
+/// begins with a dot gets a second one, and a line with only a dot ends the message.
+fn dot_stuffed(message: &[u8]) -> Vec<u8> {
     let mut sent = Vec::with_capacity(message.len() + 64);
     let message = message.strip_suffix(b"\n").unwrap_or(message);
     for line in message.split(|byte| *byte == b'\n') {
@@ -332,7 +336,7 @@ mod tests {
             (".a\r\nb.\r\n\r\n", "..a\r\nb.\r\n\r\n.\r\n"),
             ("a\r\n.\r\nMAIL FROM:<x>\r\n", "a\r\n..\r\nMAIL FROM:<x>\r\n.\r\n"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&with_dots(message.as_bytes())), sent);
+            assert_eq!(String::from_utf8_lossy(&dot_stuffed(message.as_bytes())), sent);
         }
     }
 

@@ -36,19 +36,20 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A connection to a mail server, with TLS or without. Whatever it waits for, it waits at most until the deadline that
-/// [`MailStream::set_deadline`] has set, however slowly bytes drip in.
-pub struct MailStream(BufReader<Transport>);
+/// A connection to a mail server, with TLS or without. No read or write takes longer than until the deadline that
+/// [`MailStream::set_deadline`] has set, however slowly single bytes come in.
+pub struct MailStream(BufReader<MailTransport>);
 
 impl MailStream {
-    /// Connects to the address.
+    /// Connects to the address, and waits at most for `wait`, which is also the first deadline.
     pub fn connect(address: SocketAddr, wait: Duration) -> io::Result<MailStream> {
         let socket = TcpStream::connect_timeout(&address, wait)?;
         socket.set_nodelay(true)?;
         let plain = DeadlineSocket { socket, deadline: Instant::now() + wait };
-        Ok(MailStream(BufReader::new(Transport::Plain(plain))))
+        Ok(MailStream(BufReader::new(MailTransport::Plain(plain))))
     }
 
+    /// Sets the time at which reads and writes that follow fail with [`io::ErrorKind::TimedOut`].
     pub fn set_deadline(&mut self, deadline: Instant) {
         self.socket_mut().deadline = deadline;
     }
@@ -60,18 +61,18 @@ impl MailStream {
 
     fn socket_mut(&mut self) -> &mut DeadlineSocket {
         match self.0.get_mut() {
-            Transport::Plain(socket) => socket,
-            Transport::Tls(stream) => &mut stream.sock,
+            MailTransport::Plain(socket) => socket,
+            MailTransport::Tls(stream) => &mut stream.sock,
         }
     }
 
-    /// Does the TLS handshake. The server's certificate must be valid for `host` and trusted by this system.
+    /// Does the TLS handshake. Fails unless the server's certificate is valid for `host` and trusted by this system.
     pub fn encrypt(self, host: &str) -> io::Result<MailStream> {
         // Anything that came before the handshake may be an attacker's, and must not be taken for an encrypted reply.
         if !self.0.buffer().is_empty() {
             return Err(io::Error::other("the server sent data before the handshake"));
         }
-        let Transport::Plain(mut socket) = self.0.into_inner() else {
+        let MailTransport::Plain(mut socket) = self.0.into_inner() else {
             return Err(io::Error::other("the connection is encrypted already"));
         };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -80,18 +81,18 @@ impl MailStream {
         while connection.is_handshaking() {
             connection.complete_io(&mut socket)?;
         }
-        let stream = Transport::Tls(Box::new(StreamOwned::new(connection, socket)));
+        let stream = MailTransport::Tls(Box::new(StreamOwned::new(connection, socket)));
         Ok(MailStream(BufReader::new(stream)))
     }
 
-    /// Sends these bytes.
+    /// Writes all bytes and flushes them.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let stream = self.0.get_mut();
         stream.write_all(bytes)?;
         stream.flush()
     }
 
-    /// Reads a reply.
+    /// Reads a reply of one or more lines. Fails if it is not SMTP, or longer than the limits allow.
     pub fn read_reply(&mut self) -> io::Result<Reply> {
         let malformed = || io::Error::other("the server's reply is no SMTP");
         let (mut first_code, mut lines) = (None, Vec::new());
@@ -114,8 +115,8 @@ impl MailStream {
         Err(io::Error::other("the server's reply is too long"))
     }
 
-    /// Reads a line, without its end. Control characters, which a terminal would obey, and bytes that are no UTF-8 are
-    /// replaced.
+    /// Reads a line, without its end. Control characters, which a terminal would interpret, and bytes that are not
+    /// UTF-8 are replaced.
     fn read_line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         (&mut self.0).take(MAX_REPLY_LINE).read_until(b'\n', &mut line)?;
@@ -131,11 +132,11 @@ impl MailStream {
         }
     }
 
-    /// The version of TLS. `None` without TLS.
+    /// The version of TLS, or `None` if the connection is not encrypted.
     pub fn tls_version(&self) -> Option<String> {
         match self.0.get_ref() {
-            Transport::Plain(_) => None,
-            Transport::Tls(stream) => {
+            MailTransport::Plain(_) => None,
+            MailTransport::Tls(stream) => {
                 stream.conn.protocol_version().map(|version| format!("{version:?}"))
             }
         }
@@ -157,32 +158,33 @@ fn client_config() -> io::Result<ClientConfig> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-enum Transport {
+/// The bytes of a connection, encrypted or not.
+enum MailTransport {
     Plain(DeadlineSocket),
     Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
 }
 
-impl Read for Transport {
+impl Read for MailTransport {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Transport::Plain(socket) => socket.read(buffer),
-            Transport::Tls(stream) => stream.read(buffer),
+            MailTransport::Plain(socket) => socket.read(buffer),
+            MailTransport::Tls(stream) => stream.read(buffer),
         }
     }
 }
 
-impl Write for Transport {
+impl Write for MailTransport {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Transport::Plain(socket) => socket.write(bytes),
-            Transport::Tls(stream) => stream.write(bytes),
+            MailTransport::Plain(socket) => socket.write(bytes),
+            MailTransport::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Transport::Plain(socket) => socket.flush(),
-            Transport::Tls(stream) => stream.flush(),
+            MailTransport::Plain(socket) => socket.flush(),
+            MailTransport::Tls(stream) => stream.flush(),
         }
     }
 }
@@ -194,13 +196,15 @@ struct DeadlineSocket {
 }
 
 impl DeadlineSocket {
+    /// The time until the deadline. Fails with `TimedOut` once it has passed.
     fn remaining(&self) -> io::Result<Duration> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         if remaining.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(remaining) }
     }
 }
 
-/// A timeout of the socket is reported as `WouldBlock`, after which TLS would try again.
+/// Turns `WouldBlock`, as which a socket reports its timeout on Unix, into `TimedOut`. The TLS library would otherwise
+/// take it for a non-blocking socket, and retry.
 fn timed_out(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
 }

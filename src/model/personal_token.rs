@@ -6,18 +6,18 @@ use uuid::Uuid;
 
 use super::timestamp::Timestamp;
 
-/// A personal access token, without the token itself.
+/// A personal access token, without its secret text.
 //
-// Only its hash is stored.
+// The database holds only a hash of that.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PersonalToken {
     pub id: Uuid,
-    /// What its user calls it.
+    /// The name that its user has given it.
     pub name: String,
-    /// Whether it only serves to read.
+    /// Whether it is accepted only for `GET` and `HEAD`.
     pub read_only: bool,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The hour of the last use.
+    /// The last use, rounded down to the hour. `null` if it has not been used.
     pub last_used_at: Option<Timestamp>,
 }

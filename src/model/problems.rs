@@ -1,4 +1,4 @@
-//! What can be wrong with a value or a body that a client sends: the words and sentences of a 422.
+//! What can be wrong with a value or a body that a client sends: the `type` and `msg` of each error in a 422 response.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub fn not_utf8() -> Problem {
     value_error("Must be UTF-8")
 }
 
-/// The value may not be given together with these others.
+/// The parameter cannot be combined with `others`.
 pub fn not_beside(others: &str) -> Problem {
     value_error(format!("Must not be given beside {others}"))
 }
@@ -64,12 +64,12 @@ pub fn not_an_integer() -> Problem {
     problem("int_parsing", "Must be an integer")
 }
 
-/// Any problem that has no word of its own.
+/// A problem of the general type `value_error`, for which no other type fits.
 pub fn value_error(message: impl Into<Cow<'static, str>>) -> Problem {
     problem("value_error", message)
 }
 
-/// A problem with its word for programs and its sentence for people.
+/// A problem with its `type`, by which programs recognise it, and its message for people.
 pub fn problem(kind: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
     Problem { kind, message: message.into() }
 }

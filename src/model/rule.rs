@@ -1,19 +1,19 @@
-//! The form of a rule for a value that clients send: how it is parsed, and the same rule as a JSON Schema, which the
-//! OpenAPI document shows.
+//! What a rule for values from clients consists of: a parser, and a JSON Schema that says the same for the OpenAPI
+//! document. The rules themselves are in `rules`.
 
 use serde_json::{Value, json};
 
 use super::problems;
 use crate::error::Problem;
 
-/// A rule for a text. `T` is the value that a text which obeys the rule stands for.
+/// A rule for a text. `T` is the type that the text is parsed into.
 pub struct Rule<T> {
     pub(super) parse: fn(&str) -> Result<T, Problem>,
     pub(super) schema: fn() -> Value,
 }
 
 impl<T> Rule<T> {
-    /// Returns the value that `text` stands for, or what is wrong with it.
+    /// Parses the text. The error says which part of the rule it breaks.
     pub fn parse(&self, text: &str) -> Result<T, Problem> {
         (self.parse)(text)
     }
@@ -31,7 +31,7 @@ pub struct ListRule {
 }
 
 impl ListRule {
-    /// Returns the texts, or what is wrong with the list or the first bad text.
+    /// Parses each text. The error is that of the list, if it has too many items, or else of the first bad text.
     pub fn parse(&self, texts: &[&str]) -> Result<Vec<String>, Problem> {
         match self.max_items {
             Some(max) if texts.len() > max => Err(problems::too_many_items(max)),

@@ -1,5 +1,5 @@
-//! The rules that single values must obey, and the messages for values that break them. A rule takes the text that a
-//! client sent and returns the value it stands for, or a [`Problem`].
+//! The rules that single values from clients must obey. Each parses the text that a client sent into a value, or
+//! returns the [`Problem`] to report.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +28,7 @@ pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
 const MAX_USER_AGENT: usize = 200;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
-/// Names and addresses are not longer, so a longer part would match nothing.
+/// Names and e-mail addresses are not longer, so a longer text is found in none of them.
 const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
@@ -171,17 +171,19 @@ pub const NON_EMPTY: Rule<String> = Rule {
     schema: || json!({"type": "string", "minLength": 1, "pattern": NO_NUL}),
 };
 
-/// A token. Any text is accepted here, because a malformed token is an invalid token and not a bad field.
+/// A signed token. Any text is accepted, because a malformed token is refused like any other invalid token, and not as
+/// a bad field.
 pub const TOKEN: Rule<String> =
     Rule { parse: |text| Ok(text.to_owned()), schema: || json!({"type": "string"}) };
 
-/// The most items of a page, which a request for one out of range is refused by later, with an error of its own.
+/// The maximum number of items on a page. Any integer is parsed; [`PageRequest::by_offset`] refuses one out of range
+/// with an error of its own, which is a 400 and not a 422.
 pub const LIMIT: Rule<i64> = Rule {
     parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
     schema: || json!({"type": "integer", "minimum": 1, "maximum": PageRequest::MAX_SIZE}),
 };
 
-/// The number of items before a page. A negative one is refused later, with an error of its own.
+/// The number of items before a page. A negative one is refused as for [`LIMIT`].
 pub const OFFSET: Rule<i64> = Rule {
     parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
     schema: || json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
@@ -206,8 +208,8 @@ fn email(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// What a client calls itself, fit to be stored and shown to users: without control characters and those of
-/// [`is_bidi_control`], trimmed, its first 200 characters. `None` if nothing is left.
+/// Cleans the value of a `User-Agent` header before it is stored and shown to users: removes control characters and
+/// those of [`is_bidi_control`], trims it, and cuts it to 200 characters. Returns `None` if nothing is left.
 pub fn user_agent(text: &str) -> Option<String> {
     let visible = |c: &char| !c.is_control() && !is_bidi_control(*c);
     let text: String = text.chars().filter(visible).collect();

@@ -14,14 +14,14 @@ pub struct Session {
     pub id: Uuid,
     /// When the user signed in.
     pub created_at: Timestamp,
-    /// When its refresh token was last replaced.
+    /// When its refresh token was last replaced. `null` if it never was.
     pub last_refreshed_at: Option<Timestamp>,
-    /// When it ends unless it is refreshed before.
+    /// When it expires unless it is refreshed before.
     pub expires_at: Timestamp,
-    /// Where the last refresh came from, or else the sign-in. `null` if that was before addresses were stored.
+    /// The client's IP address at the last refresh, or at the sign-in if there was none. `null` if it is not known.
     pub address: Option<IpAddr>,
-    /// What the same client called itself.
+    /// The `User-Agent` of the same request, at most 200 characters. `null` if it had none.
     pub user_agent: Option<String>,
-    /// Whether the request that shows it belongs to it.
+    /// Whether this is the session of the request's own access token.
     pub is_current: bool,
 }

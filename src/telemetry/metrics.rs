@@ -94,7 +94,7 @@ impl Metrics {
         let requests = Family::default();
         registry.register("requests", "Requests by endpoint and status", requests.clone());
         let durations = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
-        let help = "Time from a request's head to its answer";
+        let help = "Time from a request's head to its response";
         registry.register("request_duration_seconds", help, durations.clone());
         let mut gauge = |name, help| {
             let gauge: Gauge = Gauge::default();

@@ -7,7 +7,7 @@ use crate::harness::*;
 
 const DAY_AGO: &str = "now() - interval '1 day'";
 
-/// Has each statement that deletes from the table write down how many rows it deleted.
+/// Installs a trigger that records how many rows each statement deletes from the table.
 fn count_deletions(database: &Database, table: &str) {
     database.run(&format!(
         "CREATE TABLE IF NOT EXISTS deletions (relation text, deleted bigint);

@@ -1,5 +1,5 @@
-//! What a signed-in user must confirm with the current password: leaving, and, where the settings say so, another
-//! e-mail address. `accounts.rs` has changes of the password.
+//! What signed-in users must confirm with their current password: the deletion of their own account and, if the
+//! settings say so, another e-mail address. `accounts.rs` has changes of the password.
 
 use std::thread;
 
@@ -49,7 +49,7 @@ fn another_address_needs_the_password_where_the_settings_say_so() {
     let changed = api.update_me(&ann, new_email(Some(PASSWORD))).expect(200);
     changed.has(json!({"email": "new@example.com", "username": "anna"}));
     api.me(&ann).case("no session ends").expect(200);
-    // That of somebody else is a conflict, but only for who has given the password.
+    // Somebody else's address is a conflict, but that is told only to those who have given the password.
     api.register("bob").expect(201);
     let taken = |password| json!({"email": "BOB@example.com", "current_password": password});
     api.update_me(&ann, taken("wrong horse")).refused(400, WRONG);
@@ -145,7 +145,7 @@ fn each_way_to_give_the_password_has_five_requests_a_minute_for_a_user() {
 }
 
 #[test]
-fn leaving_does_what_a_deletion_by_an_admin_does() {
+fn deleting_ones_own_account_does_what_a_deletion_by_an_admin_does() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
@@ -173,7 +173,7 @@ fn leaving_does_what_a_deletion_by_an_admin_does() {
 }
 
 #[test]
-fn the_last_active_admin_may_not_leave() {
+fn the_last_active_admin_cannot_delete_the_own_account() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
     api.delete_me(&root, "wrong horse").refused(400, WRONG);
@@ -185,18 +185,18 @@ fn the_last_active_admin_may_not_leave() {
 }
 
 #[test]
-fn parallel_requests_to_leave_delete_once() {
+fn of_parallel_requests_to_delete_ones_own_account_one_succeeds() {
     let api = Server::start(&[]);
     api.sign_up_admin("root");
     let ann = api.sign_up("ann");
     let counts = tally(parallel(10, |_| api.delete_me(&ann, PASSWORD).status));
-    // Later requests find no user, or that the credentials are not those they have checked.
+    // Later requests find no user, or find that the credentials have changed since they checked the password.
     assert_eq!(counts[&204], 1, "{counts:?}");
     assert!(counts.keys().all(|status| [204, 400, 401].contains(status)), "{counts:?}");
 }
 
 #[test]
-fn the_development_admin_cannot_leave() {
+fn the_development_admin_cannot_delete_itself() {
     let api = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false"), REQUIRED]);
     api.delete_me(Anonymous, PASSWORD).refused(403, "Not enough permissions");
     api.update_me(Anonymous, new_email(Some(PASSWORD))).refused(403, "Not enough permissions");

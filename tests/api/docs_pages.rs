@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 8] = [
     ("/redoc/redoc.js", "text/javascript"),
 ];
 
-/// The text of an answer, uncompressed by the program that everyone has.
+/// The text of an answer, uncompressed by the program `gzip`.
 fn content(answer: &Answer) -> String {
     if !answer.has_header("Content-Encoding") {
         return answer.text();

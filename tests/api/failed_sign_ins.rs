@@ -25,7 +25,8 @@ fn login_from(api: &Server, address: &str, name: &str, password: &str) -> Answer
     request.json(json!({"username": name, "password": password})).send()
 }
 
-/// An address in an IPv4 /24 that no other request of the test comes from, so that the limit of an address never matters.
+/// An address in an IPv4 /24 that no other request of the test comes from, so that the limit of an address never
+/// matters.
 fn new_address() -> String {
     static NETWORKS: AtomicU32 = AtomicU32::new(0);
     let network = NETWORKS.fetch_add(1, Ordering::Relaxed);

@@ -19,7 +19,7 @@ fn serve_beside(smtp: &SmtpServer, database: &Arc<Database>, data: &Arc<Director
     Server::start_with(database, data, &mail_settings(&smtp.url()))
 }
 
-/// Has every message that was not given up sent now, instead of waiting for the next attempt.
+/// Makes every message that was not given up due now, so that a test need not wait for the next attempt.
 fn make_due(database: &Database) {
     database.run("UPDATE outbox SET due_at = now() WHERE failed_at IS NULL");
 }
@@ -187,7 +187,7 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
     let bound = |usual: Duration| 3 * usual + Duration::from_millis(20);
     assert!(known < bound(unknown) && unknown < bound(known), "{known:?}, {unknown:?}");
     wait_until(|| api.database.count("password_reset_requests") == 0);
-    // Nothing of this depended on the mail server's answer.
+    // All of this has happened without a reply from the mail server.
     assert_eq!((smtp.received().len(), smtp.count(SmtpStep::Data)), (0, 1));
     assert!(metric(&api, "cloakroom_mail_waiting") >= 3);
     // A stop does not wait for it either.

@@ -1,5 +1,5 @@
-//! Personal access tokens: their form, what they serve for, and what ends them. `access.rs` has the table of which
-//! endpoints accept them.
+//! Personal access tokens: their form, what they may be used for, and what ends them. `access.rs` has the table of the
+//! endpoints that accept them.
 
 use std::collections::HashSet;
 use std::thread;
@@ -105,7 +105,7 @@ fn fields_of_a_new_token_are_checked() {
 }
 
 #[test]
-fn a_token_serves_where_an_access_token_does() {
+fn a_token_is_accepted_where_an_access_token_is() {
     let api = Server::start(&[]);
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
     let token = api.new_token(&ann, false);
@@ -121,7 +121,7 @@ fn a_token_serves_where_an_access_token_does() {
 }
 
 #[test]
-fn a_read_only_token_serves_to_read() {
+fn a_read_only_token_is_accepted_only_for_reading() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     let token = api.new_token(&ann, true);
@@ -132,7 +132,7 @@ fn a_read_only_token_serves_to_read() {
     api.upload(&token, "b.txt", "text").refused(403, REFUSED);
     api.update_file(&token, &file, json!({"description": "x"})).refused(403, REFUSED);
     api.delete_file(&token, &file).refused(403, REFUSED);
-    // Before an id that is none and a body that is wrong, as for a role.
+    // The token is refused before the id and the body are checked, like a wrong role.
     api.update_file(&token, "no-id", json!({"filename": 7})).refused(403, REFUSED);
     assert_eq!(api.all_files(&ann).len(), 1);
 }
@@ -217,7 +217,7 @@ fn tokens_end_with_the_password_and_the_account() {
 }
 
 #[test]
-fn tokens_survive_whatever_leaves_the_password_and_the_account() {
+fn tokens_stay_valid_after_changes_of_other_things_than_the_password_and_the_account() {
     let api = Server::start(&[]);
     let dearer = Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", "5,8,1")]);
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
@@ -275,7 +275,7 @@ fn a_user_ends_own_tokens_and_nobody_elses() {
 }
 
 #[test]
-fn of_twenty_parallel_revocations_of_a_token_one_ends_it() {
+fn of_twenty_parallel_requests_to_end_a_token_one_ends_it() {
     let api = Server::start(&[]);
     let second = Server::start_on(&api.database, &[]);
     let ann = api.sign_up("ann");
@@ -444,7 +444,7 @@ fn requests_with_tokens_count_for_their_user_and_rejected_ones_for_their_address
 }
 
 #[test]
-fn no_token_is_left_over_when_the_password_changes_meanwhile() {
+fn no_token_outlives_a_change_of_the_password_that_happens_at_the_same_time() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     // The request for the token was authenticated, and waits for the change of the password.

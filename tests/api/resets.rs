@@ -183,7 +183,7 @@ fn a_used_token_is_kept_until_it_would_have_expired() {
     assert!(hash.len() == 64 && !token.contains(&hash));
 }
 
-/// Has the database write down every message that is queued, also when it is gone.
+/// Installs a trigger that records every message that is queued, because messages are removed once they are sent.
 fn record_messages(database: &Database) {
     database.run(
         "CREATE TABLE queued (user_id uuid);

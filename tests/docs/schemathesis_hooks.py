@@ -1,4 +1,7 @@
-"""Exceptions from the tests of schemathesis that depend on values. Those for whole endpoints are in schemathesis.toml."""
+"""Exceptions from the tests of schemathesis that depend on values.
+
+Those for whole endpoints are in schemathesis.toml.
+"""
 
 import base64
 import json
@@ -44,7 +47,7 @@ def is_public(case, response):
 
 
 def sends_text_beside_file(case, response):
-    """In a multipart form a number or a boolean is text, too. schemathesis knows that, but not in a form with a file."""
+    """In a multipart form a number or a boolean is text, too. schemathesis knows that, but not of forms with a file."""
     return (
         case.media_type == "multipart/form-data"
         and isinstance(case.body, dict)

@@ -20,7 +20,7 @@ use crate::model::user::{Profile, Role};
 pub const LIST: Operation = Operation {
     id: "admin_list_users",
     tag: Tag::Administration,
-    summary: "List accounts with what they have stored",
+    summary: "List accounts, and how much each has stored",
     description: "Newest first.",
     inputs: &[&LIST_QUERY],
     answers: &[json::<Page<Profile>>(200, "A page of the accounts that match all filters.")],
@@ -32,7 +32,7 @@ static LIST_QUERY: Input<(UserFilter, Result<PageRequest, Error>)> =
     Input::query(|query| (read_filter(query), page_request(query)));
 
 fn read_filter(query: &mut Params) -> UserFilter {
-    query.about("A part of the username or the e-mail address, in any case.");
+    query.about("A part of the username or the e-mail address. Not case-sensitive.");
     UserFilter {
         search: query.optional("search", rules::SEARCH_PART),
         role: query.choice("role", &Role::CHOICES),
@@ -51,7 +51,7 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
     response::json(200, &Page::new(profiles, total, page))
 }
 
-/// `PUT /api/v1/admin/users/{user_id}` has the same handler as `PUT /api/v1/users/{user_id}`.
+/// The operation of `PUT /api/v1/admin/users/{user_id}`, which has the same handler as `PUT /api/v1/users/{user_id}`.
 pub const UPDATE_USER: Operation =
     Operation { id: "admin_update_user", tag: Tag::Administration, ..UPDATE };
 
@@ -92,7 +92,7 @@ struct StorageStatistics {
     used: i64,
     /// In bytes.
     quota: u64,
-    /// Rounded to two digits after the point.
+    /// `used` as a percentage of `quota`, rounded to two decimal places.
     usage_percentage: f64,
 }
 

@@ -26,8 +26,8 @@ pub const REGISTER: Operation = Operation {
     id: "register",
     tag: Tag::Authentication,
     summary: "Create an account",
-    description: "With a `username` the answer is the account, and a login has to follow. Without one the account is \
-                  also signed in, and the answer holds its tokens.",
+    description: "With a `username` the response is the account, and the client signs in separately. Without one the \
+                  new account is also signed in, and the response contains its tokens.",
     inputs: &[&REGISTRATION],
     examples: &[
         (
@@ -107,8 +107,8 @@ pub const LOGIN: Operation = Operation {
     tag: Tag::Authentication,
     summary: "Sign in",
     description: "Takes JSON, or the form of OAuth 2.0's password grant (RFC 6749, 4.3.2). `username` may hold the \
-                  e-mail address; the case of neither matters. A wrong password, an unknown name and a deleted \
-                  account get the same answer.",
+                  e-mail address; neither is case-sensitive. A wrong password, an unknown name and a deleted \
+                  account get the same response.",
     inputs: &[&CREDENTIALS],
     examples: &[
         ("By username", r#"{"username": "ann", "password": "correct horse battery"}"#),
@@ -164,9 +164,10 @@ pub const REFRESH: Operation = Operation {
     id: "refresh_tokens",
     tag: Tag::Authentication,
     summary: "Exchange a refresh token for the next pair of tokens",
-    description: "Takes the refresh token from the body, or else from `Authorization: Bearer`. Each one works once; \
-                  for a few seconds more it gives the same next one, so that a lost answer signs nobody out. One \
-                  that is used again after that ends its session, because it must have been copied.",
+    description: "Takes the refresh token from the body, or else from `Authorization: Bearer`. Each one works once. \
+                  For a few seconds after that it still returns the refresh token that replaced it, so that a lost \
+                  response does not sign the user out. If it is used again later, its session ends, because somebody \
+                  must have copied it.",
     inputs: &[&REFRESH_TOKEN],
     answers: &[json::<TokenResponse>(200, "The next pair of tokens.")],
     ..Operation::EMPTY
@@ -185,7 +186,8 @@ pub const LOGOUT: Operation = Operation {
     id: "logout",
     tag: Tag::Authentication,
     summary: "Sign out",
-    description: "Ends all sessions of the user unless `scope` says otherwise. Their tokens are refused from then on.",
+    description: "Ends all sessions of the user unless `scope` says otherwise. Their access and refresh tokens are \
+                  refused from then on; personal access tokens stay valid.",
     inputs: &[&LOGOUT_QUERY],
     answers: &[NO_CONTENT],
     ..Operation::EMPTY
@@ -196,7 +198,9 @@ static LOGOUT_QUERY: Input<LogoutScope> = Input::query(read_scope);
 fn read_scope(query: &mut Params) -> LogoutScope {
     let scopes =
         [("all", LogoutScope::All), ("local", LogoutScope::Local), ("others", LogoutScope::Others)];
-    query.about("`local` ends only the session of the token, `others` all but it. Default `all`.");
+    query.about(
+        "`local` ends only the session of the access token, `others` all but that. Default `all`.",
+    );
     query.choice("scope", &scopes).unwrap_or(LogoutScope::All)
 }
 
@@ -207,8 +211,8 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     Ok(response::no_content())
 }
 
-/// A session with this id that lasts until both of the tokens that are made for it now have expired, but not longer than
-/// any session may.
+/// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that
+/// are issued for it now, but at most `CLOAKROOM_SESSION_MAX_DAYS` from now.
 fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
     let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);

@@ -20,12 +20,14 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 
-/// What `/docs` may do. Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it makes itself.
+/// The Content-Security-Policy of `/docs`. Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it
+/// makes itself.
 const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What `/redoc` may do. ReDoc makes its style sheets itself, and the script of the worker in which it searches.
+/// The Content-Security-Policy of `/redoc`. ReDoc adds style sheets to the page while it runs, and searches in a worker
+/// whose script it makes itself.
 const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -36,11 +38,11 @@ pub const OPENAPI: Operation = Operation {
     summary: "Show this document",
     headers: &[(
         "If-None-Match",
-        "The `ETag` of an earlier answer; 304 if the document is the same.",
+        "The `ETag` of an earlier response; 304 if the document is still the same.",
     )],
     answers: &[
         Answer {
-            headers: &[("ETag", "A part of the document's hash.")],
+            headers: &[("ETag", "Changes whenever the document does.")],
             ..json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")
         },
         Answer {
@@ -64,13 +66,13 @@ pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
     Ok(response.with_unique_header("ETag", tag).with_unique_header("Cache-Control", "no-cache"))
 }
 
-/// `GET /`: leads browsers to `/docs`. For all other clients there is nothing here.
+/// `GET /`: redirects browsers to `/docs`. Clients whose `Accept` does not name `text/html` get 404.
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
     let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
     if !types.any(|one| essence(Some(one)) == "text/html") {
         return Err(Error::RouteNotFound);
     }
-    // 303: what this leads to describes the service and is not another place of the same thing (RFC 9110, 15.4.4).
+    // 303 and not 302, because `/docs` describes the service and is not `/` at another place (RFC 9110, 15.4.4).
     Ok(response::stream(303, std::io::empty(), 0)
         .with_unique_header("Location", "/docs")
         .with_unique_header("Vary", "Accept"))
@@ -82,29 +84,30 @@ pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(page.with_unique_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
-/// `GET /docs/start.js`: starts Swagger UI. A script inside the page would need a policy that allows all of them.
+/// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
+/// script inside the page.
 pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(static_file::text(JAVASCRIPT, include_str!("docs/start.js")))
 }
 
-/// `GET /docs/style.css`: what Swagger UI is to show differently.
+/// `GET /docs/style.css`: hides what the sign-in dialog of Swagger UI asks for and this service does not use.
 pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(static_file::text(CSS, include_str!("docs/style.css")))
 }
 
-/// `GET /docs/swagger-ui.js`
+/// `GET /docs/swagger-ui.js`: the script of Swagger UI.
 pub fn swagger_ui_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/swagger-ui.js.gz");
     Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
 }
 
-/// `GET /docs/swagger-ui.css`
+/// `GET /docs/swagger-ui.css`: the style sheet of Swagger UI.
 pub fn swagger_ui_style(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/swagger-ui.css.gz");
     Ok(static_file::gzip(&context.request, CSS, file))
 }
 
-/// `GET /docs/licenses.txt`: the licences of Swagger UI and ReDoc, which ask to accompany every copy.
+/// `GET /docs/licenses.txt`: the licences of Swagger UI and ReDoc, which require that every copy comes with them.
 pub fn licenses(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(static_file::text(PLAIN_TEXT, include_str!("docs/licenses.txt")))
 }
@@ -115,7 +118,7 @@ pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(page.with_unique_header("Content-Security-Policy", REDOC_POLICY))
 }
 
-/// `GET /redoc/redoc.js`
+/// `GET /redoc/redoc.js`: the script of ReDoc.
 pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/redoc.js.gz");
     Ok(static_file::gzip(&context.request, JAVASCRIPT, file))

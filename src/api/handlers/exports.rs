@@ -46,7 +46,7 @@ pub const FILTERED: Operation = Operation {
     id: "export_users",
     tag: Tag::Exports,
     summary: "Export users as CSV",
-    description: "One row for each user, in the order of creation, after a header row. A cell that a spreadsheet \
+    description: "A header row, then one row for each user, oldest first. A cell that a spreadsheet \
                   would take for a formula begins with `'`. The rows are streamed; every user that exists throughout \
                   appears exactly once.",
     inputs: &[&EXPORT_QUERY],
@@ -70,9 +70,7 @@ pub const FILTERED_AT_CSV: Operation = Operation {
 static EXPORT_QUERY: Input<Option<String>> = Input::query(read_export_query);
 
 fn read_export_query(query: &mut Params) -> Option<String> {
-    query.about(
-        "A part of the e-mail address, in any case. `*` and `%` stand for any run of characters.",
-    );
+    query.about("A part of the e-mail address. Not case-sensitive. `*` and `%` match any text.");
     let email = query.optional("email", rules::SEARCH_PART);
     query.choice("format", &[("csv", ())]);
     email
@@ -99,8 +97,8 @@ pub fn full(context: &mut RequestContext) -> Result<Response, Error> {
 pub const ALIVE: Operation = Operation {
     id: "export_alive",
     tag: Tag::Exports,
-    summary: "Whether you may export",
-    answers: &[json::<StatusText>(200, "You may.")],
+    summary: "Check whether you may export",
+    answers: &[json::<StatusText>(200, "You may export.")],
     ..Operation::EMPTY
 };
 
@@ -112,8 +110,8 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
 pub const SIMPLE: Operation = Operation {
     id: "export_simple",
     tag: Tag::Exports,
-    summary: "Whether you may export, with an answer of another form",
-    answers: &[json::<SimpleStatus>(200, "You may.")],
+    summary: "Check whether you may export, with another form of response",
+    answers: &[json::<SimpleStatus>(200, "You may export.")],
     ..Operation::EMPTY
 };
 

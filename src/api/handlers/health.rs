@@ -8,8 +8,8 @@ use crate::http::response::{self, Response, StatusText};
 pub const ALIVE: Operation = Operation {
     id: "get_health",
     tag: Tag::Service,
-    summary: "Whether the process serves requests",
-    answers: &[json::<StatusText>(200, "It does.")],
+    summary: "Check whether the process serves requests",
+    answers: &[json::<StatusText>(200, "It serves requests.")],
     ..Operation::EMPTY
 };
 
@@ -21,9 +21,9 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
 pub const READY: Operation = Operation {
     id: "get_readiness",
     tag: Tag::Service,
-    summary: "Whether the database answers",
+    summary: "Check whether the database answers",
     description: "For load balancers. The database is asked at most once a second.",
-    answers: &[json::<StatusText>(200, "It does.")],
+    answers: &[json::<StatusText>(200, "The database answers.")],
     errors: |_| vec![Error::Unavailable],
     ..Operation::EMPTY
 };

@@ -16,7 +16,7 @@ pub const SHOW: Operation = Operation {
     id: "get_my_profile",
     tag: Tag::Account,
     summary: "Show your own account",
-    answers: &[json::<Profile>(200, "Your account with what it has stored.")],
+    answers: &[json::<Profile>(200, "Your account, and how much it has stored.")],
     ..Operation::EMPTY
 };
 
@@ -38,9 +38,9 @@ pub const UPDATE: Operation = Operation {
     id: "update_my_profile",
     tag: Tag::Account,
     summary: "Change your own account",
-    description: "Changes the fields that are given. Password reset links that were sent before do not work any more \
-                  after a change of the e-mail address, which is told to the old address by mail. Some services ask \
-                  for `current_password` before they change the address.",
+    description: "Changes the fields that are given. Another e-mail address invalidates the password reset links that \
+                  were sent before, and a notice goes to the old address. The service may be configured to require \
+                  `current_password` for another e-mail address.",
     inputs: &[&PROFILE],
     answers: &[json::<User>(200, "The account after the change.")],
     errors: |_| {
@@ -63,7 +63,7 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
         email: body.optional("email", rules::EMAIL),
         name: body.optional("name", rules::NAME),
     };
-    body.about("For another `email`, if the service asks for it.");
+    body.about("Required for another `email`, if the service is configured so.");
     (change, body.optional("current_password", rules::CURRENT_PASSWORD))
 }
 
@@ -95,9 +95,10 @@ pub const CHANGE_PASSWORD: Operation = Operation {
     id: "change_password",
     tag: Tag::Account,
     summary: "Change your own password",
-    description: "Ends your other sessions; the one of this request's token stays.",
+    description: "Ends your other sessions and all your personal access tokens. The session of this request's access \
+                  token goes on.",
     inputs: &[&PASSWORDS],
-    answers: &[json::<Message>(200, "The new password is in force.")],
+    answers: &[json::<Message>(200, "The password has been changed.")],
     errors: |_| vec![Error::WrongCurrentPassword, Error::NotPermitted],
     ..Operation::EMPTY
 };
@@ -135,8 +136,8 @@ pub const DELETE: Operation = Operation {
     id: "delete_my_account",
     tag: Tag::Account,
     summary: "Delete your own account",
-    description: "Erases your personal data, ends your sessions and removes your files, as an administrator's deletion \
-                  does.",
+    description: "Erases your personal data, ends your sessions and personal access tokens, and removes your files, as \
+                  if an administrator deleted the account.",
     inputs: &[&CURRENT_PASSWORD],
     answers: &[NO_CONTENT],
     errors: |_| vec![Error::WrongCurrentPassword, Error::LastAdmin, Error::NotPermitted],

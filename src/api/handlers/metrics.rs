@@ -15,7 +15,8 @@ pub const SHOW: Operation = Operation {
     id: "get_metrics",
     tag: Tag::Service,
     summary: "Show the metrics of the process",
-    description: "In the text format of OpenMetrics 1.0. The setting `CLOAKROOM_METRICS` says who may read them.",
+    description: "In the text format of OpenMetrics 1.0. The setting `CLOAKROOM_METRICS` says who may read them; for \
+                  everybody else this is an unknown path.",
     answers: &[Answer {
         status: 200,
         description: "All metrics.",

@@ -17,12 +17,12 @@ use crate::model::rules;
 pub const REQUEST: Operation = Operation {
     id: "request_password_reset",
     tag: Tag::Authentication,
-    summary: "Ask for a message with a link that resets the password",
-    description: "The answer is the same, and takes the same time, whether or not an account has the address. The \
-                  message is sent soon afterwards, to an account at most once in two minutes, and after ten in a day \
-                  once an hour.",
+    summary: "Request a mail with a link to reset the password",
+    description: "The response is the same, and takes the same time, whether or not an account has the address. The \
+                  mail is sent soon afterwards: to one account at most once in two minutes, and after ten in a day at \
+                  most once an hour.",
     inputs: &[&ADDRESS],
-    answers: &[json::<Message>(200, "The request is stored.")],
+    answers: &[json::<Message>(200, "The request has been stored.")],
     ..Operation::EMPTY
 };
 
@@ -41,10 +41,10 @@ pub const RESET: Operation = Operation {
     id: "reset_password",
     tag: Tag::Authentication,
     summary: "Set a new password with the token of a reset link",
-    description: "A token works once, for a limited time, and not after another change of the password or the e-mail \
-                  address. All sessions of the account end.",
+    description: "A token works once, for a limited time, and only until the password or the e-mail address of the \
+                  account changes. All sessions and personal access tokens of the account end.",
     inputs: &[&NEW_PASSWORD],
-    answers: &[json::<Message>(200, "The new password is in force.")],
+    answers: &[json::<Message>(200, "The password has been changed.")],
     errors: |_| vec![Error::InvalidResetToken],
     ..Operation::EMPTY
 };

@@ -15,41 +15,42 @@ use crate::http::response::{self, Response};
 use crate::model::personal_token::PersonalToken;
 use crate::model::rules;
 
-/// How long a token is valid whose request does not say so, in days.
+/// How long a token is valid if the request for it does not say, in days.
 const DEFAULT_DAYS: i64 = 90;
 
 pub const CREATE: Operation = Operation {
     id: "create_personal_token",
     tag: Tag::Authentication,
     summary: "Create a personal access token",
-    description: "For scripts. Only this answer shows the token. It serves as a bearer token with the role that you \
-                  have at the time, but not to change credentials, sessions, tokens or your own account; a \
-                  read-only one serves for `GET` and `HEAD`. It outlives a logout, and ends when the password \
-                  changes. A user has at most 50.",
+    description: "A token for scripts, which is sent like an access token. Only this response shows it. It acts with \
+                  the role that you have at the moment of each request, but cannot change your password or your \
+                  account, and cannot manage sessions or personal access tokens; a read-only one is accepted only \
+                  for `GET` and `HEAD`. It stays valid after a logout, and ends when it expires, when your password \
+                  changes, or when your account is deactivated or deleted. A user has at most 50.",
     inputs: &[&NEW_TOKEN],
-    answers: &[json::<CreatedToken>(201, "The token.")],
+    answers: &[json::<CreatedToken>(201, "The new token.")],
     errors: |_| vec![Error::TooManyTokens],
     ..Operation::EMPTY
 };
 
 static NEW_TOKEN: Input<NewPersonalToken> = Input::json(read_token);
 
-/// Reads the name, the lifetime and the scope of a new token.
+/// Reads the name of a new token, its lifetime, and whether it is read-only.
 fn read_token(body: &mut Params) -> NewPersonalToken {
     let name = body.required("name", rules::TOKEN_NAME);
-    body.about("Default 90.");
+    body.about("The token expires after this many days. Default 90.");
     // The range fits 32 bits.
     let days = body.integer("expires_in_days", DEFAULT_DAYS, rules::TOKEN_DAYS) as i32;
-    body.about("Default `false`.");
+    body.about("Whether the token is accepted only for `GET` and `HEAD`. Default `false`.");
     NewPersonalToken { name, days, read_only: body.boolean("read_only").unwrap_or(false) }
 }
 
-/// A new token, with the token itself.
+/// A personal access token with its secret text.
 #[derive(Serialize, JsonSchema)]
 struct CreatedToken {
     #[serde(flatten)]
     stored: PersonalToken,
-    /// Shown only here.
+    /// The text to send as a bearer token. No later response contains it.
     token: String,
 }
 
@@ -68,7 +69,7 @@ pub const LIST: Operation = Operation {
     id: "list_my_personal_tokens",
     tag: Tag::Authentication,
     summary: "List your personal access tokens",
-    description: "The live ones, newest first.",
+    description: "Those that have neither ended nor expired, newest first.",
     answers: &[json::<TokenList>(200, "Your tokens.")],
     ..Operation::EMPTY
 };
@@ -102,7 +103,7 @@ pub const LIST_OF_USER: Operation = Operation {
     id: "list_personal_tokens_of_user",
     tag: Tag::Users,
     summary: "List the personal access tokens of a user",
-    description: "The live ones, newest first.",
+    description: "Those that have neither ended nor expired, newest first.",
     answers: &[json::<TokenList>(200, "The user's tokens.")],
     errors: |_| vec![Error::UserNotFound],
     ..Operation::EMPTY

@@ -1,4 +1,4 @@
-//! Sessions in sight: which ones a user has, and ending them.
+//! Sessions: users list and end their own, administrators those of any user.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,8 @@ pub const LIST: Operation = Operation {
     id: "list_my_sessions",
     tag: Tag::Authentication,
     summary: "List your sessions",
-    description: "The live ones, newest first. Each sign-in opens one.",
+    description: "The sessions that have neither ended nor expired, newest first, at most 1,000. Each sign-in opens \
+                  one.",
     answers: &[json::<SessionList>(200, "Your sessions.")],
     ..Operation::EMPTY
 };
@@ -30,6 +31,7 @@ pub const END: Operation = Operation {
     id: "end_my_session",
     tag: Tag::Authentication,
     summary: "End one of your sessions",
+    description: "Its access and refresh tokens are refused from then on.",
     answers: &[NO_CONTENT],
     errors: |_| vec![Error::SessionNotFound],
     ..Operation::EMPTY
@@ -46,7 +48,7 @@ pub const LIST_OF_USER: Operation = Operation {
     id: "list_sessions_of_user",
     tag: Tag::Users,
     summary: "List the sessions of a user",
-    description: "The live ones, newest first.",
+    description: "The sessions that have neither ended nor expired, newest first, at most 1,000.",
     answers: &[json::<SessionList>(200, "The user's sessions.")],
     errors: |_| vec![Error::UserNotFound],
     ..Operation::EMPTY
@@ -80,7 +82,8 @@ pub fn end_all_of_user(
     Ok(response::no_content())
 }
 
-/// The live sessions of the account `of`, seen by `viewer`; `None` if there is no such account.
+/// The live sessions of the account `of`; `None` if there is no such account. The session that `viewer`'s request
+/// belongs to is marked as the current one.
 fn find(
     context: &RequestContext,
     of: Uuid,

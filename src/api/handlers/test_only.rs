@@ -19,8 +19,8 @@ const TEST_ONLY: Operation = Operation { tag: Tag::TestOnly, ..Operation::EMPTY 
 
 pub const ALIVE: Operation = Operation {
     id: "test_only_alive",
-    summary: "Whether these endpoints are enabled",
-    answers: &[json::<StatusText>(200, "They are.")],
+    summary: "Check whether the test-only endpoints are enabled",
+    answers: &[json::<StatusText>(200, "They are enabled.")],
     ..TEST_ONLY
 };
 
@@ -32,7 +32,8 @@ pub fn alive(_: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
 pub const CREATE: Operation = Operation {
     id: "test_only_create_user",
     summary: "Create an account for a test",
-    description: "The usual rules for values do not apply, and everything that is not given is made up.",
+    description: "The usual rules for values do not apply, except that usernames and e-mail addresses are unique. \
+                  Everything that is not given is made up.",
     inputs: &[&ACCOUNT],
     answers: &[json::<User>(201, "The new account.")],
     errors: |_| vec![Error::Taken(Unique::Username), Error::Taken(Unique::Email)],
@@ -78,7 +79,7 @@ pub const DELETE_ALL: Operation = Operation {
     id: "test_only_delete_all_users",
     summary: "Delete every account, your own too",
     description: "The rule that one active admin stays does not apply.",
-    answers: &[json::<Deleted>(200, "All accounts are deleted.")],
+    answers: &[json::<Deleted>(200, "All accounts have been deleted.")],
     ..TEST_ONLY
 };
 

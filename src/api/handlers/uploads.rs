@@ -27,9 +27,10 @@ pub const CREATE: Operation = Operation {
     id: "upload_file",
     tag: Tag::Files,
     summary: "Upload a file",
-    description: "The form has exactly one part `file`, with a filename; other parts than those named here are \
-                  ignored. Its declared type must be an accepted one, and must not contradict its first bytes. Of \
-                  the filename the last component counts. An answer 201 means that the content is safe on disk.",
+    description: "The form has exactly one part `file`, with a filename. Parts that are not described here are \
+                  ignored. The declared type of the file must be one that the service accepts, and its first bytes \
+                  must not be those of another type. Only the last component of the filename is kept. A 201 response \
+                  means that the content has been written to disk.",
     inputs: &[&UPLOAD],
     answers: &[json::<File>(201, "The stored file.")],
     errors: |config| {
@@ -38,9 +39,11 @@ pub const CREATE: Operation = Operation {
     ..Operation::EMPTY
 };
 
+// The function is only called to describe the form, when there is no file yet.
 static UPLOAD: FormInput = FormInput(|form| drop(read_upload(form, None)));
 
-/// Reads the fields of an upload's form, of which the file has been received already.
+/// Reads the fields of an upload's form. `file` is its file, which has been received already; if it is `None`, so is
+/// the result.
 fn read_upload(form: &mut Params, file: Option<UploadedFile>) -> Option<UploadForm> {
     let file = form.file("file", file);
     let description = form.optional("description", rules::DESCRIPTION);
@@ -160,7 +163,7 @@ pub const LIST: Operation = Operation {
     id: "list_files",
     tag: Tag::Files,
     summary: "List your own files",
-    description: "Newest first unless the query says otherwise; ties are in the order of ids.",
+    description: "Newest first unless the query says otherwise. Files that compare equal are sorted by id.",
     inputs: &[&FILE_QUERY],
     answers: &[json::<Page<File>>(200, "A page of the files that match all filters.")],
     errors: |_| vec![Error::OffsetOutOfRange, Error::LimitOutOfRange],
@@ -184,11 +187,11 @@ fn read_file_query(query: &mut Params) -> FileQuery {
         ("file_size", FileSort::Size),
     ];
     // An empty text is the same as no filter.
-    query.about("A part of the filename or the description, in any case.");
+    query.about("A part of the filename or the description. Not case-sensitive.");
     let search = query.optional("search", rules::SEARCH);
-    query.about("Media type without parameters, in any case.");
+    query.about("Media type without parameters. Not case-sensitive.");
     let content_type = query.optional("content_type", rules::SEARCH);
-    query.about("Default `upload_date`. `uploaded_at` is the same.");
+    query.about("Default `upload_date`, of which `uploaded_at` is another name.");
     FileQuery {
         search: search.filter(|text| !text.is_empty()),
         content_type: content_type
@@ -203,7 +206,7 @@ pub const SHOW: Operation = Operation {
     id: "get_file",
     tag: Tag::Files,
     summary: "Show the metadata of a file",
-    description: "Only its owner may see a file, and every signed-in user one with `is_public`.",
+    description: "Only its owner may see a file, unless `is_public` is true: then every signed-in user may.",
     answers: &[json::<File>(200, "The metadata.")],
     errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
     ..Operation::EMPTY
@@ -218,12 +221,18 @@ pub const DOWNLOAD: Operation = Operation {
     id: "download_file",
     tag: Tag::Files,
     summary: "Download the content of a file",
-    description: "`Content-Type` is the type that was declared at upload. A request for one range of bytes is \
-                  answered with that range; several ranges are answered with the whole content.",
+    description: "`Content-Type` is the type that was declared at upload. A request for a single range of bytes \
+                  returns that range; a request for several ranges returns the whole content.",
     headers: &[
         ("Range", "One range of bytes, such as `bytes=0-1023` (RFC 9110, 14.2)."),
-        ("If-None-Match", "An `ETag` of an earlier download; 304 if the content is the same."),
-        ("If-Range", "An `ETag`: the range only if the content is the same, otherwise all of it."),
+        (
+            "If-None-Match",
+            "The `ETag` of an earlier download; 304 if the content is still the same.",
+        ),
+        (
+            "If-Range",
+            "An `ETag`: returns the range only if the content is still the same, otherwise all of it.",
+        ),
     ],
     answers: &[
         Answer {
@@ -294,7 +303,7 @@ static FILE_CHANGE: Input<FileChange> = Input::json(read_file_change);
 fn read_file_change(body: &mut Params) -> FileChange {
     let filename = body.optional("filename", rules::FILENAME);
     let description = body.optional("description", rules::DESCRIPTION);
-    body.about("Whether every signed-in user may read it.");
+    body.about("Whether every signed-in user may read the file.");
     FileChange { filename, description, is_public: body.boolean("is_public") }
 }
 

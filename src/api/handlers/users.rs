@@ -61,7 +61,7 @@ pub const LIST: Operation = Operation {
     id: "list_users",
     tag: Tag::Users,
     summary: "List accounts",
-    description: "Newest first unless the query says otherwise; ties are in the order of ids.",
+    description: "Newest first unless the query says otherwise. Accounts that compare equal are sorted by id.",
     inputs: &[&LIST_QUERY],
     answers: &[json::<UserList>(200, "A page of the accounts that match all filters.")],
     errors: |_| vec![Error::OffsetOutOfRange, Error::LimitOutOfRange],
@@ -81,9 +81,9 @@ static LIST_QUERY: Input<UserListQuery> = Input::query(read_user_list_query);
 fn read_user_list_query(query: &mut Params) -> UserListQuery {
     let columns =
         [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
-    query.about("A part of the e-mail address, in any case.");
+    query.about("A part of the e-mail address. Not case-sensitive.");
     let email = query.optional("email", rules::SEARCH_PART);
-    query.about("A part of the display name, in any case.");
+    query.about("A part of the display name. Not case-sensitive.");
     let name = query.optional("name", rules::SEARCH_PART);
     let (role, is_active) = (query.choice("role", &Role::CHOICES), query.boolean("is_active"));
     query.about("Created at this time or later.");
@@ -137,7 +137,7 @@ pub const UPDATE: Operation = Operation {
     tag: Tag::Users,
     summary: "Change an account",
     description: "Changes the fields that are given. Another role, password or value of `is_active` ends the \
-                  account's sessions.",
+                  account's sessions. Another password and deactivation end its personal access tokens, too.",
     inputs: &[&ACCOUNT_CHANGE],
     answers: &[json::<User>(200, "The account after the change.")],
     errors: |_| {
@@ -176,8 +176,9 @@ pub const DELETE: Operation = Operation {
     id: "delete_user",
     tag: Tag::Users,
     summary: "Delete an account",
-    description: "Erases its personal data, ends its sessions, frees its username and e-mail address, and hides its \
-                  files, public ones too, all in the same moment. The files are removed soon afterwards.",
+    description: "Erases its personal data, ends its sessions and personal access tokens, frees its username and \
+                  e-mail address, and hides its files, public ones too, all at once. The files are removed soon \
+                  afterwards.",
     answers: &[NO_CONTENT],
     errors: |_| vec![Error::UserNotFound, Error::LastAdmin],
     ..Operation::EMPTY

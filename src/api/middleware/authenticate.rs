@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::http::input::Input;
 use crate::model::rules;
 
-/// The user of the access token or personal access token in `Authorization`, or the development admin if authentication is switched off.
+/// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
+/// is switched off.
 pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {

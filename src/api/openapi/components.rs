@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Access, Endpoint, Tag};
+use super::{Access, DocumentedEndpoint, Tag};
 use crate::config::Config;
 use crate::http::status::error_code;
 
@@ -37,12 +37,14 @@ impl Tag {
             Tag::Authentication => {
                 "Registration, sign-in, refresh of tokens, sign-out and password resets."
             }
-            Tag::Account => "The account of the access token.",
+            Tag::Account => "The account of the signed-in user.",
             Tag::Files => "Files of the signed-in user, and public files of others.",
             Tag::Users => "Accounts, for administrators.",
             Tag::Administration => "Lists and statistics, for administrators.",
             Tag::Exports => "Users as CSV.",
-            Tag::TestOnly => "For tests of clients. Production refuses to start with these.",
+            Tag::TestOnly => {
+                "Endpoints that help to test clients. They are disabled unless a setting enables them."
+            }
             Tag::Service => "Probes, metrics and this document. No authentication, no rate limit.",
         }
     }
@@ -70,8 +72,8 @@ pub fn error_schemas() -> Map<String, Value> {
             "type": "object",
             "required": ["detail", "error_code"],
             "properties": {
-                "detail": { "type": "string", "description": "A sentence for people." },
-                "error_code": { "type": "string", "enum": codes, "description": "A word for programs." },
+                "detail": { "type": "string", "description": "A message for people." },
+                "error_code": { "type": "string", "enum": codes, "description": "The kind of error, for programs." },
             },
         },
         "ValidationError": {
@@ -82,7 +84,7 @@ pub fn error_schemas() -> Map<String, Value> {
                 "error_code": { "type": "string", "enum": ["VALIDATION_ERROR"] },
                 "field_errors": {
                     "type": "object",
-                    "description": "The messages for each field.",
+                    "description": "The messages of `detail` for each field, by its name.",
                     "additionalProperties": { "type": "array", "items": { "type": "string" } },
                 },
             },
@@ -94,16 +96,16 @@ pub fn error_schemas() -> Map<String, Value> {
                 "loc": {
                     "type": "array",
                     "items": { "type": "string" },
-                    "description": "`body`, `query` or `path`, and then the field, unless the body as a whole is bad.",
+                    "description": "`body`, `query` or `path`, then the field, if the error is that of a single field.",
                 },
-                "msg": { "type": "string", "description": "A sentence for people." },
+                "msg": { "type": "string", "description": "A message for people." },
                 "type": {
                     "type": "string",
                     "enum": [
                         "missing", "string_type", "bool_type", "int_parsing", "datetime_parsing", "uuid_parsing",
                         "enum", "string_too_short", "string_too_long", "value_error", "json_invalid",
                     ],
-                    "description": "A word for programs.",
+                    "description": "The kind of error, for programs.",
                 },
             },
         },
@@ -115,8 +117,8 @@ pub fn error_schemas() -> Map<String, Value> {
                     "type": "object",
                     "required": ["code", "message", "details", "timestamp"],
                     "properties": {
-                        "code": { "type": "string", "enum": codes, "description": "A word for programs." },
-                        "message": { "type": "string", "description": "A sentence for people." },
+                        "code": { "type": "string", "enum": codes, "description": "The kind of error, for programs." },
+                        "message": { "type": "string", "description": "A message for people." },
                         "details": {
                             "type": ["array", "null"],
                             "items": { "$ref": "#/components/schemas/FieldError" },
@@ -144,7 +146,11 @@ fn own_headers(status: u16) -> &'static [&'static str] {
 }
 
 /// References to the headers of the endpoint's responses with this status.
-pub fn header_references(endpoint: &Endpoint, config: &Config, status: u16) -> Map<String, Value> {
+pub fn header_references(
+    endpoint: &DocumentedEndpoint,
+    config: &Config,
+    status: u16,
+) -> Map<String, Value> {
     let is_limited = endpoint.limit.is_some() && config.rate_limit_enabled;
     let limits: &[&str] = match is_limited {
         true => &["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"],
@@ -165,7 +171,7 @@ fn references(names: &[&str]) -> Map<String, Value> {
     names.iter().map(reference).collect()
 }
 
-/// The headers of responses that are described once.
+/// The descriptions of response headers, to which the responses of all operations refer.
 pub fn headers() -> Value {
     let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let number = |about: &str| json!({ "description": about, "schema": { "type": "integer", "minimum": 0 } });
@@ -179,11 +185,11 @@ pub fn headers() -> Value {
             "required": true,
             "schema": { "type": "string", "format": "uuid" },
         },
-        "X-RateLimit-Limit": number("Requests a minute that are allowed here."),
-        "X-RateLimit-Remaining": number("Requests that are left now."),
-        "X-RateLimit-Reset": number("When all requests are allowed again, in seconds since 1970."),
+        "X-RateLimit-Limit": number("The capacity of the token bucket that the request counted against."),
+        "X-RateLimit-Remaining": number("How many requests are left in it."),
+        "X-RateLimit-Reset": number("When it will be full again, as a Unix time in seconds."),
         "X-RateLimit-Retry-After": required(number("The same as `Retry-After`.")),
-        "Retry-After": required(number("In how many seconds to try again.")),
+        "Retry-After": required(number("After how many seconds to try again.")),
         "WWW-Authenticate": required(text("`Bearer` (RFC 6750).")),
     })
 }
@@ -202,7 +208,7 @@ pub fn security_schemes(config: &Config) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "JWT",
-            "description": "The `access_token` of a login, a registration with an e-mail address, or a refresh, or a \
+            "description": "An `access_token` from a login, a refresh, or a registration without a username; or a \
                             personal access token.",
         },
     });

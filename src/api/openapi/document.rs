@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 
 use super::errors::{error_responses, shared_responses};
-use super::{Access, Answer, Content, Endpoint, Tag, components};
+use super::{Access, Answer, Content, DocumentedEndpoint, Tag, components};
 use crate::config::{ApiKeyScope, Config, Environment};
 use crate::http::input::Encoding;
 use crate::http::params::ParamDescription;
@@ -14,7 +14,7 @@ use crate::http::params::ParamDescription;
 const INTRODUCTION: &str = include_str!("introduction.md");
 
 /// The document as JSON, for a service with these settings and endpoints.
-pub fn document(config: &Config, endpoints: &[Endpoint]) -> String {
+pub fn document(config: &Config, endpoints: &[DocumentedEndpoint]) -> String {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
@@ -60,7 +60,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn operation(&mut self, endpoint: &Endpoint) -> Value {
+    fn operation(&mut self, endpoint: &DocumentedEndpoint) -> Value {
         let operation = endpoint.operation;
         let mut value = json!({
             "operationId": operation.id,
@@ -93,7 +93,7 @@ impl Builder<'_> {
 
     /// The body that the endpoint reads, in each of its encodings. Each has a schema of its own, because `null` stands
     /// for an absent value in JSON only.
-    fn request_body(&mut self, endpoint: &Endpoint) -> Option<Value> {
+    fn request_body(&mut self, endpoint: &DocumentedEndpoint) -> Option<Value> {
         let operation = endpoint.operation;
         let input = operation.inputs.iter().find(|input| input.encoding() != Encoding::Query)?;
         let params = input.params();
@@ -159,7 +159,7 @@ impl Builder<'_> {
 }
 
 /// The parameters in the path, in the query and in headers.
-fn parameters(endpoint: &Endpoint) -> Vec<Value> {
+fn parameters(endpoint: &DocumentedEndpoint) -> Vec<Value> {
     let id = endpoint.id_name().map(|name| {
         let schema = json!({ "type": "string", "format": "uuid" });
         json!({ "name": name, "in": "path", "required": true, "schema": schema })
@@ -180,7 +180,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
 
 fn answer_response(
     answer: &Answer,
-    endpoint: &Endpoint,
+    endpoint: &DocumentedEndpoint,
     config: &Config,
     generator: &mut SchemaGenerator,
 ) -> Value {
@@ -206,8 +206,9 @@ fn answer_response(
     response
 }
 
-/// The alternatives of credentials that the endpoint accepts. One that is empty stands for none at all.
-fn security(endpoint: &Endpoint, config: &Config) -> Vec<Value> {
+/// The security requirements of the operation: alternatives, of which a request must fulfil one. An empty alternative
+/// means that the request needs no credentials.
+fn security(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Value> {
     if !config.auth_enabled || endpoint.limit.is_none() {
         return Vec::new();
     }
@@ -235,7 +236,7 @@ fn security(endpoint: &Endpoint, config: &Config) -> Vec<Value> {
     if needs_key {
         alternatives.iter_mut().for_each(|alternative| alternative["api_key"] = json!([]));
     }
-    // An empty list says the same as an empty alternative alone, and more tools understand it.
+    // An empty list means the same as a single empty alternative, and more tools understand it.
     if alternatives == [json!({})] { Vec::new() } else { alternatives }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use time::macros::datetime;
 
-use super::{Access, Endpoint, components};
+use super::{Access, DocumentedEndpoint, components};
 use crate::config::{ApiKeyScope, Config, ErrorFormat};
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::input::Encoding;
@@ -17,7 +17,7 @@ use crate::model::timestamp::Timestamp;
 const EXAMPLE_TIME: Timestamp = Timestamp(datetime!(2026-01-31 12:00 UTC));
 
 /// The responses to requests that fail, by status.
-pub fn error_responses(endpoint: &Endpoint, config: &Config) -> Map<String, Value> {
+pub fn error_responses(endpoint: &DocumentedEndpoint, config: &Config) -> Map<String, Value> {
     let mut by_status: BTreeMap<u16, Vec<Error>> = BTreeMap::new();
     let specific = (endpoint.operation.errors)(config);
     for error in specific.into_iter().chain(general_errors(endpoint, config)) {
@@ -57,7 +57,7 @@ fn shared_errors() -> Vec<Error> {
     ]
 }
 
-/// The responses that all endpoints which have them share.
+/// The responses with [`SHARED_STATUSES`], to which all endpoints refer.
 pub fn shared_responses(config: &Config) -> Map<String, Value> {
     let response = |status: u16| {
         let errors = shared_errors().into_iter().filter(|error| error.status() == status);
@@ -70,7 +70,7 @@ pub fn shared_responses(config: &Config) -> Map<String, Value> {
 
 /// The errors that an endpoint has because of who may use it and what it reads, and those of the HTTP server, which any
 /// request can get.
-fn general_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
+fn general_errors(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Error> {
     let mut errors = vec![
         Error::BadRequest,
         Error::HeadTooSlow,
@@ -100,7 +100,7 @@ fn general_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
 }
 
 /// The errors of requests whose sender may not use the endpoint.
-fn access_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
+fn access_errors(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Error> {
     let (access, mut errors) = (endpoint.access, Vec::new());
     if !config.auth_enabled {
         return errors;
@@ -114,7 +114,7 @@ fn access_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
             Error::UserNotUsable,
         ]);
     }
-    // A personal access token is refused here, or a read-only one is.
+    // The endpoint refuses all personal access tokens, or else the read-only ones because it changes something.
     let knows_user = matches!(access, Access::User | Access::Admin | Access::Export);
     if knows_user && (!endpoint.accepts_personal_tokens || endpoint.method != "GET") {
         errors.push(Error::NotPermitted);
@@ -131,7 +131,7 @@ fn access_errors(endpoint: &Endpoint, config: &Config) -> Vec<Error> {
 }
 
 /// An example of a bad field, if the endpoint has fields or an id.
-fn field_error(endpoint: &Endpoint) -> Option<FieldError> {
+fn field_error(endpoint: &DocumentedEndpoint) -> Option<FieldError> {
     let inputs = endpoint.operation.inputs.iter();
     let mut params = inputs.flat_map(|input| {
         let location = match input.encoding() {

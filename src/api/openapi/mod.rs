@@ -27,11 +27,12 @@ pub struct Operation {
     pub description: &'static str,
     /// Everything that the handler reads from the query and the body.
     pub inputs: &'static [&'static dyn DescribedInput],
-    /// Bodies that work: the title and the JSON of each. If there are none, pages make one from the schema.
+    /// Examples of valid request bodies: the title and the JSON of each. If there are none, the pages that show the
+    /// document make one up from the schema.
     pub examples: &'static [(&'static str, &'static str)],
-    /// Request headers that change the answer, each with its meaning.
+    /// Request headers that change the response, each with its description.
     pub headers: &'static [(&'static str, &'static str)],
-    /// The answers to requests that succeed.
+    /// The responses to requests that succeed.
     pub answers: &'static [Answer],
     /// The errors that only this endpoint has. Those that follow from the router's table and from `inputs` are added
     /// by the document.
@@ -39,7 +40,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// An operation without text, for the other fields of a constant.
+    /// An operation without text, which constants take their remaining fields from.
     pub const EMPTY: Operation = Operation {
         id: "",
         tag: Tag::Service,
@@ -66,17 +67,17 @@ pub enum Tag {
     Service,
 }
 
-/// A status below 400 with its body.
+/// A response to a request that succeeds: a status below 400, and its body.
 #[derive(Clone, Copy)]
 pub struct Answer {
     pub status: u16,
     pub description: &'static str,
     pub content: Content,
-    /// Headers beyond those that every answer has, each with its meaning.
+    /// Headers beyond those that every response has, each with its description.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
-/// The body of an answer.
+/// The body of a response.
 #[derive(Clone, Copy)]
 pub enum Content {
     Empty,
@@ -84,32 +85,39 @@ pub enum Content {
     Json(fn(&mut SchemaGenerator) -> Schema),
     /// Text of this media type.
     Text(&'static str),
-    /// Bytes of a media type that the answer names.
+    /// Bytes whose media type is known only from the response.
     Bytes,
 }
 
-/// An answer with a JSON body of type `T`.
+/// A response with a JSON body of type `T`.
 pub const fn json<T: JsonSchema>(status: u16, description: &'static str) -> Answer {
     let content = Content::Json(SchemaGenerator::subschema_for::<T>);
     Answer { status, description, content, headers: &[] }
 }
 
-/// 204.
-pub const NO_CONTENT: Answer =
-    Answer { status: 204, description: "Done.", content: Content::Empty, headers: &[] };
+/// A response with status 204, which has no body.
+pub const NO_CONTENT: Answer = Answer {
+    status: 204,
+    description: "Done. The response has no body.",
+    content: Content::Empty,
+    headers: &[],
+};
 
 /// Who may use an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Anyone,
+    /// The bearer of a refresh token, which may come in the body.
     RefreshToken,
+    /// A signed-in user.
     User,
     Admin,
+    /// Whoever may export according to the settings.
     Export,
 }
 
-/// An endpoint of the router's table.
-pub struct Endpoint {
+/// An endpoint of the router's table, as the document describes it.
+pub struct DocumentedEndpoint {
     pub method: &'static str,
     /// The beginning of the path, such as `/api/v1`.
     pub prefix: &'static str,
@@ -117,12 +125,12 @@ pub struct Endpoint {
     pub template: &'static str,
     pub access: Access,
     pub limit: Option<Limit>,
-    /// Whether a personal access token serves as the user's access token.
+    /// Whether a personal access token is accepted in place of an access token.
     pub accepts_personal_tokens: bool,
     pub operation: &'static Operation,
 }
 
-impl Endpoint {
+impl DocumentedEndpoint {
     fn path(&self) -> String {
         format!("{}{}", self.prefix, self.template)
     }

@@ -38,7 +38,7 @@ impl CertificateAuthority {
         self.directory.join("ca.pem").display().to_string()
     }
 
-    /// Certifies that a server is this host.
+    /// Makes a certificate for a server with this host name.
     pub fn certify(&self, host: &str) -> ServerCertificate {
         let params = CertificateParams::new([host.to_owned()]).expect("a name");
         let key = KeyPair::generate().expect("a key");

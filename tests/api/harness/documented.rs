@@ -43,14 +43,14 @@ pub fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'
     item.get(method)
 }
 
-/// Fails if the document knows the endpoint, but not that it may answer with this status.
+/// Fails if the document has the endpoint, but not this status among its responses.
 #[track_caller]
 pub fn assert_documented(method: &str, url: &str, status: u16, body: &[u8]) {
     let path = url.splitn(4, '/').nth(3).unwrap_or_default();
     let path = format!("/{}", path.split('?').next().unwrap_or_default());
     let Some(operation) = operation(&DOCUMENT, method, &path) else { return };
-    // A switched-off endpoint is not in the document of the service that has it switched off. `HEAD` has no body to say
-    // that it is.
+    // The 404 of a switched-off endpoint is not documented, because the document of a service leaves out the endpoints
+    // that it has switched off. The response to `HEAD` has no body by which to recognise this 404.
     let text = String::from_utf8_lossy(body);
     let is_off = || method == "HEAD" || text.contains("This feature is not available");
     let is_documented = !operation["responses"][status.to_string()].is_null();

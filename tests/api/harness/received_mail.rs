@@ -83,7 +83,8 @@ impl ReceivedMail {
         self.parsed().body_html(0).expect("HTML").into_owned()
     }
 
-    /// What the link in the text has in the place of `{token}` in `url`. Fails if the HTML has another link.
+    /// The token in the link of the plain part, which otherwise is `url` with `{token}` in the token's place. Fails if
+    /// the HTML part has another link.
     #[track_caller]
     pub fn token(&self, url: &str) -> String {
         let (before, after) = url.split_once("{token}").expect("a URL with {token}");

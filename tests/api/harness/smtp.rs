@@ -417,8 +417,8 @@ impl Dialogue<'_> {
         self.stream.get_mut().flush()
     }
 
-    /// Replies `line`, or misbehaves if that was asked for. Whether the reply was `line`. A message is kept before the
-    /// reply leaves, so that a test that sees its effects finds it.
+    /// Replies `line`, or misbehaves if the test has asked for it. Returns whether the reply was `line`. A message is
+    /// stored before the reply is sent, so that a test that sees the effects of the reply finds the message.
     fn reply(&mut self, step: SmtpStep, line: &str) -> io::Result<bool> {
         let recipient = self.mail.recipient.clone();
         let misbehaviour = self.misbehaviour(step);
@@ -449,7 +449,7 @@ impl Dialogue<'_> {
         Ok(misbehaviour.is_none())
     }
 
-    /// The latest one that was asked for and fits.
+    /// What the test has asked for at this step and for the recipient, the latest request first.
     fn misbehaviour(&self, step: SmtpStep) -> Option<Misbehaviour> {
         let all = self.shared.misbehaviours.lock().expect("no panic");
         let fits = |address: &Option<String>| {

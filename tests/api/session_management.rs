@@ -1,4 +1,5 @@
-//! Sessions as users and administrators see them, ending one of them, and the greatest age of a session.
+//! The endpoints that list and end sessions, and the maximum age of a session. `sessions.rs` has sign-in, refresh and
+//! logout.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ fn make_sessions_older(database: &Database, seconds: u64) {
 }
 
 #[test]
-fn a_user_sees_where_each_session_signed_in_newest_first_and_which_is_the_requests() {
+fn a_list_of_sessions_is_newest_first_with_addresses_and_user_agents_and_marks_the_current_one() {
     let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
     api.sign_up("bob");
     api.register("ann").expect(201);
@@ -81,7 +82,7 @@ fn utc(text: &str) -> String {
 }
 
 #[test]
-fn a_refresh_brings_address_and_user_agent_up_to_date_and_other_requests_do_not() {
+fn a_refresh_updates_address_and_user_agent_and_other_requests_do_not() {
     let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
     let body = json!({"email": "ann@example.com", "password": PASSWORD});
     let request = from(api.request("POST", "/auth/register"), "192.0.2.7", "phone").json(body);
@@ -150,7 +151,7 @@ fn a_hostile_user_agent_is_cleaned_and_cut() {
 }
 
 #[test]
-fn ended_and_expired_sessions_are_not_in_sight() {
+fn ended_and_expired_sessions_are_not_listed() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     let (logged_out, expired, reused) =
@@ -240,7 +241,7 @@ fn nobody_ends_the_session_of_another_user() {
 }
 
 #[test]
-fn of_twenty_parallel_revocations_of_a_session_one_ends_it() {
+fn of_twenty_parallel_requests_to_end_a_session_one_ends_it() {
     let api = Server::start(&[]);
     let second = Server::start_on(&api.database, &[]);
     let (ann, other) = (api.sign_up("ann"), api.sign_in("ann"));
@@ -285,7 +286,7 @@ fn an_admin_sees_and_ends_the_sessions_of_any_user() {
 }
 
 #[test]
-fn a_session_ends_for_good_at_its_greatest_age_however_often_it_is_refreshed() {
+fn a_session_ends_for_good_at_its_maximum_age_however_often_it_is_refreshed() {
     let api = Server::start(&[("CLOAKROOM_SESSION_MAX_DAYS", "3")]);
     let ann = api.sign_up("ann");
     // Ten minutes before its end: both tokens end with it.
@@ -345,7 +346,7 @@ fn no_token_of_a_sign_in_outlives_its_session() {
 }
 
 #[test]
-fn a_smaller_greatest_age_holds_for_the_sessions_that_are_there() {
+fn a_smaller_maximum_age_applies_to_existing_sessions() {
     let api = Server::start(&[]);
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
     api.database.run(
