@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use crate::error::{Error, FieldError, FieldLocation, Problem};
 use crate::model::rule::{ListRule, Rule};
@@ -161,7 +161,8 @@ impl Params {
     }
 
     /// Reads a whole number that must lie in the range: a JSON number in a body, decimal digits in a query. Returns
-    /// `default` if it is absent.
+    /// `default` if it is absent. `5.0` in a body is a whole number, because JSON has only one type of numbers, and so
+    /// have languages of clients.
     pub fn integer(
         &mut self,
         name: &'static str,
@@ -174,8 +175,7 @@ impl Params {
         });
         let outcome = match self.values.get(name) {
             None | Some(Value::Null) => return default,
-            Some(Value::Number(number)) => number
-                .as_i64()
+            Some(Value::Number(number)) => whole_number(number)
                 .ok_or_else(problems::not_an_integer)
                 .and_then(|number| rules::in_range(number, &allowed)),
             Some(Value::String(text)) if self.location == FieldLocation::Query => {
@@ -236,6 +236,14 @@ impl Params {
     }
 }
 
+/// The value of a JSON number that is whole and fits 64 bits. One with a fraction or an exponent must also be one of the
+/// numbers up to 2^53 that floating point represents exactly.
+fn whole_number(number: &Number) -> Option<i64> {
+    const MAX_EXACT: f64 = (1_i64 << f64::MANTISSA_DIGITS) as f64;
+    let is_whole = |float: &f64| float.fract() == 0.0 && float.abs() <= MAX_EXACT;
+    number.as_i64().or_else(|| number.as_f64().filter(is_whole).map(|float| float as i64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,6 +297,30 @@ mod tests {
     }
 
     #[test]
+    fn numbers_in_a_body_are_whole_however_they_are_written() -> Result<(), Error> {
+        let read =
+            |text: &str| Params::from_json(text)?.read(|params| params.integer("n", 7, -9..=365));
+        for (text, n) in [("1", 1), ("-9", -9), ("30.0", 30), ("3e1", 30), ("-0.0", 0), ("null", 7)]
+        {
+            assert_eq!(read(&format!(r#"{{"n": {text}}}"#))?, n, "{text}");
+        }
+        for (text, kind) in [
+            ("1.5", "int_parsing"),
+            ("366", "value_error"),
+            ("18446744073709551615", "int_parsing"),
+            ("1e300", "int_parsing"),
+            ("\"1\"", "int_parsing"),
+            ("true", "int_parsing"),
+        ] {
+            let Err(Error::Invalid(errors)) = read(&format!(r#"{{"n": {text}}}"#)) else {
+                panic!("{text} is not refused");
+            };
+            assert_eq!(errors[0].problem.kind, kind, "{text}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn numbers_are_whole_and_fit_64_bits() -> Result<(), Error> {
         let read = |text: &str| query(text).read(|params| params.integer("n", 7, 1..=i64::MAX));
         for (text, n) in [("", 7), ("n=1", 1), ("n=9223372036854775807", i64::MAX), ("n=1&n=2", 2)]
@@ -312,7 +344,7 @@ mod tests {
         {
             assert_eq!(read(text)?, n, "{text}");
         }
-        for value in ["0", "-1", "1.5", "1e3", "9223372036854775808", "\"1\"", "true", "[1]"] {
+        for value in ["0", "-1", "1.5", "1e16", "9223372036854775808", "\"1\"", "true", "[1]"] {
             assert!(read(&format!(r#"{{"n": {value}}}"#)).is_err(), "{value}");
         }
         Ok(())

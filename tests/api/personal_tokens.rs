@@ -91,6 +91,7 @@ fn fields_of_a_new_token_are_checked() {
     for (body, days, read_only) in [
         (json!({"name": "x".repeat(100), "expires_in_days": 1, "read_only": true}), 1, true),
         (json!({"name": "a", "expires_in_days": 365, "read_only": false}), 365, false),
+        (json!({"name": "a", "expires_in_days": 30.0}), 30, false),
         (json!({"name": "a", "expires_in_days": null, "read_only": null, "other": 1}), 90, false),
     ] {
         let id = api.create_token(&ann, body).expect(201).has(json!({"read_only": read_only})).id();
@@ -100,7 +101,7 @@ fn fields_of_a_new_token_are_checked() {
         assert_eq!(found, f64::from(days));
     }
     let listed = json!(tokens(api.list_tokens(&ann)));
-    assert_eq!(names_of(&listed, "name"), ["a", "a", &"x".repeat(100)], "newest first");
+    assert_eq!(names_of(&listed, "name"), ["a", "a", "a", &"x".repeat(100)], "newest first");
 }
 
 #[test]
