@@ -2,13 +2,17 @@
 -- password_reset_messages that are too old to limit another message; returns how many rows it removed.
 WITH failed AS (
     DELETE FROM outbox
-    WHERE id IN (SELECT id FROM outbox WHERE failed_at < now() - interval '30 days' ORDER BY failed_at LIMIT 10000
-                 FOR UPDATE SKIP LOCKED)
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM outbox WHERE failed_at < now() - interval '30 days' ORDER BY failed_at LIMIT 10000
+        FOR UPDATE SKIP LOCKED
+    ))
     RETURNING id
 ), forgotten AS (
     DELETE FROM password_reset_messages
-    WHERE user_id IN (SELECT user_id FROM password_reset_messages WHERE sent_at[1] < now() - interval '1 day'
-                      LIMIT 10000 FOR UPDATE SKIP LOCKED)
+    WHERE user_id = ANY (ARRAY(
+        SELECT user_id FROM password_reset_messages WHERE sent_at[1] < now() - interval '1 day' LIMIT 10000
+        FOR UPDATE SKIP LOCKED
+    ))
     RETURNING user_id
 )
 SELECT (SELECT count(*) FROM failed) + (SELECT count(*) FROM forgotten) AS removed

@@ -2,8 +2,10 @@
 -- may run this at once: SKIP LOCKED gives each of them other rows.
 WITH removed AS (
     DELETE FROM personal_tokens
-    WHERE id IN (SELECT id FROM personal_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT 10000
-                 FOR UPDATE SKIP LOCKED)
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM personal_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT 10000
+        FOR UPDATE SKIP LOCKED
+    ))
     RETURNING id
 )
 SELECT count(*) AS removed FROM removed

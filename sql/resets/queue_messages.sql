@@ -4,9 +4,12 @@
 -- An account gets at most one message in two minutes, and after ten in a day one an hour; further requests are dropped,
 -- and so are those for other addresses. The condition of the update decides that, also between several processes:
 -- unlike a SELECT it sees the row as the process before it left it. The order of the ids prevents deadlocks.
+-- With IN in place of ANY (ARRAY ...), here and in the sweeps, a planner that expects few rows runs the subquery anew
+-- for each of them. Every run locks other rows, so the limit does not hold, and the work grows with the square of their
+-- number.
 WITH taken AS (
     DELETE FROM password_reset_requests
-    WHERE id IN (SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED)
+    WHERE id = ANY (ARRAY(SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED))
     RETURNING email, requested_at, address, request_id
 ), known AS (
     SELECT u.id, taken.requested_at, taken.address, taken.request_id

@@ -2,12 +2,12 @@
 -- removed. Several processes may run this at once: SKIP LOCKED gives each of them other rows.
 WITH removed AS (
     DELETE FROM sign_in_networks
-    WHERE (user_id, network) IN (
-        SELECT user_id, network FROM sign_in_networks
+    WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM sign_in_networks
         WHERE last_sign_in_at < now() - interval '30 days'
         ORDER BY last_sign_in_at LIMIT 10000
         FOR UPDATE SKIP LOCKED
-    )
+    ))
     RETURNING user_id
 )
 SELECT count(*) AS removed FROM removed

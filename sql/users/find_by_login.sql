@@ -1,8 +1,10 @@
 -- The account with username or e-mail address $1, for a login of a client with address $2, and whether the account has
 -- signed in from the client's network within the last 30 days. A username cannot contain "@", so at most one account
--- matches. If none does, the only row has no id, so that the work is the same for every name.
+-- matches. If none does, the one row has no id: the work is the same for every name. name_hash tells names apart as the
+-- database does, whose lower() depends on its locale.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, password_hash, credentials_version,
+       sha256(convert_to(lower($1), 'UTF8')) AS name_hash,
        EXISTS (
            SELECT FROM sign_in_networks
            WHERE user_id = coalesce(users.id, '00000000-0000-0000-0000-000000000000')

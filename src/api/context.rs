@@ -36,7 +36,7 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub buckets: TokenBuckets<BucketKey>,
     /// Failed sign-ins by SHA-256 of the name that was typed, in lower case.
-    pub failed_sign_ins: TokenBuckets<[u8; 32]>,
+    pub failed_sign_ins: TokenBuckets<Vec<u8>>,
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
     pub failures: Arc<FailureQueue>,

@@ -54,20 +54,22 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Finds an account by its username or e-mail address, active or not, for a client with this address.
+/// Finds an account by its username or e-mail address, active or not, for a client with this address. Also returns the
+/// SHA-256 of `login` in lower case, whether or not an account has it. It is the database's lower case, by which names
+/// are compared, and not Rust's: where PostgreSQL takes a dotted capital I for `i`, one name would have several hashes.
 pub fn find_by_login(
     db: &Database,
     login: &str,
     client: IpAddr,
-) -> Result<Option<Credentials>, Error> {
-    let rows = db.read(sql!("users/find_by_login"), &[&login, &client])?;
-    let found = rows.first().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
-    Ok(found.map(|row| Credentials {
-        user: from_row(row),
+) -> Result<(Vec<u8>, Option<Credentials>), Error> {
+    let row = one_row(db.read(sql!("users/find_by_login"), &[&login, &client])?)?;
+    let found = row.get::<_, Option<Uuid>>("id").map(|_| Credentials {
+        user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
         knows_network: row.get("knows_network"),
-    }))
+    });
+    Ok((row.get("name_hash"), found))
 }
 
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no

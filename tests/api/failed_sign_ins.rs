@@ -80,6 +80,20 @@ fn after_a_hundred_failures_a_name_is_refused_whether_or_not_an_account_has_it()
     login_from(&api, &new_address(), "bob", PASSWORD).expect(200);
 }
 
+/// In many locales PostgreSQL's lower case of a dotted capital I is `i`, and Rust's is not.
+#[test]
+fn every_spelling_that_signs_in_to_an_account_counts_for_the_same_name() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ivi").expect(201);
+    login_from(&api, "203.0.113.7", "ivi", PASSWORD).expect(200);
+    fail_until_refused(&api, "ivi");
+    for name in ["IVI", "\u{130}vi", "iv\u{130}", "\u{130}V\u{130}"] {
+        let signs_in = login_from(&api, "203.0.113.7", name, PASSWORD).status == 200;
+        let is_refused = login_from(&api, &new_address(), name, "wrong horse").status == 429;
+        assert_eq!(is_refused, signs_in, "{name}");
+    }
+}
+
 #[test]
 fn successful_sign_ins_and_requests_without_a_password_do_not_count() {
     let api = Server::start(&[ON, TRUSTED]);

@@ -259,6 +259,21 @@ fn parallel_requests_to_two_processes_send_one_message() {
 }
 
 #[test]
+fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one() {
+    let database = Database::create();
+    database.migrate_to(7);
+    let mut client = database.client();
+    let insert = "INSERT INTO password_reset_requests (email) SELECT 'nobody@example.com' FROM generate_series";
+    client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
+    let sql = std::fs::read_to_string("sql/resets/queue_messages.sql").unwrap();
+    let statement = client.prepare(&sql).unwrap();
+    // PostgreSQL keeps the plan that it makes now.
+    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 1);
+    client.batch_execute(&format!("{insert} (1, 1000)")).unwrap();
+    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 100);
+}
+
+#[test]
 fn a_thousand_requests_for_unknown_addresses_leave_nothing_behind() {
     let api = Server::start(&[]);
     record_messages(&api.database);

@@ -153,12 +153,12 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
 /// Checks a login name and its password and opens a session.
 fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
     let app = context.app;
-    let account = users::find_by_login(&app.db, login, context.client)?;
+    let (name_hash, account) = users::find_by_login(&app.db, login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let knows_network = account.as_ref().is_some_and(|account| account.knows_network);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let check = || app.hasher.check(password, stored);
-    let check = rate_limit::limit_failed_sign_ins(context, login, knows_network, check)?;
+    let check = rate_limit::limit_failed_sign_ins(context, &name_hash, knows_network, check)?;
     let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::api::context::{BucketKey, RequestContext};
@@ -75,13 +74,13 @@ fn refusal(decision: &BucketDecision, login: bool) -> Error {
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
 
-/// Runs the check of a password at sign-in, if not too many have failed with this `name`, which may come from many
-/// addresses. It does not matter whether an account has the name. Fails with [`Error::RateLimited`].
+/// Runs the check of a password at sign-in, if not too many have failed with the name that has this hash, from all
+/// addresses together. It does not matter whether an account has the name. Fails with [`Error::RateLimited`].
 ///
 /// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
 pub fn limit_failed_sign_ins(
     context: &mut RequestContext,
-    name: &str,
+    name_hash: &[u8],
     knows_network: bool,
     check: impl FnOnce() -> Result<PasswordCheck, Error>,
 ) -> Result<PasswordCheck, Error> {
@@ -91,7 +90,7 @@ pub fn limit_failed_sign_ins(
     }
     // The attempt counts as failed from its beginning, so that parallel ones cannot exceed the limit.
     let now = app.started.elapsed();
-    let decision = app.failed_sign_ins.take(name_key(name), MAX_FAILED_SIGN_INS, now);
+    let decision = app.failed_sign_ins.take(name_hash.to_vec(), MAX_FAILED_SIGN_INS, now);
     if !decision.allowed && !knows_network {
         context.limit = Some(decision);
         app.metrics.count_rate_limited("login-name");
@@ -99,14 +98,9 @@ pub fn limit_failed_sign_ins(
     }
     let outcome = check();
     if decision.allowed && !matches!(outcome, Ok(PasswordCheck::Wrong)) {
-        app.failed_sign_ins.give_back(name_key(name), MAX_FAILED_SIGN_INS);
+        app.failed_sign_ins.give_back(name_hash.to_vec(), MAX_FAILED_SIGN_INS);
     }
     outcome
-}
-
-/// The key of a name's bucket. Names have any length, and their hashes have one.
-fn name_key(name: &str) -> [u8; 32] {
-    Sha256::digest(name.to_lowercase().as_bytes()).into()
 }
 
 /// Takes a token from the bucket of the subject and, if that is a client, from the bucket of its site.
