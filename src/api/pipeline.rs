@@ -8,9 +8,10 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::context::{App, CurrentUser, RefreshToken, RequestContext};
+use super::endpoint::{Endpoint, Handler, Route};
 use super::middleware::rate_limit::{self, Limit, Subject};
 use super::middleware::{access_log, api_key, authenticate, cors};
-use super::router::{self, Endpoint, Handler, Route};
+use super::router;
 use crate::error::Error;
 use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted};

@@ -4,68 +4,18 @@
 
 use std::borrow::Cow;
 
-use uuid::Uuid;
-
-use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContext};
+use super::context::RequestContext;
+use super::endpoint::{
+    Endpoint, Handler, Outcome, Route, admin, admin_at, delete, export, get, post, public, put,
+    route, user, user_at,
+};
 use super::handlers::{
     admin, audit, auth, docs, exports, health, me, metrics, password_resets, personal_tokens,
     sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::Limit;
-use super::openapi::{self, Access, Operation};
+use super::openapi::{DocumentedEndpoint, Operation};
 use crate::config::{Config, Smtp};
-use crate::error::{Error, FieldError, FieldLocation};
-use crate::http::response::Response;
-use crate::model::rules;
-use crate::telemetry::metrics::EndpointName;
-
-type Outcome = Result<Response, Error>;
-
-/// The function that answers requests to an endpoint. Its variant says who may use the endpoint. A handler for users or
-/// administrators takes a proof that only authentication can make, so mounting it for others does not compile.
-#[derive(Clone, Copy)]
-pub enum Handler {
-    /// Anyone.
-    Public(fn(&mut RequestContext) -> Outcome),
-    /// The bearer of a refresh token. The token is verified before the rate limit is applied, because requests count
-    /// against the limit of the token's session.
-    Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
-    /// A signed-in user.
-    User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
-    /// A signed-in user; the handler is given the id in the path.
-    UserAt(fn(&mut RequestContext, &CurrentUser, Uuid) -> Outcome),
-    /// An administrator.
-    Admin(fn(&mut RequestContext, &Admin) -> Outcome),
-    /// An administrator; the handler is given the id in the path.
-    AdminAt(fn(&mut RequestContext, &Admin, Uuid) -> Outcome),
-    /// Whoever may export according to the settings.
-    Export(fn(&mut RequestContext) -> Outcome),
-}
-
-/// One method of a path.
-pub struct Endpoint {
-    method: &'static str,
-    pub handler: Handler,
-    /// The rate limit. If `None`, requests are not limited and need no API key either.
-    pub limit: Option<Limit>,
-    /// What the OpenAPI document says about it.
-    pub operation: &'static Operation,
-    /// Whether a personal access token is accepted in place of an access token.
-    accepts_personal_tokens: bool,
-}
-
-/// One path, matched by a request.
-pub struct Route {
-    /// The beginning of the path, such as `/api/v1`.
-    prefix: &'static str,
-    /// The rest of the path, with `{name}` in place of the id.
-    template: &'static str,
-    endpoints: &'static [Endpoint],
-    /// The text that stands in place of the id in the request. Empty if the path has no id.
-    id: String,
-    /// Whether the settings enable this path.
-    pub is_enabled: fn(&Config) -> bool,
-}
 
 /// Finds the route of a path. The path is split before its segments are decoded, so that an encoded slash does not
 /// split a segment. One trailing slash is ignored. What is not UTF-8 is replaced: no literal segment has the character
@@ -77,7 +27,7 @@ pub fn find(path: &str) -> Option<Route> {
     let segments: Vec<Cow<str>> = path.split('/').map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     match segments.as_slice() {
-        ["api", "v1", rest @ ..] => api_v1(rest).map(|route| Route { prefix: "/api/v1", ..route }),
+        ["api", "v1", rest @ ..] => api_v1(rest).map(|route| route.below("/api/v1")),
         segments => at_root(segments).or_else(|| page(segments)),
     }
 }
@@ -89,22 +39,10 @@ pub fn is_api(path: &str) -> bool {
 }
 
 /// All endpoints that the settings enable, for the OpenAPI document.
-pub fn endpoints(config: &Config) -> Vec<openapi::DocumentedEndpoint> {
-    let below_api = api_v1_routes().into_iter().map(|route| Route { prefix: "/api/v1", ..route });
+pub fn endpoints(config: &Config) -> Vec<DocumentedEndpoint> {
+    let below_api = api_v1_routes().into_iter().map(|route| route.below("/api/v1"));
     let enabled = below_api.chain(root_routes()).filter(|route| (route.is_enabled)(config));
-    enabled
-        .flat_map(|route| {
-            route.endpoints.iter().map(move |endpoint| openapi::DocumentedEndpoint {
-                method: endpoint.method,
-                prefix: route.prefix,
-                template: route.template,
-                access: endpoint.handler.access(),
-                limit: endpoint.limit,
-                accepts_personal_tokens: endpoint.accepts_personal_tokens,
-                operation: endpoint.operation,
-            })
-        })
-        .collect()
+    enabled.flat_map(Route::documented).collect()
 }
 
 /// Makes two functions of one table: `$find` returns the route whose pattern matches the segments of a path, `$all`
@@ -116,9 +54,7 @@ macro_rules! routes {
                 $($pattern $(if $guard)? => $route,)*
                 _ => return None,
             };
-            let id = route.template.split('/').skip(1).position(|part| part.starts_with('{'));
-            let id = id.and_then(|index| segments.get(index)).copied().unwrap_or_default();
-            Some(Route { id: id.to_owned(), ..route })
+            Some(route.matched(segments))
         }
 
         fn $all() -> Vec<Route> {
@@ -263,133 +199,6 @@ fn offers_docs(config: &Config) -> bool {
     config.docs
 }
 
-/// A route that is always enabled. `endpoints` are listed in the order in which `Allow` lists them.
-fn route(template: &'static str, endpoints: &'static [Endpoint]) -> Route {
-    Route { prefix: "", template, endpoints, id: String::new(), is_enabled: |_| true }
-}
-
-impl Route {
-    fn enabled_if(self, is_enabled: fn(&Config) -> bool) -> Route {
-        Route { is_enabled, ..self }
-    }
-
-    /// The endpoint for a method. `HEAD` is answered by the endpoint for `GET`.
-    pub fn endpoint(&self, method: &str) -> Option<&'static Endpoint> {
-        let method = if method == "HEAD" { "GET" } else { method };
-        self.endpoints.iter().find(|endpoint| endpoint.method == method)
-    }
-
-    /// The methods of all endpoints, as the value of `Allow`.
-    pub fn methods(&self) -> String {
-        let names = self.endpoints.iter().flat_map(|endpoint| match endpoint.method {
-            "GET" => ["GET", "HEAD"].as_slice(),
-            _ => std::slice::from_ref(&endpoint.method),
-        });
-        names.copied().collect::<Vec<_>>().join(", ")
-    }
-
-    /// The name that one of the route's endpoints has in the metrics.
-    pub fn name(&self, endpoint: &Endpoint) -> EndpointName {
-        EndpointName { method: endpoint.method, prefix: self.prefix, template: self.template }
-    }
-
-    /// Parses the id in the path. If it is not a UUID, the error carries the name that the template has for it.
-    pub fn parse_id(&self) -> Result<Uuid, Error> {
-        let name = self.template.split(['{', '}']).nth(1);
-        let error = |problem| FieldError { location: FieldLocation::Path, field: name, problem };
-        rules::UUID.parse(&self.id).map_err(|problem| Error::Invalid(vec![error(problem)]))
-    }
-}
-
-/// An endpoint with the rate limit that is usual for its kind of handler.
-const fn endpoint(
-    method: &'static str,
-    handler: Handler,
-    operation: &'static Operation,
-) -> Endpoint {
-    let limit = match handler {
-        Handler::Public(_) | Handler::Refresh(_) => None,
-        Handler::User(_) | Handler::UserAt(_) | Handler::Export(_) => Some(Limit::General),
-        Handler::Admin(_) | Handler::AdminAt(_) => Some(Limit::Admin),
-    };
-    Endpoint { method, handler, limit, operation, accepts_personal_tokens: true }
-}
-
-impl Handler {
-    fn access(&self) -> Access {
-        match self {
-            Handler::Public(_) => Access::Anyone,
-            Handler::Refresh(_) => Access::RefreshToken,
-            Handler::User(_) | Handler::UserAt(_) => Access::User,
-            Handler::Admin(_) | Handler::AdminAt(_) => Access::Admin,
-            Handler::Export(_) => Access::Export,
-        }
-    }
-}
-
-impl Endpoint {
-    /// Refuses personal access tokens, because the endpoint is about the account itself, its sessions or its tokens.
-    /// Whoever steals a token can then neither take over the account nor make another token that outlives this one.
-    const fn no_personal_tokens(self) -> Endpoint {
-        Endpoint { accepts_personal_tokens: false, ..self }
-    }
-
-    /// Whether a request with this credential may use the endpoint. A read-only token is accepted for `GET`, and so for
-    /// `HEAD`, which has the same endpoint.
-    pub fn admits(&self, credential: Credential) -> bool {
-        match credential {
-            Credential::PersonalToken { read_only } => {
-                self.accepts_personal_tokens && (!read_only || self.method == "GET")
-            }
-            Credential::AccessToken { .. } | Credential::Nothing => true,
-        }
-    }
-
-    const fn limit(self, limit: Limit) -> Endpoint {
-        Endpoint { limit: Some(limit), ..self }
-    }
-}
-
-const fn get(handler: Handler, operation: &'static Operation) -> Endpoint {
-    endpoint("GET", handler, operation)
-}
-
-const fn post(handler: Handler, operation: &'static Operation) -> Endpoint {
-    endpoint("POST", handler, operation)
-}
-
-const fn put(handler: Handler, operation: &'static Operation) -> Endpoint {
-    endpoint("PUT", handler, operation)
-}
-
-const fn delete(handler: Handler, operation: &'static Operation) -> Endpoint {
-    endpoint("DELETE", handler, operation)
-}
-
-const fn public(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
-    Handler::Public(handler)
-}
-
-const fn user(handler: fn(&mut RequestContext, &CurrentUser) -> Outcome) -> Handler {
-    Handler::User(handler)
-}
-
-const fn user_at(handler: fn(&mut RequestContext, &CurrentUser, Uuid) -> Outcome) -> Handler {
-    Handler::UserAt(handler)
-}
-
-const fn admin(handler: fn(&mut RequestContext, &Admin) -> Outcome) -> Handler {
-    Handler::Admin(handler)
-}
-
-const fn admin_at(handler: fn(&mut RequestContext, &Admin, Uuid) -> Outcome) -> Handler {
-    Handler::AdminAt(handler)
-}
-
-const fn export(handler: fn(&mut RequestContext) -> Outcome) -> Handler {
-    Handler::Export(handler)
-}
-
 /// The pages that show the OpenAPI document, and what they load. They are not a part of the API that it describes.
 fn page(segments: &[&str]) -> Option<Route> {
     let route = match segments {
@@ -420,6 +229,7 @@ const fn file(handler: fn(&mut RequestContext) -> Outcome) -> Endpoint {
 #[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
+    use crate::error::{Error, FieldLocation};
 
     fn outcome(method: &str, path: &str) -> Result<(), String> {
         let route = find(path).ok_or("404")?;

@@ -59,8 +59,15 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// The same inside `src/api/`.
-const API_LAYERS: &[&[&str]] =
-    &[&["pipeline"], &["router"], &["handlers"], &["openapi"], &["middleware"], &["context"]];
+const API_LAYERS: &[&[&str]] = &[
+    &["pipeline"],
+    &["router"],
+    &["endpoint"],
+    &["handlers"],
+    &["openapi"],
+    &["middleware"],
+    &["context"],
+];
 
 #[test]
 fn modules_name_only_layers_below_their_own() {
