@@ -236,8 +236,8 @@ impl Params {
     }
 }
 
-/// The value of a JSON number that is whole and fits 64 bits. One with a fraction or an exponent must also be one of the
-/// numbers up to 2^53 that floating point represents exactly.
+/// The value of a JSON number that is whole and fits 64 bits. One with a fraction or an exponent must also be one of
+/// the numbers up to 2^53 that floating point represents exactly.
 fn whole_number(number: &Number) -> Option<i64> {
     const MAX_EXACT: f64 = (1_i64 << f64::MANTISSA_DIGITS) as f64;
     let is_whole = |float: &f64| float.fract() == 0.0 && float.abs() <= MAX_EXACT;
