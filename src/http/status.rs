@@ -17,6 +17,7 @@ fn names(status: u16) -> (&'static str, &'static str) {
         201 => ("Created", ""),
         204 => ("No Content", ""),
         206 => ("Partial Content", ""),
+        303 => ("See Other", ""),
         304 => ("Not Modified", ""),
         400 => ("Bad Request", "BAD_REQUEST"),
         401 => ("Unauthorized", "UNAUTHORIZED"),
