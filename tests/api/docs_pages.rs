@@ -169,6 +169,10 @@ fn the_root_leads_browsers_to_the_page_and_is_unknown_to_others() {
             assert_eq!((answer.header("Location"), answer.header("Vary")), ("/docs", "Accept"));
         }
     }
+    let mut connection = RawConnection::open(&api.address);
+    connection.send("GET / HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\n\r\n");
+    let head = connection.head().unwrap();
+    assert!(head.starts_with("HTTP/1.1 303 See Other\r\n"), "{head}");
     for accept in [&[][..], &["*/*"], &["application/json"], &["text/htmlx"], &["text/*"]] {
         get("GET", accept).refused(404, "Not Found");
     }

@@ -60,6 +60,19 @@ fn a_token_is_shown_once_and_only_its_hash_is_stored() {
 }
 
 #[test]
+fn a_token_in_place_of_an_id_is_not_logged() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let tokens = [api.new_token(&ann, false), ann.access.clone()];
+    for token in &tokens {
+        api.delete_token(&ann, token).expect(422);
+    }
+    wait_until(|| api.log().matches("method=DELETE").count() == tokens.len());
+    let log = api.log();
+    assert!(tokens.iter().all(|token| !log.contains(&token[..40])), "{log}");
+}
+
+#[test]
 fn fields_of_a_new_token_are_checked() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");

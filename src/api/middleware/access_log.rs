@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::auth::personal_token;
+
 /// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
 
@@ -29,8 +31,7 @@ pub struct AccessLogEntry<'a> {
 /// Writes the entry.
 pub fn write(entry: &AccessLogEntry) {
     let path = entry.path.get(..MAX_PATH).unwrap_or(entry.path);
-    // A client may have put an e-mail address in place of an id.
-    let path = if path.contains('@') || path.contains("%40") { "(not logged)" } else { path };
+    let path = if is_private(path) { "(not logged)" } else { path };
     let millis = entry.duration.as_micros() as f64 / 1000.0;
     let user = entry.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
     log::info!(
@@ -39,4 +40,11 @@ pub fn write(entry: &AccessLogEntry) {
         user = user.as_str(), client:% = entry.client, request_id:% = entry.id;
         "request"
     );
+}
+
+/// Whether a client seems to have put an e-mail address or a token in place of an id. Signed tokens begin with an
+/// encoded brace, which is `ey`.
+fn is_private(path: &str) -> bool {
+    let is_token = |part: &str| personal_token::is_personal(part) || part.starts_with("ey");
+    path.contains('@') || path.contains("%40") || path.split('/').any(is_token)
 }
