@@ -69,3 +69,24 @@ BEGIN
     RETURN ended;
 END
 $$;
+
+-- As before, but at most five notices of a new address and ten of a new password a day for each account: an account may
+-- have the address of somebody who does not know of it, and whom the notices of endless changes would bury. The first
+-- one, which warns an owner, is always sent.
+CREATE OR REPLACE FUNCTION queue_notices() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.password_hash <> OLD.password_hash
+       AND (SELECT count(*) FROM audit_events
+            WHERE subject_id = NEW.id AND action IN ('password.change', 'password.reset') AND outcome = 'success'
+              AND at > now() - interval '1 day') <= 10 THEN
+        INSERT INTO outbox (kind, user_id) VALUES ('password_changed', NEW.id);
+    END IF;
+    IF lower(NEW.email) <> lower(OLD.email)
+       AND (SELECT count(*) FROM audit_events
+            WHERE subject_id = NEW.id AND action = 'email.change' AND outcome = 'success'
+              AND at > now() - interval '1 day') <= 5 THEN
+        INSERT INTO outbox (kind, user_id, address) VALUES ('email_changed', NEW.id, OLD.email);
+    END IF;
+    RETURN NULL;
+END
+$$;

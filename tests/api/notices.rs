@@ -101,6 +101,26 @@ fn the_owner_of_an_account_is_told_of_a_new_password_and_of_a_new_address() {
 }
 
 #[test]
+fn notices_of_endless_changes_end_after_a_few() {
+    let (smtp, api) = service();
+    let ann = api.sign_up("ann");
+    for round in 0..4 {
+        for address in ["victim@example.com", "ann@example.com"] {
+            api.update_me(&ann, json!({"email": address})).case(round).expect(200);
+        }
+    }
+    let mut passwords = [PASSWORD, NEW_PASSWORD];
+    for _ in 0..12 {
+        api.change_password(&ann, passwords[0], passwords[1]).expect(200);
+        passwords.reverse();
+    }
+    wait_until(|| api.database.count("outbox") == 0);
+    let subjects: Vec<_> = smtp.wait_for(15).iter().map(|mail| mail.subject()).collect();
+    let count = |subject| subjects.iter().filter(|found| *found == subject).count();
+    assert_eq!((count(EMAIL_CHANGED), count(PASSWORD_CHANGED), subjects.len()), (5, 10, 15));
+}
+
+#[test]
 fn other_changes_send_no_notice() {
     let (smtp, api) = service();
     let root = api.sign_up_admin("root");
