@@ -1,7 +1,8 @@
 -- A page of the files of user $1 that match, in any order, and how many match in all. $2: part of the filename or
 -- description, null for any; $3: content type, null for any; $4: the column to sort by; $5: whether descending; $6:
 -- files of a page; $7: files before it. A page past the end is one row with the total alone.
--- The query reads all files of the user; that is fine for the thousands that one user has.
+-- The query reads all files of the user; that is fine for the thousands that one user has. It is planned each time for
+-- its parameters.
 WITH matching AS MATERIALIZED (
     SELECT id,
            row_number() OVER (ORDER BY

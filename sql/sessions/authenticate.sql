@@ -2,14 +2,15 @@
 -- session, null for a token without one; $3: when a token without one was issued, Unix time in seconds; $4: the
 -- maximum age of a session in seconds.
 -- A token without a session is valid if it was issued after all sessions of the user were last ended. The times are
--- compared in whole seconds, and a token of the same second is refused.
+-- compared in whole seconds, and a token of the same second is refused. The planner does not see whether $2 is null, so
+-- it keeps its plan.
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
        u.last_login, u.total_uploads, u.total_storage_used, u.credentials_version,
        CASE
-           WHEN $2::uuid IS NOT NULL THEN
+           WHEN (SELECT $2::uuid) IS NOT NULL THEN
                EXISTS (SELECT FROM sessions s
-                       WHERE s.id = $2 AND s.user_id = u.id AND s.ended_at IS NULL AND s.expires_at > now()
-                         AND s.created_at + make_interval(secs => $4) > now())
+                       WHERE s.id = (SELECT $2::uuid) AND s.user_id = u.id AND s.ended_at IS NULL
+                         AND s.expires_at > now() AND s.created_at + make_interval(secs => $4) > now())
            ELSE u.sessions_ended_at IS NULL
                OR coalesce($3::bigint > floor(extract(epoch FROM u.sessions_ended_at)), false)
        END AS session_is_live

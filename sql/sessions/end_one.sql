@@ -5,6 +5,6 @@ WITH ended AS (
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'auth.logout', $1, 'user', $1, $3, $4, jsonb_build_object('scope', 'local', 'sessions', count(*)) FROM ended
-    HAVING count(*) > 0 OR $2::uuid IS NULL
+    HAVING count(*) > 0 OR (SELECT $2::uuid) IS NULL
 )
-UPDATE users SET sessions_ended_at = now() WHERE id = $1 AND $2 IS NULL
+UPDATE users SET sessions_ended_at = now() WHERE id = $1 AND (SELECT $2::uuid) IS NULL

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use postgres::Row;
+use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
@@ -164,9 +165,18 @@ pub fn list(
     let rows = if is_default {
         db.read(sql!("files/list_newest"), &[&user, size, offset])?
     } else {
-        db.read(
+        db.read_planned(
             sql!("files/list"),
-            &[&user, search, content_type, &column, descending, size, offset],
+            &[
+                (&user, Type::UUID),
+                (search, Type::TEXT),
+                (content_type, Type::TEXT),
+                (&column, Type::TEXT),
+                (descending, Type::BOOL),
+                (size, Type::INT8),
+                (offset, Type::INT8),
+            ],
+            None,
         )?
     };
     let total = rows.first().map_or(0, |row| row.get("total"));

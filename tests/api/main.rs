@@ -38,6 +38,7 @@ mod outage;
 mod outbox;
 mod overload;
 mod personal_tokens;
+mod plans;
 mod production;
 mod protocol;
 mod rate_limits;
