@@ -261,7 +261,7 @@ fn parallel_requests_to_two_processes_send_one_message() {
 #[test]
 fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one() {
     let database = Database::create();
-    database.migrate_to(7);
+    database.migrate_to(8);
     let mut client = database.client();
     let insert = "INSERT INTO password_reset_requests (email) SELECT 'nobody@example.com' FROM generate_series";
     client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
