@@ -208,9 +208,9 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     for scope in ["others", "local"] {
         api.logout_scope(&tokens, scope).expect(204);
     }
-    api.logout(&api.sign_in(&name)).expect(204);
+    api.logout(api.sign_in(&name)).expect(204);
     api.end_user_sessions(root, &id).expect(204);
-    api.change_password(&api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
+    api.change_password(api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
     api.reset_password(&api.reset_token(&email), PASSWORD).expect(200);
 
     api.get("/users/export", root).expect(200);
