@@ -46,7 +46,7 @@ pub fn authenticate(
     let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
     let rows = db.read(
         sql!("sessions/authenticate"),
-        &[&user, &session, &issued_at, &max_age.as_secs_f64()],
+        &[&user, &session.unwrap_or(Uuid::nil()), &issued_at, &max_age.as_secs_f64()],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     if row.get("session_is_live") {
