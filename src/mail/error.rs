@@ -7,15 +7,15 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailError {
     /// This message is refused for good: another attempt would fail as well.
-    Rejected(Failure),
+    Rejected(DeliveryFailure),
     /// The server cannot be reached, cannot take the message now, or does not accept the settings. Another attempt may
     /// succeed.
-    Unavailable(Failure),
+    Unavailable(DeliveryFailure),
 }
 
 /// The step of a delivery that failed, and why. A [`MailError`] shows both, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeliveryFailure {
     pub phase: Phase,
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.
@@ -46,24 +46,24 @@ pub enum Phase {
 
 impl MailError {
     /// The failure, of either kind.
-    pub fn failure(&self) -> &Failure {
+    pub fn failure(&self) -> &DeliveryFailure {
         match self {
             MailError::Rejected(failure) | MailError::Unavailable(failure) => failure,
         }
     }
 
     pub(super) fn rejected(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError::Rejected(Failure { phase, cause: cause.into() })
+        MailError::Rejected(DeliveryFailure { phase, cause: cause.into() })
     }
 
     pub(super) fn unavailable(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError::Unavailable(Failure { phase, cause: cause.into() })
+        MailError::Unavailable(DeliveryFailure { phase, cause: cause.into() })
     }
 }
 
 impl fmt::Display for MailError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { phase, cause } = self.failure();
+        let DeliveryFailure { phase, cause } = self.failure();
         write!(f, "{phase}: {cause}")
     }
 }

@@ -1,9 +1,11 @@
 //! Outgoing mail: the messages, and the SMTP client that hands them to the configured server.
 
 mod error;
+mod extensions;
 mod message;
 mod smtp;
 mod stream;
+mod template;
 
 use lettre::message::Mailbox;
 

@@ -12,6 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use super::error::{MailError, Phase};
+use super::extensions::Extensions;
 use super::message::ComposedMessage;
 use super::stream::{MailStream, Reply};
 use crate::config::{Encryption, MailCredentials, MailServer};
@@ -85,38 +86,6 @@ fn describe(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::TimedOut => "no answer in time".to_owned(),
         _ => error.to_string(),
-    }
-}
-
-/// What the server offers in its reply to `EHLO`.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Extensions {
-    start_tls: bool,
-    /// Whether it takes addresses other than ASCII (`SMTPUTF8`, RFC 6531) and, as those need, messages with bytes other
-    /// than ASCII (`8BITMIME`, RFC 6152).
-    utf8: bool,
-    auth_plain: bool,
-    auth_login: bool,
-}
-
-impl Extensions {
-    /// Reads the reply to `EHLO`. Its first line is a greeting. Keywords are not case-sensitive (RFC 5321, 4.1.1.1).
-    fn of(reply: &Reply) -> Extensions {
-        let lines = reply.lines.iter().skip(1).map(|line| line.to_ascii_uppercase());
-        let lines: Vec<_> = lines.collect();
-        let line = |keyword: &str| {
-            lines.iter().find_map(|line| {
-                let mut words = line.split_ascii_whitespace();
-                (words.next() == Some(keyword)).then(|| words.collect::<Vec<_>>())
-            })
-        };
-        let mechanisms = line("AUTH").unwrap_or_default();
-        Extensions {
-            start_tls: line("STARTTLS").is_some(),
-            utf8: line("SMTPUTF8").is_some() && line("8BITMIME").is_some(),
-            auth_plain: mechanisms.contains(&"PLAIN"),
-            auth_login: mechanisms.contains(&"LOGIN"),
-        }
     }
 }
 
@@ -375,19 +344,6 @@ mod tests {
         ] {
             assert_eq!(refusal(Phase::RcptTo, &reply(550, lines)).to_string(), shown);
         }
-    }
-
-    #[test]
-    fn extensions_are_recognised_in_upper_and_lower_case() {
-        let found = Extensions::of(&reply(
-            250,
-            &["starttls", "Auth login plain", "smtputf8", "8bitmime", "SIZE 100"],
-        ));
-        let all = Extensions { start_tls: true, utf8: true, auth_plain: true, auth_login: true };
-        assert_eq!(found, Extensions { start_tls: false, ..all }, "the first line is a name");
-        let found =
-            Extensions::of(&reply(250, &["host", "STARTTLSX", "SMTPUTF8", "AUTH CRAM-MD5"]));
-        assert_eq!(found, Extensions::default(), "SMTPUTF8 needs 8BITMIME");
     }
 
     #[test]

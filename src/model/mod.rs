@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod file;
+pub mod filename;
 pub mod hex;
 pub mod page;
 pub mod personal_token;

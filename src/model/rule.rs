@@ -1,9 +1,11 @@
 //! What a rule for values from clients consists of: a parser, and a JSON Schema that says the same for the OpenAPI
 //! document. The rules themselves are in `rules`.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Value, json};
 
-use super::problems;
+use super::problems::{self, problem, value_error};
 use crate::error::Problem;
 
 /// A rule for a text. `T` is the type that the text is parsed into.
@@ -46,5 +48,19 @@ impl ListRule {
             schema["maxItems"] = max.into();
         }
         schema
+    }
+}
+
+/// Accepts a text whose number of characters is `allowed` and that has no NUL, which PostgreSQL cannot store.
+pub fn check_length(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Problem> {
+    let (min, max, count) = (*allowed.start(), *allowed.end(), text.chars().count());
+    if text.contains('\0') {
+        Err(value_error("Must not contain NUL characters"))
+    } else if count < min {
+        Err(problem("string_too_short", format!("Must be at least {min} characters long")))
+    } else if count > max {
+        Err(problem("string_too_long", format!("Must be at most {max} characters long")))
+    } else {
+        Ok(text)
     }
 }

@@ -14,7 +14,7 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::{self, File, SIGNATURE_BYTES};
 use crate::model::page::{Page, PageRequest};
-use crate::model::{problems, rules};
+use crate::model::{filename, problems, rules};
 use crate::storage::Draft;
 
 /// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
@@ -114,7 +114,7 @@ fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
                 }
                 let name = part.filename.ok_or_else(problems::missing);
                 // A file whose name is refused is not stored at all.
-                match name.and_then(|name| rules::uploaded_filename(&name)) {
+                match name.and_then(|name| filename::uploaded_filename(&name)) {
                     Ok(name) => file = Some(receive_file(app, parts, name, part.content_type)?),
                     Err(problem) => form.add_error("file", problem),
                 }
@@ -301,7 +301,7 @@ struct FileChange {
 static FILE_CHANGE: Input<FileChange> = Input::json(read_file_change);
 
 fn read_file_change(body: &mut Params) -> FileChange {
-    let filename = body.optional("filename", rules::FILENAME);
+    let filename = body.optional("filename", filename::FILENAME);
     let description = body.optional("description", rules::DESCRIPTION);
     body.about("Whether every signed-in user may read the file.");
     FileChange { filename, description, is_public: body.boolean("is_public") }
