@@ -58,7 +58,7 @@ pub enum Unique {
 }
 
 /// Why a request failed. [`Error::status`] and [`Error::message`] say what the client is told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,

@@ -15,6 +15,7 @@ use crate::auth::personal_token;
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::audit::{AuditOrigin, Failure};
+use crate::db::sessions::SessionLookups;
 use crate::db::{self, Database, FailureQueue, Readiness};
 use crate::error::Error;
 use crate::http::input::{DescribedInput, FormInput, Input};
@@ -31,6 +32,7 @@ pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     pub readiness: Readiness,
+    pub sessions: SessionLookups,
     pub storage: Arc<Storage>,
     pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
@@ -81,6 +83,7 @@ impl App {
             failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
             readiness: Readiness::new(),
+            sessions: SessionLookups::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             document: OnceLock::new(),
@@ -226,7 +229,7 @@ impl CurrentUser {
         let Claims { user, session, issued_at, role, .. } = *claims;
         let max_age = app.config.session_max_age;
         let (account, credentials_version) =
-            db::sessions::authenticate(&app.db, user, session, issued_at, max_age)?;
+            app.sessions.authenticate(&app.db, user, session, issued_at, max_age)?;
         let credential = Credential::AccessToken { session, credentials_version };
         Ok(CurrentUser { account: User { role, ..account }, credential })
     }

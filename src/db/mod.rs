@@ -3,6 +3,7 @@
 //! says more.
 
 pub mod audit;
+mod batches;
 mod connector;
 mod deadline;
 pub mod exports;
