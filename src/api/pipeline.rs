@@ -45,7 +45,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
-    let (status, duration) = (response.status_code, began.elapsed());
+    let (status, duration) = (response.status, began.elapsed());
     app.metrics.count_request(endpoint, status, duration);
     access_log::write(&access_log::AccessLogEntry {
         method: context.request.method(),
@@ -186,13 +186,11 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
 
 /// Adds the headers that do not depend on the handler.
 fn add_headers(context: &RequestContext, response: &mut Response) {
-    let headers = &mut response.headers;
-    headers.push(("X-Request-ID".into(), context.id.to_string().into()));
-    headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    let has_cache_control =
-        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    response.add_header("X-Request-ID", context.id.to_string());
+    response.add_header("X-Content-Type-Options", "nosniff");
+    let has_cache_control = response.headers.iter().any(|(name, _)| *name == "Cache-Control");
     if router::is_api(context.request.path()) && !has_cache_control {
-        headers.push(("Cache-Control".into(), "no-store".into()));
+        response.add_header("Cache-Control", "no-store");
     }
     if let Some(decision) = &context.limit {
         rate_limit::add_headers(response, decision);

@@ -8,10 +8,11 @@ use super::limits;
 use super::shutdown::ShutdownSignal;
 use crate::config::{Config, ErrorFormat};
 use crate::http::body::Body;
+use crate::http::response::Response;
 use crate::telemetry::metrics::Metrics;
 
 /// Answers one request. It should not panic: a panic ends the connection without a response.
-pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> rouille::Response + Send + Sync;
+pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> Response + Send + Sync;
 
 /// The server's handler, its settings and its open connections.
 pub struct Server {

@@ -77,13 +77,13 @@ impl RequestLoop<'_> {
         let options = ResponseOptions::refusal(self.stream.buffered().starts_with(b"HEAD "));
         let now = Timestamp::now();
         let mut response = response::error(error, self.server.error_format, now);
-        response.headers.push(("X-Request-ID".into(), id.to_string().into()));
-        response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-        response.headers.push(("Cache-Control".into(), "no-store".into()));
-        self.server.metrics.count_malformed(response.status_code);
+        response.add_header("X-Request-ID", id.to_string());
+        response.add_header("X-Content-Type-Options", "nosniff");
+        response.add_header("Cache-Control", "no-store");
+        self.server.metrics.count_malformed(response.status);
         log::info!(
             target: "cloakroom::access",
-            status = response.status_code, error = &*error.message(), client:% = self.peer.ip(), request_id:% = id;
+            status = response.status, error = &*error.message(), client:% = self.peer.ip(), request_id:% = id;
             "refused"
         );
         self.writer.send(&mut self.stream, response, &options)

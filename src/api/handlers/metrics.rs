@@ -49,5 +49,5 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
         stored: stats::stored(&app.db).ok(),
     });
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
-    Ok(Response::from_data(OPENMETRICS, text))
+    Ok(Response::new(200, OPENMETRICS, text.into_bytes()))
 }
