@@ -57,6 +57,37 @@ pub enum Unique {
     Email,
 }
 
+/// Why a token that a request carries is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenProblem {
+    /// It is not well-formed, lacks a claim, is not valid yet, or was not signed here.
+    NotOurs,
+    /// It is well-formed and was signed here, but not as an access token.
+    NotAccess,
+    /// It is well-formed and was signed here, but not as a refresh token.
+    NotRefresh,
+    /// It was signed here, and was valid until it expired.
+    Expired,
+    /// Its session has ended, or all sessions of the account.
+    SessionEnded,
+    /// No personal access token like this is stored: it has expired, was ended, or never existed.
+    PersonalTokenEnded,
+}
+
+impl TokenProblem {
+    /// The `error_description` of `WWW-Authenticate` (RFC 6750, 3). It depends on nothing but the token and what became
+    /// of it, so it tells only those something who have the token.
+    pub fn description(self) -> &'static str {
+        match self {
+            TokenProblem::NotOurs => "malformed or not ours",
+            TokenProblem::NotAccess => "not an access token",
+            TokenProblem::NotRefresh => "not a refresh token",
+            TokenProblem::Expired => "expired",
+            TokenProblem::SessionEnded | TokenProblem::PersonalTokenEnded => "session ended",
+        }
+    }
+}
+
 /// Why a request failed. [`Error::status`] and [`Error::message`] say what the client is told.
 #[derive(Debug)]
 pub enum Error {
@@ -80,8 +111,8 @@ pub enum Error {
     InvalidScheme,
     /// `Authorization` is not exactly a scheme and a token.
     InvalidAuthorization,
-    /// The token is forged, expired or of the wrong type, or its session has ended.
-    InvalidToken,
+    /// The token is not valid, or no longer.
+    InvalidToken(TokenProblem),
     /// The token is valid, but its account is deleted or inactive.
     UserNotUsable,
     /// `X-API-Key` is missing.
@@ -192,7 +223,7 @@ impl Error {
             AuthenticationRequired => (401, "Authentication required"),
             InvalidScheme => (401, "Invalid authentication scheme"),
             InvalidAuthorization => (401, "Invalid authorization header format"),
-            InvalidToken => (401, "Invalid token"),
+            InvalidToken(_) => (401, "Invalid token"),
             UserNotUsable => (401, "User not found or inactive"),
             ApiKeyMissing { is_export: true } => (401, "API key required for export endpoints"),
             ApiKeyMissing { is_export: false } => (401, "API key is required"),
@@ -235,6 +266,16 @@ impl Error {
             Internal(_) => (500, "Internal server error"),
         };
         (status, message.into())
+    }
+
+    /// What is wrong with the token of the request, if the request was refused because of it.
+    pub fn token_problem(&self) -> Option<TokenProblem> {
+        match self {
+            Error::InvalidToken(problem) => Some(*problem),
+            // All sessions of an account end when it is deleted or deactivated.
+            Error::UserNotUsable => Some(TokenProblem::SessionEnded),
+            _ => None,
+        }
     }
 
     /// Turns [`Error::Taken`] into [`Error::TakenAtRegistration`]; other errors stay as they are.

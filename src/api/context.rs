@@ -16,7 +16,7 @@ use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::audit::{AuditOrigin, Failure};
 use crate::db::{self, Database, FailureQueue, Readiness};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::http::input::{DescribedInput, FormInput, Input};
 use crate::http::multipart::Multipart;
 use crate::http::request::Request;
@@ -104,10 +104,10 @@ impl App {
         let _ = self.background.try_send(());
     }
 
-    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
+    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`].
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
         let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
-        claims.ok_or(Error::InvalidToken)
+        claims.map_err(Error::InvalidToken)
     }
 }
 
@@ -233,7 +233,8 @@ impl CurrentUser {
 
     /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
     pub(super) fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
-        let hash = personal_token::hash(token).ok_or(Error::InvalidToken)?;
+        let hash = personal_token::hash(token);
+        let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
         let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
         Ok(CurrentUser { account, credential: Credential::PersonalToken { read_only } })
     }

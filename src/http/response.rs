@@ -1,5 +1,6 @@
 //! The responses of handlers, and the responses to failed requests.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::status::error_code;
 use crate::config::ErrorFormat;
-use crate::error::{Error, FieldError};
+use crate::error::{Error, FieldError, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
 /// A status, headers and a body that may be a stream.
@@ -109,8 +110,18 @@ pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
         Error::Unavailable | Error::OutcomeUnknown => {
             response.with_unique_header("Retry-After", "5")
         }
-        _ if status == 401 => response.with_unique_header("WWW-Authenticate", "Bearer"),
+        _ if status == 401 => response.with_unique_header("WWW-Authenticate", challenge(error)),
         _ => response,
+    }
+}
+
+/// The value of `WWW-Authenticate`. If the request has a token, it says why the token is not accepted (RFC 6750, 3).
+fn challenge(error: &Error) -> Cow<'static, str> {
+    match error.token_problem().map(TokenProblem::description) {
+        None => "Bearer".into(),
+        Some(problem) => {
+            format!("Bearer error=\"invalid_token\", error_description=\"{problem}\"").into()
+        }
     }
 }
 

@@ -190,7 +190,11 @@ pub fn headers() -> Value {
         "X-RateLimit-Reset": number("When it will be full again, as a Unix time in seconds."),
         "X-RateLimit-Retry-After": required(number("The same as `Retry-After`.")),
         "Retry-After": required(number("After how many seconds to try again.")),
-        "WWW-Authenticate": required(text("`Bearer` (RFC 6750).")),
+        "WWW-Authenticate": required(text(
+            "`Bearer`. If the request has a token, it is followed by `error=\"invalid_token\"` and an \
+             `error_description` (RFC 6750, 3): `expired`, `session ended`, `not an access token`, `not a refresh \
+             token`, or `malformed or not ours`.",
+        )),
     })
 }
 

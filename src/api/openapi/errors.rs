@@ -7,7 +7,7 @@ use time::macros::datetime;
 
 use super::{Access, DocumentedEndpoint, components};
 use crate::config::{ApiKeyScope, Config, ErrorFormat};
-use crate::error::{Error, FieldError, FieldLocation};
+use crate::error::{Error, FieldError, FieldLocation, TokenProblem};
 use crate::http::input::Encoding;
 use crate::http::response::error_body;
 use crate::model::problems;
@@ -110,7 +110,7 @@ fn access_errors(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Error> {
             Error::AuthenticationRequired,
             Error::InvalidScheme,
             Error::InvalidAuthorization,
-            Error::InvalidToken,
+            Error::InvalidToken(TokenProblem::Expired),
             Error::UserNotUsable,
         ]);
     }
