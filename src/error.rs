@@ -1,6 +1,8 @@
 //! Every way in which a request can fail, named by its meaning, and the one table that gives each its HTTP
 //! status and the text that clients see.
 
+mod hint;
+
 use std::borrow::Cow;
 
 /// The part of a request in which a bad field was found: the first element of `loc` in a 422.
@@ -88,7 +90,22 @@ impl TokenProblem {
     }
 }
 
-/// Why a request failed. [`Error::status`] and [`Error::message`] say what the client is told.
+/// Why the sender of a request, who is known, may not do what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forbidden {
+    /// The file belongs to another user and is not public.
+    PrivateFile,
+    /// The file belongs to another user, and the request would change it.
+    ForeignFile,
+    /// The request has a personal access token, which is not accepted for it.
+    PersonalToken,
+    /// The request has a read-only personal access token, and is not a `GET`.
+    ReadOnlyToken,
+    /// The account is the development admin's.
+    DevelopmentAdmin,
+}
+
+/// Why a request failed. [`Error::status`], [`Error::message`] and [`Error::hint`] say what the client is told.
 #[derive(Debug)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
@@ -102,7 +119,10 @@ pub enum Error {
     /// `Expect` asks for something other than `100-continue`.
     ExpectationFailed,
     /// No endpoint has this path.
-    RouteNotFound,
+    RouteNotFound {
+        /// Whether the service has pages about its API.
+        has_docs: bool,
+    },
     /// The path has no endpoint for this method. Holds the value of the `Allow` header.
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
@@ -138,8 +158,8 @@ pub enum Error {
     LastAdmin,
     /// The settings switch this endpoint off.
     FeatureOff,
-    /// The export has more rows than `CLOAKROOM_EXPORT_MAX_ROWS`.
-    ExportTooLarge,
+    /// The export has more rows than the limit, which this holds.
+    ExportTooLarge(u32),
     /// The parameter `offset` is negative.
     OffsetOutOfRange,
     /// The parameter `limit` is not between 1 and 100.
@@ -159,19 +179,24 @@ pub enum Error {
     Taken(Unique),
     /// Fields of the request break rules. Holds all of them, so that a client can correct them at once.
     Invalid(Vec<FieldError>),
-    /// The body is longer than the endpoint accepts.
-    BodyTooLarge,
+    /// The body is longer than the endpoint accepts. Holds the limit in bytes.
+    BodyTooLarge(u64),
     /// The uploaded file is larger than the limit. Holds the limit in bytes.
     FileTooLarge(u64),
-    /// The file's type is not accepted, or its first bytes show another type than the declared one.
-    TypeNotAllowed,
+    /// The type that was declared for the file is not accepted.
+    TypeNotAllowed {
+        declared: String,
+        /// The accepted types, separated by commas.
+        accepted: String,
+    },
+    /// The file's first bytes show another type than the declared one.
+    TypeContradicted { declared: String, recognised: &'static str },
     /// The file would exceed a quota, or the disk is full.
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user, the account is the development admin's, or personal access tokens are not
-    /// accepted for this request.
-    NotPermitted,
+    /// The sender of the request may not do this.
+    NotPermitted(Forbidden),
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
     /// The connection ended before the body did.
@@ -218,7 +243,7 @@ impl Error {
             HeadTooSlow => (408, "Request headers came too slowly"),
             VersionNotSupported => (505, "HTTP version not supported"),
             ExpectationFailed => (417, "Expectation failed"),
-            RouteNotFound => (404, "Not Found"),
+            RouteNotFound { .. } => (404, "Not Found"),
             MethodNotAllowed(_) => (405, "Method Not Allowed"),
             AuthenticationRequired => (401, "Authentication required"),
             InvalidScheme => (401, "Invalid authentication scheme"),
@@ -236,7 +261,7 @@ impl Error {
             TooManyTokens => (409, "Too many tokens"),
             LastAdmin => (409, "At least one active admin is required"),
             FeatureOff => (404, "This feature is not available"),
-            ExportTooLarge => (413, "Export too large"),
+            ExportTooLarge(_) => (413, "Export too large"),
             OffsetOutOfRange => (400, "Offset must be >= 0"),
             LimitOutOfRange => (400, "Limit must be between 1 and 100"),
             BadCredentials => (401, "Invalid username or password"),
@@ -248,11 +273,11 @@ impl Error {
             Taken(Username) => (409, "Username already exists"),
             Taken(Email) => (409, "Email already exists"),
             Invalid(_) => (422, "Validation failed"),
-            BodyTooLarge => (413, "Request body too large"),
-            TypeNotAllowed => (415, "File type not allowed"),
+            BodyTooLarge(_) => (413, "Request body too large"),
+            TypeNotAllowed { .. } | TypeContradicted { .. } => (415, "File type not allowed"),
             StorageFull => (507, "Storage quota exceeded"),
             FileNotFound => (404, "File not found"),
-            NotPermitted => (403, "Not enough permissions"),
+            NotPermitted(_) => (403, "Not enough permissions"),
             RangeNotSatisfiable(_) => (416, "Range not satisfiable"),
             BodyCutShort => (400, "Request body ended early"),
             BodyMalformed => (400, "Malformed request body"),

@@ -16,7 +16,7 @@ use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::audit::{AuditOrigin, Failure};
 use crate::db::{self, Database, FailureQueue, Readiness};
-use crate::error::{Error, TokenProblem};
+use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::input::{DescribedInput, FormInput, Input};
 use crate::http::multipart::Multipart;
 use crate::http::request::Request;
@@ -97,6 +97,11 @@ impl App {
     /// The OpenAPI document of this service with its present settings, as JSON.
     pub fn document(&self) -> &str {
         self.document.get_or_init(|| (self.describe)(&self.config))
+    }
+
+    /// The error of a request to a path that the service does not have, or that the sender is not to know of.
+    pub fn route_not_found(&self) -> Error {
+        Error::RouteNotFound { has_docs: self.config.docs }
     }
 
     /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
@@ -270,13 +275,17 @@ impl CurrentUser {
     pub fn credentials_version(&self) -> Result<i32, Error> {
         match self.credential {
             Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
-            Credential::PersonalToken { .. } | Credential::Nothing => Err(Error::NotPermitted),
+            Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
         }
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
-        if self.credential == Credential::Nothing { Err(Error::NotPermitted) } else { Ok(()) }
+        match self.credential {
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
+            Credential::AccessToken { .. } | Credential::PersonalToken { .. } => Ok(()),
+        }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
@@ -299,7 +308,11 @@ impl Admin<'_> {
     /// Fails with [`Error::NotPermitted`] if the account is the administrator's own and the request has a personal
     /// access token: whoever steals one must not be able to take over the account by a change of its password.
     pub fn require_may_change(&self, account: Uuid) -> Result<(), Error> {
-        let has_personal_token = matches!(self.0.credential, Credential::PersonalToken { .. });
-        if has_personal_token && account == self.0.id() { Err(Error::NotPermitted) } else { Ok(()) }
+        match self.0.credential {
+            Credential::PersonalToken { .. } if account == self.0.id() => {
+                Err(Error::NotPermitted(Forbidden::PersonalToken))
+            }
+            _ => Ok(()),
+        }
     }
 }

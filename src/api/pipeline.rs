@@ -70,7 +70,8 @@ fn respond(
     name: &mut Option<EndpointName>,
 ) -> Result<Response, Error> {
     let config = &context.app.config;
-    let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
+    let route =
+        router::find(context.request.path()).ok_or_else(|| context.app.route_not_found())?;
     if !(route.is_enabled)(config) {
         return Err(Error::FeatureOff);
     }
@@ -124,10 +125,8 @@ fn handle(
     endpoint: &Endpoint,
     sender: Sender,
 ) -> Result<Response, Error> {
-    if let Sender::User(user) = &sender
-        && !endpoint.admits(user.credential())
-    {
-        return Err(Error::NotPermitted);
+    if let Sender::User(user) = &sender {
+        endpoint.admit(user.credential())?;
     }
     let user = || match &sender {
         Sender::User(user) => Ok(user),

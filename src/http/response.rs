@@ -125,16 +125,20 @@ fn challenge(error: &Error) -> Cow<'static, str> {
     }
 }
 
+/// The body of an error. Its hint is absent if there is none.
 pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message) = (error_code(error.status()), error.message());
+    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,
     };
-    match (format, errors) {
+    let mut body = match (format, errors) {
         (ErrorFormat::Envelope, _) => {
-            let details = errors.map(error_list);
-            json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}})
+            // The hint is one more element of the list. So `details` has the same type with field errors and without.
+            let mut details = errors.map(error_list).unwrap_or_default();
+            details.extend(hint.map(|hint| json!({ "hint": hint })));
+            let details = (!details.is_empty()).then_some(details);
+            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
         }
         (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
         (ErrorFormat::Detail, Some(errors)) => json!({
@@ -142,7 +146,11 @@ pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
             "error_code": code,
             "field_errors": messages_by_field(errors),
         }),
+    };
+    if let Some(hint) = hint {
+        body["hint"] = hint.into();
     }
+    body
 }
 
 /// One object for each field error, in the form of FastAPI, which many clients know.

@@ -130,10 +130,11 @@ fn errors_have_the_configured_format() {
         json!({"code": "VALIDATION_ERROR", "message": "Validation failed", "details": details, "timestamp": null})
     );
     let body = envelope.request_at_root("GET", "/nope").send().expect(404).json();
+    let hint = "The endpoints of the API are below /api/v1; /docs describes them.";
     let error = with_member(&body["error"], "timestamp", Value::Null);
     assert_eq!(
         error,
-        json!({"code": "NOT_FOUND", "message": "Not Found", "details": null, "timestamp": null})
+        json!({"code": "NOT_FOUND", "message": "Not Found", "details": [{ "hint": hint }], "timestamp": null})
     );
 }
 

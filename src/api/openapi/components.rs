@@ -67,6 +67,7 @@ pub fn error_schemas() -> Map<String, Value> {
     codes.dedup();
     let field_errors =
         json!({ "type": "array", "items": { "$ref": "#/components/schemas/FieldError" } });
+    let hint = json!({ "type": "string", "description": "What the sender of the request can do about it, for people." });
     let schemas = json!({
         "Error": {
             "type": "object",
@@ -74,6 +75,7 @@ pub fn error_schemas() -> Map<String, Value> {
             "properties": {
                 "detail": { "type": "string", "description": "A message for people." },
                 "error_code": { "type": "string", "enum": codes, "description": "The kind of error, for programs." },
+                "hint": hint,
             },
         },
         "ValidationError": {
@@ -87,6 +89,7 @@ pub fn error_schemas() -> Map<String, Value> {
                     "description": "The messages of `detail` for each field, by its name.",
                     "additionalProperties": { "type": "array", "items": { "type": "string" } },
                 },
+                "hint": hint,
             },
         },
         "FieldError": {
@@ -109,6 +112,7 @@ pub fn error_schemas() -> Map<String, Value> {
                 },
             },
         },
+        "Hint": { "type": "object", "required": ["hint"], "properties": { "hint": hint } },
         "ErrorEnvelope": {
             "type": "object",
             "required": ["error"],
@@ -121,7 +125,13 @@ pub fn error_schemas() -> Map<String, Value> {
                         "message": { "type": "string", "description": "A message for people." },
                         "details": {
                             "type": ["array", "null"],
-                            "items": { "$ref": "#/components/schemas/FieldError" },
+                            "items": {
+                                "anyOf": [
+                                    { "$ref": "#/components/schemas/FieldError" },
+                                    { "$ref": "#/components/schemas/Hint" },
+                                ],
+                            },
+                            "description": "The errors of single fields, and last a hint.",
                         },
                         "timestamp": { "type": "string", "format": "date-time" },
                     },
