@@ -375,7 +375,8 @@ fn what_the_http_server_refuses_has_a_hint() {
         ]);
         let head = |rest: &str| format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{rest}\r\n");
         let post = |rest: &str| format!("POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\n{rest}");
-        let size = "The request line and the headers may have at most 16384 bytes, and there may be at most 100 headers.";
+        let size = "The request line and the headers may have at most 16384 bytes, \
+                    and there may be at most 100 headers.";
         for (bytes, status, hint) in [
             (
                 "GET /healthz HTTP/1.1\r\n\r\n".to_owned(),
