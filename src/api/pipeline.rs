@@ -20,6 +20,7 @@ use crate::http::request_id::request_id;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
+use crate::telemetry::access_log::AccessLogEntry;
 use crate::telemetry::metrics::EndpointName;
 
 /// Who sent a request, as far as its handler needs to know.
@@ -47,16 +48,17 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     add_headers(&context, &mut response);
     let (status, duration) = (response.status, began.elapsed());
     app.metrics.count_request(endpoint, status, duration);
-    access_log::write(&access_log::AccessLogEntry {
-        method: context.request.method(),
-        path: context.request.path(),
+    let entry = AccessLogEntry {
+        method: Some(context.request.method()),
+        path: Some(context.request.path()),
         status,
         duration,
         error: error.as_deref(),
         user: context.account,
         client,
         id,
-    });
+    };
+    access_log::write(&entry, app.config.log_format);
     response
 }
 
@@ -68,7 +70,8 @@ fn respond(
     name: &mut Option<EndpointName>,
 ) -> Result<Response, Error> {
     let config = &context.app.config;
-    let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
+    let route =
+        router::find(context.request.path()).ok_or_else(|| context.app.route_not_found())?;
     if !(route.is_enabled)(config) {
         return Err(Error::FeatureOff);
     }
@@ -122,10 +125,8 @@ fn handle(
     endpoint: &Endpoint,
     sender: Sender,
 ) -> Result<Response, Error> {
-    if let Sender::User(user) = &sender
-        && !endpoint.admits(user.credential())
-    {
-        return Err(Error::NotPermitted);
+    if let Sender::User(user) = &sender {
+        endpoint.admit(user.credential())?;
     }
     let user = || match &sender {
         Sender::User(user) => Ok(user),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::pool::SqlParams;
 use super::{Database, sql};
-use crate::error::Error;
+use crate::error::{Error, Forbidden};
 use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
 use crate::model::timestamp::Timestamp;
@@ -123,7 +123,10 @@ pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Resu
 /// Why the statement found a file and did not change it: the file is another user's, or another request removed the
 /// user's own file after the statement had begun.
 fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
-    if owner == user { Error::FileNotFound } else { Error::NotPermitted }
+    match owner == user {
+        true => Error::FileNotFound,
+        false => Error::NotPermitted(Forbidden::ForeignFile),
+    }
 }
 
 /// What a list of files is sorted by.

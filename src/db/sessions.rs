@@ -12,7 +12,7 @@ use super::batches::Batches;
 use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::session::Session;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
@@ -72,7 +72,7 @@ impl SessionLookups {
         if row.get("session_is_live") {
             Ok((from_row(&row), row.get("credentials_version")))
         } else {
-            Err(Error::InvalidToken)
+            Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
     }
 }
@@ -178,7 +178,8 @@ pub fn rotate(
     if row.get("was_reused") {
         log::warn!("a refresh token of user {user} was used again: session {} ended", next.id);
     }
-    let refresh_id = row.get::<_, Option<Uuid>>("refresh_id").ok_or(Error::InvalidToken)?;
+    let refresh_id: Option<Uuid> = row.get("refresh_id");
+    let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     Ok((from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::file_range::FileRange;
 use super::status::error_code;
 use crate::config::ErrorFormat;
-use crate::error::{Error, FieldError};
+use crate::error::{Error, FieldError, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
 /// A response as both servers can send it. It is not `rouille`'s, because that hides what its body is, and a file can be
@@ -143,21 +143,35 @@ pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
             response.with_header("Content-Range", format!("bytes */{length}"))
         }
         Error::Unavailable | Error::OutcomeUnknown => response.with_header("Retry-After", "5"),
-        _ if status == 401 => response.with_header("WWW-Authenticate", "Bearer"),
+        _ if status == 401 => response.with_header("WWW-Authenticate", challenge(error)),
         _ => response,
     }
 }
 
+/// The value of `WWW-Authenticate`. If the request has a token, it says why the token is not accepted (RFC 6750, 3).
+fn challenge(error: &Error) -> Cow<'static, str> {
+    match error.token_problem().map(TokenProblem::description) {
+        None => "Bearer".into(),
+        Some(problem) => {
+            format!("Bearer error=\"invalid_token\", error_description=\"{problem}\"").into()
+        }
+    }
+}
+
+/// The body of an error. Its hint is absent if there is none.
 pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message) = (error_code(error.status()), error.message());
+    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,
     };
-    match (format, errors) {
+    let mut body = match (format, errors) {
         (ErrorFormat::Envelope, _) => {
-            let details = errors.map(error_list);
-            json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}})
+            // The hint is one more element of the list. So `details` has the same type with field errors and without.
+            let mut details = errors.map(error_list).unwrap_or_default();
+            details.extend(hint.map(|hint| json!({ "hint": hint })));
+            let details = (!details.is_empty()).then_some(details);
+            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
         }
         (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
         (ErrorFormat::Detail, Some(errors)) => json!({
@@ -165,7 +179,11 @@ pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
             "error_code": code,
             "field_errors": messages_by_field(errors),
         }),
+    };
+    if let Some(hint) = hint {
+        body["hint"] = hint.into();
     }
+    body
 }
 
 /// One object for each field error, in the form of FastAPI, which many clients know.

@@ -48,6 +48,7 @@ fn a_database_that_is_down_is_a_503_until_it_is_back() {
             let answer = api.request_at_root(method, path).by(&ann).json(body).send();
             let answer = answer.refused(503, "Service temporarily unavailable");
             let answer = answer.has(json!({"error_code": "SERVICE_UNAVAILABLE"}));
+            let answer = answer.has(json!({"hint": "Try again in a few seconds."}));
             assert!(answer.header("Retry-After").parse::<u64>().unwrap() >= 1);
             begin.elapsed()
         });

@@ -23,6 +23,7 @@ mod file_faults;
 mod files;
 mod garbage_collection;
 mod harness;
+mod hints;
 mod http_server;
 mod installation;
 mod key_rotation;

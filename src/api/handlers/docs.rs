@@ -70,7 +70,7 @@ pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
     let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
     if !types.any(|one| essence(Some(one)) == "text/html") {
-        return Err(Error::RouteNotFound);
+        return Err(context.app.route_not_found());
     }
     // 303 and not 302, because `/docs` describes the service and is not `/` at another place (RFC 9110, 15.4.4).
     Ok(Response::empty(303).with_header("Location", "/docs").with_header("Vary", "Accept"))

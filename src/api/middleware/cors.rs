@@ -5,7 +5,7 @@ use crate::config::CorsOrigins;
 use crate::http::response::{Response, no_content};
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
-const EXPOSED_HEADERS: &str = "X-Request-ID, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
+const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
                                X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, \
                                Content-Range, Accept-Ranges";
 /// Request headers that web pages may send in addition to those that the standard always allows.
