@@ -14,13 +14,13 @@ use crate::telemetry::logging;
 pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let db = db::open_and_migrate(config)?;
-    let storage = Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?;
+    let storage = Storage::open(&config.data_dir).map_err(|e| e.cause().into_owned())?;
     installation::check(config, &storage)?;
     // A reader that closes the pipe early, such as `head`, must not stop the work.
     let print = |line: String| drop(writeln!(io::stdout(), "{line}"));
     let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print)
-        .map_err(|e| format!("{e:?}"))?;
-    let missing = sweep::missing_contents(&storage, &db).map_err(|e| format!("{e:?}"))?;
+        .map_err(|e| e.cause().into_owned())?;
+    let missing = sweep::missing_contents(&storage, &db).map_err(|e| e.cause().into_owned())?;
     for id in &missing {
         print(format!("the content of file {id} is missing"));
     }

@@ -27,7 +27,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
     ignore_file_size_signal()?;
-    let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
+    let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| e.cause().into_owned())?);
     installation::check(&config, &storage)?;
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
@@ -47,7 +47,7 @@ pub fn serve(config: Config) -> Result<(), String> {
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
-    let app = Arc::new(app.map_err(|e| format!("{e:?}"))?);
+    let app = Arc::new(app.map_err(|e| e.cause().into_owned())?);
     let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
         .map_err(|e| format!("thread of the audit log: {e}"))?;
     listen(app)?;

@@ -10,6 +10,7 @@ mod failure_queue;
 pub mod files;
 pub mod installation;
 mod migrations;
+mod outage;
 pub mod outbox;
 pub mod personal_tokens;
 mod pool;
