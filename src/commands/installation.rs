@@ -77,8 +77,8 @@ pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
 /// holds another id than `expected`: then it is not the directory that the user has read about in a refusal.
 pub fn adopt_data_dir(config: &Config, expected: ExpectedId) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
+    let storage = Storage::open(&config.data_dir)?;
     db::open_and_migrate(config)?;
-    let storage = Storage::open(&config.data_dir).map_err(|e| e.cause().into_owned())?;
     let directory = config.data_dir.display();
     db::installation::reconcile(config, |database| {
         let found = storage.installation_id()?;

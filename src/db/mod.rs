@@ -52,6 +52,11 @@ pub fn open(settings: &Config) -> Result<Database, String> {
     Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
 }
 
+/// The version of PostgreSQL, such as `17.5`.
+pub fn server_version(db: &Database) -> Result<String, Error> {
+    Ok(one_row(db.read(sql!("database/version"), &[])?)?.get("version"))
+}
+
 /// Takes the row of a query that always returns one.
 fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))

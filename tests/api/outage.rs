@@ -160,7 +160,9 @@ fn a_broken_connection_under_a_change_is_two_lines_and_replaced() {
     }
     let lines = lines_beside_requests(&api.log());
     let [(_, lost), (_, back)] = &lines[..] else { panic!("{lines:#?}") };
-    let reason = "FATAL: terminating connection due to administrator command (57P01)";
-    assert!(lost.ends_with(&format!(": {reason}")), "{lost}");
+    // The end of the connection may be seen before what the server says about it.
+    let reasons =
+        ["FATAL: terminating connection due to administrator command (57P01)", "connection closed"];
+    assert!(reasons.iter().any(|reason| lost.ends_with(&format!(": {reason}"))), "{lost}");
     assert!(back.contains(" is back after "), "{back}");
 }
