@@ -303,6 +303,17 @@ impl Error {
         }
     }
 
+    /// What went wrong, for the operator: of an unexpected error its cause, which clients never see.
+    pub fn cause(&self) -> Cow<'_, str> {
+        match self {
+            Error::Internal(cause) => cause.into(),
+            Error::Unavailable => {
+                "the database cannot be reached, or no connection was free".into()
+            }
+            other => other.message(),
+        }
+    }
+
     /// Turns [`Error::Taken`] into [`Error::TakenAtRegistration`]; other errors stay as they are.
     pub fn at_registration(self) -> Error {
         match self {

@@ -1,6 +1,6 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use postgres::Row;
 use postgres::types::Type;
@@ -186,11 +186,30 @@ pub fn list(
     Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, page))
 }
 
-/// Returns those of `ids` that have a record, and for each whether its owner is deleted. If so, the background thread
-/// is about to remove the record and the content.
-pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>, Error> {
+/// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to remove
+/// the record and the content.
+pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("is_owner_deleted"))).collect())
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
+/// A file, as an operator knows it.
+pub struct FileOfOwner {
+    pub id: Uuid,
+    pub filename: String,
+    /// The username, or the id of an owner without one.
+    pub owner: String,
+}
+
+/// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
+pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
+    let rows = db.read(sql!("files/with_owners"), &[&ids])?;
+    let file = |row: &Row| FileOfOwner {
+        id: row.get("id"),
+        filename: row.get("filename"),
+        owner: row.get("owner"),
+    };
+    Ok(rows.iter().map(file).collect())
 }
 
 /// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left

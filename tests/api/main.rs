@@ -48,6 +48,7 @@ mod resets;
 mod session_management;
 mod sessions;
 mod settings;
+mod start;
 mod structure;
 mod test_only;
 mod tokens;
