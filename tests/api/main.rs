@@ -45,6 +45,7 @@ mod protocol;
 mod rate_limits;
 mod request_heads;
 mod resets;
+mod scripts_run;
 mod session_management;
 mod sessions;
 mod settings;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -171,11 +171,70 @@ fn the_sample_lets_no_form_of_the_metrics_through() {
             // The answer is nginx's own, so the request never reached the service.
             assert!(!head.contains("x-request-id"), "{target}: {head}\n{body}");
         }
+        let (head, body) = nginx.get("/metrics");
+        assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{head}");
+        assert_eq!(error_of(&body), error_of(&api.request_at_root("GET", "/nope").send().text()));
         for target in ["/%256detrics", "/metrics%00", "/METRICS/"] {
             let (head, body) = nginx.get(target);
             assert!(!body.contains("cloakroom_requests_total"), "{target}: {head}\n{body}");
         }
         assert!(api.metrics().contains("cloakroom_requests_total"));
+    }
+}
+
+/// The parts of an error body that programs and people look at.
+fn error_of(body: &str) -> (Value, Value) {
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body}"));
+    (body["detail"].clone(), body["error_code"].clone())
+}
+
+#[test]
+fn what_the_sample_answers_by_itself_looks_like_the_services_own_errors() {
+    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
+    let nginx = Nginx::start(&api.address);
+    let here = Ipv4Addr::LOCALHOST;
+    let long = "a".repeat(40_000);
+    // Each request goes to nginx, which refuses it, and another one to the service, which refuses it for the same
+    // reason.
+    let too_large = b"Content-Length: 12000000\r\n\r\n";
+    let malformed = b"Content-Length: x\r\n\r\n";
+    let long_header = format!("X-Long: {long}\r\n\r\n");
+    let cases: &[(&str, &str, &[u8], u16)] = &[
+        ("POST", "/api/v1/auth/login", too_large, 413),
+        ("POST", "/api/v1/auth/login", malformed, 400),
+        ("G(T", "/", b"\r\n", 400),
+        ("GET", "/healthz", long_header.as_bytes(), 431),
+        ("GET", &format!("/{long}"), b"\r\n", 431),
+    ];
+    for (method, target, rest, status) in cases {
+        let case = format!("{status} {method} {}", &target[..20.min(target.len())]);
+        let (head, body) = nginx.ask_from(here, method, target, rest);
+        let start = format!("{method} {target} HTTP/1.1\r\nHost: {NAME}\r\n");
+        let (_connection, ours) = ask(&api.address, [start.as_bytes(), rest].concat());
+        assert_eq!(ours.status, *status, "{case}");
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{case}: {head}");
+        assert_eq!(error_of(&body), error_of(&String::from_utf8_lossy(&ours.body)), "{case}");
+        has_headers_of_an_error(&head);
+        assert!(!head.contains("x-request-id"), "{case}: this is nginx's own: {head}");
+        assert!(!head.contains("\r\nretry-after:"), "{case}: {head}");
+    }
+    drop(api);
+    let (head, body) = nginx.get("/api/v1/auth/me");
+    assert!(head.starts_with("http/1.1 502 "), "{head}");
+    assert!(head.lines().any(|line| line == "retry-after: 5"), "{head}");
+    has_headers_of_an_error(&head);
+    let error = (json!("Service temporarily unavailable"), json!("SERVICE_UNAVAILABLE"));
+    assert_eq!(error_of(&body), error);
+}
+
+fn has_headers_of_an_error(head: &str) {
+    for header in [
+        "content-type: application/json",
+        "x-content-type-options: nosniff",
+        "strict-transport-security: max-age=31536000",
+        "cache-control: no-store",
+    ] {
+        assert!(head.lines().any(|line| line == header), "{header}: {head}");
     }
 }
 

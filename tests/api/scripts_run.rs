@@ -1,0 +1,213 @@
+//! `scripts/run` with a private PostgreSQL: the real script, with a stand-in for cargo that "builds" the binary under
+//! test.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::harness::*;
+
+/// A data directory with a private PostgreSQL in it, which is removed when this is dropped.
+struct Installation {
+    data: PathBuf,
+    cargo_home: Directory,
+    target: Directory,
+}
+
+impl Installation {
+    /// The name is the test's: what an interrupted run left under it is removed first.
+    fn create(name: &str) -> Installation {
+        let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
+        let installation =
+            Installation { data, cargo_home: Directory::create(), target: Directory::create() };
+        installation.remove();
+        let binary = installation.target.join("release/cloakroom");
+        let cargo = format!(
+            "#!/bin/sh\nset -eu\n[ \"$*\" = 'build --release --locked' ]\n\
+             mkdir -p '{}'\nln -sf '{BINARY}' '{}'\n",
+            binary.parent().expect("a directory").display(),
+            binary.display(),
+        );
+        let path = installation.cargo_home.join("bin/cargo");
+        std::fs::create_dir(path.parent().expect("a directory")).expect("a directory");
+        std::fs::write(&path, cargo).expect("a file");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+        installation
+    }
+
+    /// Runs `scripts/postgres` on the private cluster.
+    fn postgres(&self, command: &str) -> std::process::Output {
+        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres"));
+        script.arg(command).arg(self.data.join("postgres")).output().expect("scripts/postgres")
+    }
+
+    fn postgres_runs(&self) -> bool {
+        self.postgres("url").status.success()
+    }
+
+    fn remove(&self) {
+        self.postgres("remove").exits(0);
+        let _ = std::fs::remove_dir_all(&self.data);
+    }
+
+    /// Starts `scripts/run`.
+    fn run(&self) -> Run {
+        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/run"));
+        command.env_remove("DATABASE_URL").env_remove("CLOAKROOM_DATABASE_URL");
+        command.envs([
+            ("CARGO_HOME", self.cargo_home.path()),
+            ("CARGO_TARGET_DIR", self.target.path()),
+            ("CLOAKROOM_DATA_DIR", &self.data),
+        ]);
+        command.envs([
+            ("CLOAKROOM_LISTEN", "127.0.0.1:0"),
+            ("CLOAKROOM_SCRYPT", "4,8,1"),
+            ("CLOAKROOM_PG_OPTIONS", "-c fsync=off"),
+        ]);
+        Run::start(command)
+    }
+}
+
+impl Drop for Installation {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// A running `scripts/run`. It is told to stop when this is dropped.
+struct Run {
+    process: Child,
+    printed: Arc<Mutex<String>>,
+}
+
+impl Run {
+    fn start(mut command: Command) -> Run {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("scripts/run");
+        let printed = Arc::new(Mutex::new(String::new()));
+        let out = process.stdout.take().expect("a pipe");
+        let err = process.stderr.take().expect("a pipe");
+        let pipes: [Box<dyn std::io::Read + Send>; 2] = [Box::new(out), Box::new(err)];
+        for pipe in pipes {
+            let printed = printed.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    printed.lock().expect("a lock").push_str(&(line + "\n"));
+                }
+            });
+        }
+        Run { process, printed }
+    }
+
+    fn printed(&self) -> String {
+        self.printed.lock().expect("a lock").clone()
+    }
+
+    /// Waits until the service listens, and returns its URL.
+    fn url(&mut self) -> String {
+        eventually(|| {
+            if let Some(status) = self.process.try_wait().expect("a child") {
+                panic!("{status}: {}", self.printed());
+            }
+            let printed = self.printed();
+            let rest = printed.split_once("listening on ")?.1;
+            Some(rest.split(['"', ' ', '\n']).next()?.to_owned())
+        })
+    }
+
+    /// The password of the administrator, if this run made one.
+    fn password(&self) -> Option<String> {
+        let printed = self.printed();
+        let line = printed.lines().find(|line| line.starts_with("|      password "))?;
+        line.split_whitespace().nth(2).map(str::to_owned)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("scripts/run runs");
+    }
+
+    /// Sends the signal, waits for the end and returns the exit status; `None` where the signal ended it.
+    fn end(mut self, signal: Signal) -> Option<i32> {
+        self.signal(signal);
+        eventually(|| self.process.try_wait().expect("a child")).code()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            self.signal(Signal::TERM);
+            let _ = self.process.wait();
+        }
+    }
+}
+
+fn is_ready(url: &str) -> bool {
+    Request::new("GET", format!("{url}/readyz")).try_send().is_ok_and(|answer| answer.status == 200)
+}
+
+#[test]
+fn two_runs_at_once_share_one_private_postgresql_and_the_last_stops_it() {
+    let installation = Installation::create("two");
+    let (mut first, mut second) = (installation.run(), installation.run());
+    let urls = [first.url(), second.url()];
+    assert_ne!(urls[0], urls[1]);
+    // One of them made the administrator, and both know the password that it printed.
+    let passwords: Vec<_> = [&first, &second].iter().filter_map(|run| run.password()).collect();
+    let [password] = &passwords[..] else { panic!("{passwords:?}") };
+    for url in &urls {
+        let login = Request::new("POST", format!("{url}/api/v1/auth/login"));
+        login.json(json!({"email": "admin@example.com", "password": password})).send().expect(200);
+    }
+    assert_eq!(first.end(Signal::INT), Some(0));
+    assert!(is_ready(&urls[1]) && installation.postgres_runs());
+    assert_eq!(second.end(Signal::TERM), Some(0));
+    assert!(!installation.postgres_runs());
+}
+
+#[test]
+fn a_run_that_is_killed_takes_its_service_along_and_leaves_the_others_alone() {
+    let installation = Installation::create("killed");
+    let (mut first, mut second) = (installation.run(), installation.run());
+    let urls = [first.url(), second.url()];
+    assert_eq!(first.end(Signal::KILL), None);
+    wait_until(|| !is_ready(&urls[0]));
+    assert!(is_ready(&urls[1]));
+    assert_eq!(second.end(Signal::KILL), None);
+    wait_until(|| !is_ready(&urls[1]));
+    // Nobody was left to stop PostgreSQL. The next run finds it, and does.
+    assert!(installation.postgres_runs());
+    let mut third = installation.run();
+    assert!(is_ready(&third.url()));
+    assert_eq!(third.end(Signal::TERM), Some(0));
+    assert!(!installation.postgres_runs());
+}
+
+#[test]
+fn a_private_postgresql_that_was_started_by_hand_stays() {
+    let installation = Installation::create("by-hand");
+    installation.postgres("start").exits(0);
+    let mut run = installation.run();
+    assert!(is_ready(&run.url()));
+    assert_eq!(run.end(Signal::TERM), Some(0));
+    assert!(installation.postgres_runs());
+}
+
+#[test]
+fn only_the_first_build_is_announced_as_a_long_one() {
+    let installation = Installation::create("build");
+    for (is_first, expected) in [(true, 1), (false, 0)] {
+        let mut run = installation.run();
+        run.url();
+        let announced = run.printed().matches("two to three minutes").count();
+        assert_eq!((is_first, announced), (is_first, expected), "{}", run.printed());
+        assert_eq!(run.end(Signal::TERM), Some(0));
+    }
+}
