@@ -11,7 +11,7 @@ use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
-use crate::config::{Config, Environment, HttpServer, Smtp};
+use crate::config::{self, Config, Environment, HttpServer, Smtp};
 use crate::db;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
@@ -22,6 +22,7 @@ use crate::telemetry::metrics::Metrics;
 /// Opens the storage, loads the secret, opens the database, starts the background threads, and then serves. Everything
 /// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
+    config::apply_allocator_settings();
     logging::start(config.log_level, config.log_format);
     warn_about_settings(&config);
     ignore_file_size_signal()?;

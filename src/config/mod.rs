@@ -1,6 +1,7 @@
 //! The configuration: environment variables, read and validated once, when the process starts. Nothing else in
 //! the program reads the environment.
 
+mod allocator;
 mod mail;
 mod networks;
 mod production;
@@ -8,6 +9,7 @@ mod reader;
 mod settings;
 mod values;
 
+pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use settings::Config;
 pub use values::{

@@ -17,10 +17,14 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
     ("CLOAKROOM_MAX_UPLOAD_SIZE", "MAX_UPLOAD_SIZE"),
 ];
 
-/// Variables with our prefix that commands and scripts read. They are not settings, but must not be reported as
+/// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 3] =
-    ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS", "CLOAKROOM_TEST_DATABASE_URL"];
+const OTHER_VARIABLES: [&str; 4] = [
+    "CLOAKROOM_ADMIN_PASSWORD",
+    "CLOAKROOM_ALLOCATOR_SET",
+    "CLOAKROOM_PG_OPTIONS",
+    "CLOAKROOM_TEST_DATABASE_URL",
+];
 
 /// Looks settings up, and collects their effective values and everything that is wrong with them.
 ///

@@ -30,6 +30,7 @@ mod key_rotation;
 mod last_admin;
 mod lifecycle;
 mod mail_delivery;
+mod memory;
 mod mutated_requests;
 mod nginx;
 mod nginx_comparison;
