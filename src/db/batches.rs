@@ -43,16 +43,6 @@ impl<K, V> Lookup<K, V> {
     }
 }
 
-/// What a thread does next for its lookup.
-enum Turn<'a, K, V> {
-    /// It runs the query for these lookups, of which one is its own.
-    Lead(Batch<'a, K, V>),
-    /// It waits for the running query, but only this long.
-    Wait(Duration),
-    /// Another thread's query asks for it.
-    Asked,
-}
-
 impl<K: Copy, V> Batches<K, V> {
     pub fn new(max_queued: Duration) -> Batches<K, V> {
         let state = BatchesState { queue: Vec::new(), running: 0 };
@@ -67,14 +57,13 @@ impl<K: Copy, V> Batches<K, V> {
         query: impl Fn(&[K]) -> Result<Vec<V>, Error>,
     ) -> Result<V, Error> {
         let lookup = Arc::new(Lookup { key, thread: thread::current(), outcome: Mutex::new(None) });
-        let since = Instant::now();
+        let deadline = Instant::now() + self.max_queued;
         self.state().queue.push(lookup.clone());
         loop {
-            match self.turn(&lookup, since) {
-                Turn::Lead(batch) => batch.run(&query),
-                Turn::Wait(rest) => thread::park_timeout(rest),
-                Turn::Asked if lookup.outcome().is_none() => thread::park(),
-                Turn::Asked => {}
+            match self.next_step(&lookup, deadline) {
+                Step::Query(batch) => batch.run(&query),
+                Step::Wait(rest) => thread::park_timeout(rest),
+                Step::WaitForOther => thread::park(),
             }
             if let Some(outcome) = lookup.outcome().take() {
                 return outcome;
@@ -82,23 +71,33 @@ impl<K: Copy, V> Batches<K, V> {
         }
     }
 
-    fn turn(&self, lookup: &Arc<Lookup<K, V>>, since: Instant) -> Turn<'_, K, V> {
+    fn next_step(&self, lookup: &Arc<Lookup<K, V>>, deadline: Instant) -> Step<'_, K, V> {
         let mut state = self.state();
-        if !state.queue.iter().any(|queued| Arc::ptr_eq(queued, lookup)) {
-            return Turn::Asked;
+        if !state.queue.first().is_some_and(|first| Arc::ptr_eq(first, lookup)) {
+            return Step::WaitForOther;
         }
-        let rest = self.max_queued.saturating_sub(since.elapsed());
+        let rest = deadline.saturating_duration_since(Instant::now());
         if state.running > 0 && !rest.is_zero() {
-            return Turn::Wait(rest);
+            return Step::Wait(rest);
         }
         state.running += 1;
-        Turn::Lead(Batch { batches: self, lookups: mem::take(&mut state.queue) })
+        Step::Query(Batch { batches: self, lookups: mem::take(&mut state.queue) })
     }
 
     /// No code panics while it holds this lock, so a poisoned state would still be consistent.
     fn state(&self) -> MutexGuard<'_, BatchesState<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a thread does next.
+enum Step<'a, K, V> {
+    /// Its lookup is the first in the queue: it runs a query for all that are there.
+    Query(Batch<'a, K, V>),
+    /// Its lookup is the first in the queue, and waits this long for the running query.
+    Wait(Duration),
+    /// Another thread asks for its lookup: it does already, or will, because its own is before it in the queue.
+    WaitForOther,
 }
 
 /// Lookups that one query asks for. When it is dropped, each of them has an outcome, and the next query may begin.
