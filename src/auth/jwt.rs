@@ -229,6 +229,7 @@ impl SigningKeys {
         if expires_at <= now {
             return Err(TokenProblem::Expired);
         }
+        // The library does not look at `nbf` where it accepts an `iat` in the future.
         if claims.invalid_before.is_some_and(|nbf| nbf.as_secs() > now + NOT_BEFORE_TOLERANCE) {
             return Err(TokenProblem::NotOurs);
         }

@@ -141,6 +141,60 @@ fn the_document_follows_the_settings() {
     assert!(document(&[off]).pointer(pointer).is_none());
 }
 
+/// The bodies in all examples of errors, each with the schema of its response.
+fn error_examples(document: &Value) -> Vec<(&Value, &Value)> {
+    let follow = |value: &'_ Value| {
+        let reference = value["$ref"].as_str().unwrap_or_default();
+        document.pointer(reference.strip_prefix('#')?)
+    };
+    let all = operations(document).into_iter();
+    let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
+    let contents = responses
+        .flat_map(|responses| responses.values())
+        .map(|response| &follow(response).unwrap_or(response)["content"]["application/json"]);
+    let examples = contents.filter_map(|content| {
+        let examples = content["examples"].as_object()?.values();
+        let schema = follow(&content["schema"])?;
+        Some(examples.map(move |example| (&example["value"], schema)))
+    });
+    examples.flatten().collect()
+}
+
+#[test]
+fn the_examples_of_errors_have_the_members_of_their_schemas_and_hints() {
+    for format in ["detail", "envelope"] {
+        let limits = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+        let document = document(&[("CLOAKROOM_ERROR_FORMAT", format), limits]);
+        let mut hints = BTreeSet::new();
+        for (body, schema) in error_examples(&document) {
+            let (body, schema) = match format {
+                "envelope" => (&body["error"], &schema["properties"]["error"]),
+                _ => (body, schema),
+            };
+            let names: BTreeSet<_> = body.as_object().expect("an object").keys().collect();
+            assert!(names.iter().all(|name| schema["properties"][name].is_object()), "{body}");
+            let required = names_in(&schema["required"]);
+            assert!(required.iter().all(|name| names.contains(name)), "{body}");
+            let details = body["details"].as_array().and_then(|details| details.last());
+            let hint = details.unwrap_or(body)["hint"].as_str();
+            hints.extend(hint.map(str::to_owned));
+        }
+        for hint in [
+            "Try again in 12 seconds.",
+            "The file may have at most 10485760 bytes.",
+            "The file was declared as `text/html`. Accepted are image/jpeg, image/png, application/pdf, text/plain.",
+        ] {
+            assert!(hints.contains(hint), "{format}: {hint}: {hints:?}");
+        }
+    }
+}
+
+/// The words in a list.
+fn names_in(list: &Value) -> Vec<String> {
+    let words = list.as_array().expect("a list").iter();
+    words.map(|word| word.as_str().expect("a word").to_owned()).collect()
+}
+
 #[test]
 fn the_examples_of_registration_and_login_work() {
     let api = Server::start(&[]);
