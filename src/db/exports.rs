@@ -17,6 +17,7 @@ use crate::model::timestamp::Timestamp;
 const BATCH_ROWS: i64 = 2000;
 
 /// Which accounts are exported.
+#[derive(Clone)]
 pub struct ExportFilter {
     email_pattern: Option<String>,
 }
@@ -86,19 +87,32 @@ pub struct ExportBatch {
 impl ExportBatch {
     /// Returns the accounts in the order of the export.
     pub fn users(&self) -> impl ExactSizeIterator<Item = ExportedUser<'_>> {
-        self.rows.iter().map(|row| ExportedUser {
-            id: row.get("id"),
-            username: row.get("username"),
-            email: row.get("email"),
-            name: row.get("name"),
-            role: row.get("role"),
-            is_active: row.get("is_active"),
-            created_at: Timestamp(row.get("created_at")),
-            updated_at: Timestamp(row.get("updated_at")),
-            last_login: row.get::<_, Option<_>>("last_login").map(Timestamp),
-            total_uploads: row.get("total_uploads"),
-            total_storage_used: row.get("total_storage_used"),
+        let [id, username, email, name, role, is_active] =
+            ["id", "username", "email", "name", "role", "is_active"].map(|name| self.column(name));
+        let [created_at, updated_at, last_login] =
+            ["created_at", "updated_at", "last_login"].map(|name| self.column(name));
+        let [total_uploads, total_storage_used] =
+            ["total_uploads", "total_storage_used"].map(|name| self.column(name));
+        self.rows.iter().map(move |row| ExportedUser {
+            id: row.get(id),
+            username: row.get(username),
+            email: row.get(email),
+            name: row.get(name),
+            role: row.get(role),
+            is_active: row.get(is_active),
+            created_at: Timestamp(row.get(created_at)),
+            updated_at: Timestamp(row.get(updated_at)),
+            last_login: row.get::<_, Option<_>>(last_login).map(Timestamp),
+            total_uploads: row.get(total_uploads),
+            total_storage_used: row.get(total_storage_used),
         })
+    }
+
+    /// The number of a column, which is looked up once for all rows. [`usize::MAX`] where there is none, which no row
+    /// has.
+    fn column(&self, name: &str) -> usize {
+        let columns = self.rows.first().map_or(&[][..], Row::columns);
+        columns.iter().position(|column| column.name() == name).unwrap_or(usize::MAX)
     }
 
     /// Returns the position of the last row; `None` where the batch is empty, which means that the export is complete.

@@ -1,6 +1,6 @@
 //! CSV rows (RFC 4180) that are safe to open in a spreadsheet.
 
-use csv::{Terminator, Writer, WriterBuilder};
+use csv::{ByteRecord, Terminator, Writer, WriterBuilder};
 
 use crate::error::Error;
 
@@ -10,6 +10,8 @@ pub const CSV: &str = "text/csv; charset=utf-8";
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {
     out: Writer<Vec<u8>>,
+    /// The cells of the row that has not ended. The library writes a whole row faster than cell by cell.
+    row: ByteRecord,
 }
 
 impl CsvRows {
@@ -17,12 +19,13 @@ impl CsvRows {
     pub fn new(capacity: usize) -> CsvRows {
         let mut builder = WriterBuilder::new();
         builder.terminator(Terminator::CRLF);
-        CsvRows { out: builder.from_writer(Vec::with_capacity(capacity)) }
+        let out = builder.from_writer(Vec::with_capacity(capacity));
+        CsvRows { out, row: ByteRecord::new() }
     }
 
     /// Writes a cell of text that a user chose; `None` is an empty cell. Text that a spreadsheet would run as a formula
     /// gets a leading `'` (OWASP, "CSV Injection").
-    pub fn text(&mut self, text: Option<&str>) -> Result<(), Error> {
+    pub fn text(&mut self, text: Option<&str>) {
         let text = text.unwrap_or_default();
         match text.as_bytes().first() {
             Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r') => self.cell(format!("'{text}")),
@@ -31,13 +34,15 @@ impl CsvRows {
     }
 
     /// Writes a cell as it is, quoted where it has to be.
-    pub fn cell(&mut self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.out.write_field(bytes).map_err(failed)
+    pub fn cell(&mut self, bytes: impl AsRef<[u8]>) {
+        self.row.push_field(bytes.as_ref());
     }
 
     /// Ends the row.
     pub fn end(&mut self) -> Result<(), Error> {
-        self.out.write_record(None::<&[u8]>).map_err(failed)
+        self.out.write_byte_record(&self.row).map_err(failed)?;
+        self.row.clear();
+        Ok(())
     }
 
     /// Returns the rows as they are sent.
@@ -71,9 +76,9 @@ mod tests {
             (Some("a=1"), "x,a=1,0\r\n"),
         ] {
             let mut rows = CsvRows::new(100);
-            rows.cell("x")?;
-            rows.text(text)?;
-            rows.cell("0")?;
+            rows.cell("x");
+            rows.text(text);
+            rows.cell("0");
             rows.end()?;
             assert_eq!(rows.finish()?, written.as_bytes(), "{text:?}");
         }

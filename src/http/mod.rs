@@ -1,7 +1,6 @@
 //! Requests and responses as handlers see them. Handlers do not name the HTTP library: only this module, the servers
 //! and the pipeline do.
 
-pub mod batched_body;
 pub mod body;
 pub mod client_address;
 pub mod csv;
@@ -11,6 +10,7 @@ pub mod input;
 pub mod multipart;
 pub mod params;
 mod part_header;
+pub mod read_ahead;
 pub mod request;
 pub mod request_id;
 pub mod response;

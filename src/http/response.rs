@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,9 +31,13 @@ pub enum ResponseBody {
     Bytes(Cow<'static, [u8]>),
     /// A part of a file, which is read while it is sent.
     File(FileRange),
-    /// A body of unknown length, which is made while it is sent.
-    Stream(Box<dyn Read + Send>),
+    /// A body of unknown length, of which each batch is made once the one before has been sent. Where that fails, the
+    /// transfer ends without its last chunk, so that no client takes a part for the whole.
+    Batches(Batches),
 }
+
+/// The batches of a body, none of which should be longer than a few megabytes.
+pub type Batches = Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>;
 
 impl Response {
     /// A response with a body in memory.
@@ -105,13 +108,16 @@ pub fn no_content() -> Response {
 }
 
 /// 200 with a body of unknown length that browsers save under `filename`, which must be a token (RFC 9110, 5.6.2). The
-/// body is read while it is sent, as fast as the client takes it.
+/// body begins with `first`, and `next` makes one batch after the other, as fast as the client takes them, until `None`.
 pub fn attachment(
     content_type: &'static str,
     filename: &str,
-    body: impl Read + Send + 'static,
+    first: Vec<u8>,
+    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Error> + Send + 'static,
 ) -> Response {
-    let body = ResponseBody::Stream(Box::new(body));
+    let mut first = Some(first);
+    let batches = move || first.take().map_or_else(&mut next, |first| Ok(Some(first)));
+    let body = ResponseBody::Batches(Box::new(batches));
     Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", content_type)
         .with_header("Content-Disposition", format!("attachment; filename={filename}"))

@@ -1,7 +1,7 @@
 //! The bytes of one connection: a read buffer of fixed size, and a deadline on every wait for the client.
 
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use super::limits::{
     MIN_RESPONSE_RATE, RESPONSE_GRACE, SHUTDOWN_GRACE, WRITE_TIMEOUT,
 };
 use crate::error::Error;
+use crate::http::file_range::FileRange;
 
 /// Why no request head could be read.
 pub enum HeadError {
@@ -204,14 +205,39 @@ impl ClientStream {
     /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for [`MAX_WRITE_STALL`],
     /// or accepts the response at less than [`MIN_RESPONSE_RATE`].
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.send(bytes.len(), |mut socket, _| {
+            let count = socket.write(bytes)?;
+            bytes = &bytes[count..];
+            Ok(count)
+        })
+    }
+
+    /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket. Fails
+    /// like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported` or
+    /// `InvalidInput` where the system cannot send this file, before any of it has left.
+    pub fn write_file(&mut self, range: &mut FileRange, count: usize) -> io::Result<()> {
+        self.send(count, |socket, left| {
+            let count = send_file(socket, range, left)?;
+            range.advance(count as u64);
+            if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
+        })
+    }
+
+    /// Calls `write` until it has sent `left` bytes in all. It is given the socket and how many bytes are left, and
+    /// returns how many of them it has sent. The socket's write timeout bounds each of its waits.
+    fn send(
+        &mut self,
+        mut left: usize,
+        mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
+    ) -> io::Result<()> {
         let mut last_progress = Instant::now();
         self.connection.start_waiting(false);
-        while !bytes.is_empty() {
+        while left > 0 {
             let start = Instant::now();
-            match (&self.connection.socket).write(bytes) {
+            match write(&self.connection.socket, left) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    bytes = &bytes[count..];
+                    left -= count;
                     self.written += count as u64;
                     last_progress = Instant::now();
                 }
@@ -246,6 +272,19 @@ impl ClientStream {
             dropped += self.end;
         }
     }
+}
+
+/// Sends up to `max` bytes of `range` and returns how many; 0 means that the file ends here.
+#[cfg(target_os = "linux")]
+fn send_file(socket: &TcpStream, range: &FileRange, max: usize) -> io::Result<usize> {
+    let mut offset = range.offset;
+    Ok(rustix::fs::sendfile(socket, &range.file, Some(&mut offset), max)?)
+}
+
+/// Other systems have no `sendfile`, or another one.
+#[cfg(not(target_os = "linux"))]
+fn send_file(_: &TcpStream, _: &FileRange, _: usize) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Reads from the socket once. Fails with `TimedOut` at the deadline and with `UnexpectedEof` at the end of the stream.

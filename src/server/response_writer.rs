@@ -1,13 +1,16 @@
 //! Writes a response to a connection, framed for the request it answers (RFC 9112, section 6).
 
+use std::io::ErrorKind::{
+    BrokenPipe, ConnectionAborted, ConnectionReset, InvalidInput, TimedOut, Unsupported,
+};
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
 use super::head::RequestHead;
-use super::limits::{BODY_CHUNK, MAX_IDLE_WRITE_BUFFER};
+use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
 use crate::http::file_range::FileRange;
-use crate::http::response::{Response, ResponseBody};
+use crate::http::response::{Batches, Response, ResponseBody};
 use crate::http::status::reason;
 
 /// What the framing of a response depends on, apart from the response itself.
@@ -65,7 +68,7 @@ impl ResponseWriter {
         let length = match &response.body {
             ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
             ResponseBody::File(range) => Some(range.length),
-            ResponseBody::Stream(_) => None,
+            ResponseBody::Batches(_) => None,
         };
         // A body that has neither a length nor chunks ends where the connection is closed.
         let chunked = length.is_none() && !options.is_http_1_0;
@@ -86,8 +89,7 @@ impl ResponseWriter {
             _ if never_has_body || options.omit_body => stream.write(&self.out)?,
             ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes)?,
             ResponseBody::File(range) => self.send_file(stream, range)?,
-            ResponseBody::Stream(body) if chunked => self.send_chunked(stream, body)?,
-            ResponseBody::Stream(body) => self.send_until_close(stream, body)?,
+            ResponseBody::Batches(batches) => self.send_batches(stream, batches, chunked)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
         Ok(keep_alive)
@@ -115,65 +117,65 @@ impl ResponseWriter {
         let (first, rest) = bytes.split_at(bytes.len().min(self.room()));
         self.out.extend_from_slice(first);
         stream.write(&self.out)?;
+        self.out.clear();
         rest.chunks(BODY_CHUNK).try_for_each(|chunk| stream.write(chunk))
     }
 
-    /// Sends a part of a file.
+    /// Sends a part of a file. What does not fit into the first write never passes through this process, except where
+    /// the system cannot send the file by itself.
     fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
             let head = self.out.len();
-            let count = range.length.min(self.room() as u64);
-            self.out.resize(head + count as usize, 0);
+            let count = range.length.min(self.room() as u64) as usize;
+            self.out.resize(head + count, 0);
             range.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;
             self.out.clear();
+            while range.length > 0 {
+                let count = range.length.min(FILE_CHUNK) as usize;
+                match stream.write_file(&mut range, count) {
+                    Ok(()) => {}
+                    Err(e) if matches!(e.kind(), Unsupported | InvalidInput) => break,
+                    Err(e) if is_client_gone(&e) => return Err(e),
+                    Err(e) => return Err(log_truncation(e)),
+                }
+            }
             if range.length == 0 {
                 return Ok(());
             }
         }
     }
 
-    /// Sends a body of unknown length up to the end of the connection, for HTTP/1.0.
-    fn send_until_close(
+    /// Sends a body of unknown length: each batch as a chunk, or without chunks up to the end of the connection.
+    fn send_batches(
         &mut self,
         stream: &mut ClientStream,
-        mut body: impl Read,
+        mut next: Batches,
+        chunked: bool,
     ) -> io::Result<()> {
-        loop {
-            let wanted = self.room() as u64;
-            let read = body.by_ref().take(wanted).read_to_end(&mut self.out);
-            let count = read.map_err(log_truncation)? as u64;
-            stream.write(&self.out)?;
-            self.out.clear();
-            if count < wanted {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Sends a body of unknown length as chunks of at most [`BODY_CHUNK`] bytes, so that it is never in memory whole.
-    fn send_chunked(&mut self, stream: &mut ClientStream, mut body: impl Read) -> io::Result<()> {
-        let mut chunk = Vec::new();
-        loop {
-            chunk.clear();
-            let read = body.by_ref().take(BODY_CHUNK as u64).read_to_end(&mut chunk);
-            let count = read.map_err(log_truncation)?;
-            if count > 0 {
-                write!(self.out, "{count:x}\r\n")?;
-                self.out.extend_from_slice(&chunk);
+        while let Some(batch) = next().map_err(|error| {
+            log::error!("an export broke off: {error:?}");
+            io::Error::other("the export broke off")
+        })? {
+            // A chunk of no bytes would be the last one.
+            if chunked && !batch.is_empty() {
+                write!(self.out, "{:x}\r\n", batch.len())?;
+                self.send_bytes(stream, &batch)?;
                 self.out.extend_from_slice(b"\r\n");
-            }
-            let has_ended = count < BODY_CHUNK;
-            if has_ended {
-                self.out.extend_from_slice(b"0\r\n\r\n");
-            }
-            stream.write(&self.out)?;
-            self.out.clear();
-            if has_ended {
-                return Ok(());
+            } else {
+                self.send_bytes(stream, &batch)?;
             }
         }
+        if chunked {
+            self.out.extend_from_slice(b"0\r\n\r\n");
+        }
+        stream.write(&self.out)
     }
+}
+
+/// Whether an error came from the socket. Sending a file also fails where the file cannot be read.
+fn is_client_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut)
 }
 
 /// Logs that a body could not be read to its end. The status line has left by then, so the connection is closed, and

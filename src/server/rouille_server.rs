@@ -1,7 +1,7 @@
 //! The stock `rouille::Server`, as an alternative to this module's own server. It must run behind a proxy,
 //! because it has no timeouts and no limit on the size of a request's head.
 
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Read};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -11,7 +11,7 @@ use super::builtin_server::RequestHandler;
 use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
-use crate::http::response::{Response, ResponseBody};
+use crate::http::response::{Batches, Response, ResponseBody};
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -79,7 +79,9 @@ fn into_rouille(response: Response) -> rouille::Response {
             let length = range.length as usize;
             rouille::ResponseBody::from_reader_and_size(range, length)
         }
-        ResponseBody::Stream(body) => rouille::ResponseBody::from_reader(body),
+        ResponseBody::Batches(next) => {
+            rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), next })
+        }
     };
     let headers = response.headers.into_iter().map(|(name, value)| (name.into(), value));
     rouille::Response {
@@ -87,5 +89,27 @@ fn into_rouille(response: Response) -> rouille::Response {
         headers: headers.collect(),
         data,
         upgrade: None,
+    }
+}
+
+/// A body of batches as `rouille` reads it.
+struct BatchReader {
+    batch: Cursor<Vec<u8>>,
+    next: Batches,
+}
+
+impl Read for BatchReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.batch.position() == self.batch.get_ref().len() as u64 {
+            let next = (self.next)().map_err(|error| {
+                log::error!("an export broke off: {error:?}");
+                io::Error::other("the export broke off")
+            })?;
+            match next {
+                Some(batch) => self.batch = Cursor::new(batch),
+                None => return Ok(0),
+            }
+        }
+        self.batch.read(buffer)
     }
 }

@@ -1,5 +1,8 @@
 //! Downloading: headers, ranges, conditional requests (RFC 9110), and names in `Content-Disposition`.
 
+use std::fs::OpenOptions;
+use std::io::Read;
+
 use serde_json::json;
 
 use crate::harness::*;
@@ -78,6 +81,40 @@ fn single_ranges_are_sent_alone() {
     }
     // A range has a meaning for GET only (RFC 9110, 14.2).
     api.download_request("HEAD", &ann, &id).header("Range", "bytes=0-0").send().expect(200);
+}
+
+#[test]
+fn a_large_file_arrives_whole_and_in_ranges_from_both_servers() {
+    // More than a server reads at once.
+    let content = numbers(3_000_000);
+    for server in ["builtin", "rouille"] {
+        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server)]);
+        let ann = api.sign_up("ann");
+        let id = api.new_file(&ann, "a.txt", &content);
+        assert!(api.download(&ann, &id).expect(200).bytes == content.as_bytes(), "{server}");
+        for (from, to) in [(0, 2_999_999), (1, 3_000_000), (65_000, 2_000_001), (70_000, 70_001)] {
+            let range = format!("bytes={from}-{}", to - 1);
+            let answer = api.download_request("GET", &ann, &id).header("Range", &range).send();
+            let is_equal = answer.expect(206).bytes == content.as_bytes()[from..to];
+            assert!(is_equal, "{server} {range}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_sent_never_looks_complete() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let length = 4 << 20;
+    let id = api.new_file(&ann, "a.txt", &numbers(length));
+    let mut stream = api.begin_download(&ann, &id);
+    stream.read_exact(&mut [0; 1000]).expect("the first bytes");
+    let content = OpenOptions::new().write(true).open(api.data.content(&id));
+    content.and_then(|file| file.set_len(100_000)).expect("truncated");
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("the connection ends");
+    assert!(rest.len() < length / 2, "{} bytes", rest.len());
+    api.logged("the body of an answer broke off");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Exports of users as CSV. They are streamed: memory does not grow with the rows, and no database connection is held
 //! while the client reads. Who may export is decided in the pipeline, in the same way for all of them.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,13 +11,13 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Answer, Content, Operation, Tag, json};
-use crate::db::audit;
 use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
+use crate::db::{Database, audit};
 use crate::error::Error;
-use crate::http::batched_body::BatchedBody;
 use crate::http::csv::{CSV, CsvRows};
 use crate::http::input::Input;
 use crate::http::params::Params;
+use crate::http::read_ahead::ReadAhead;
 use crate::http::response::{self, Response, StatusText};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
@@ -121,36 +122,53 @@ pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
     response::json(200, &SimpleStatus { users: "export simple status" })
 }
 
-/// Counts the rows and reads the first batch before the response begins. Whatever fails until then is still an error
-/// with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
+/// Counts the rows and reads the first batch, at the same time, before the response begins. Whatever fails until then
+/// is still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`. Later batches may take as long each.
 fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response, Error> {
     let (db, config) = (&context.app.db, &context.app.config);
-    let deadline = Instant::now() + config.export_timeout;
+    let mut batches = start_reading(db.clone(), filter.clone(), config.export_timeout)?;
     let max_rows = i64::from(config.export_max_rows);
+    let deadline = Instant::now() + config.export_timeout;
     let rows = exports::count(db, &filter, max_rows + 1, deadline)?;
     if rows > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
     }
-    let batch = exports::batch(db, &filter, ExportPosition::START, deadline)?;
+    let mut csv = CsvRows::new(ROW_BYTES);
+    HEADER.iter().for_each(|name| csv.cell(name));
+    csv.end()?;
+    let first = match batches.next()? {
+        Some(batch) => write_users(&batch, csv)?,
+        None => csv.finish()?,
+    };
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
         audit::insert_export(db, rows, filter.is_filtered(), &context.origin())?;
     }
-    let mut csv = CsvRows::new(ROW_BYTES);
-    HEADER.iter().try_for_each(|name| csv.cell(name))?;
-    csv.end()?;
-    let first = write_users(&batch, csv)?;
-    let (db, timeout, mut position) = (db.clone(), config.export_timeout, batch.end());
-    let body = BatchedBody::new(first, move || {
+    let next = move || {
+        let write =
+            |batch: ExportBatch| write_users(&batch, CsvRows::new(batch.users().len() * ROW_BYTES));
+        batches.next()?.map(write).transpose()
+    };
+    let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
+    Ok(response::attachment(CSV, &filename, first, next))
+}
+
+/// Starts to read the batches of an export, one ahead of the one that is sent. No connection is held while the next one
+/// waits to be sent.
+fn start_reading(
+    db: Arc<Database>,
+    filter: ExportFilter,
+    timeout: Duration,
+) -> Result<ReadAhead<ExportBatch>, Error> {
+    let mut position = Some(ExportPosition::START);
+    ReadAhead::start(move || {
         let Some(after) = position else {
             return Ok(None);
         };
         let batch = exports::batch(&db, &filter, after, Instant::now() + timeout)?;
         position = batch.end();
-        write_users(&batch, CsvRows::new(batch.users().len() * ROW_BYTES)).map(Some)
-    });
-    let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment(CSV, &filename, body))
+        Ok(position.is_some().then_some(batch))
+    })
 }
 
 /// Appends the rows of `batch` to `csv` and returns the text.
@@ -160,16 +178,16 @@ fn write_users(batch: &ExportBatch, mut csv: CsvRows) -> Result<Vec<u8>, Error> 
 }
 
 fn write_user(csv: &mut CsvRows, user: &ExportedUser) -> Result<(), Error> {
-    csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()))?;
-    csv.text(user.username)?;
-    csv.text(Some(user.email))?;
-    csv.text(user.name)?;
-    csv.text(Some(user.role))?;
-    csv.cell(if user.is_active { "true" } else { "false" })?;
-    csv.cell(user.created_at.bytes())?;
-    csv.cell(user.updated_at.bytes())?;
-    csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text))?;
-    csv.cell(user.total_uploads.to_string())?;
-    csv.cell(user.total_storage_used.to_string())?;
+    csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
+    csv.text(user.username);
+    csv.text(Some(user.email));
+    csv.text(user.name);
+    csv.text(Some(user.role));
+    csv.cell(if user.is_active { "true" } else { "false" });
+    csv.cell(user.created_at.bytes());
+    csv.cell(user.updated_at.bytes());
+    csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text));
+    csv.cell(user.total_uploads.to_string());
+    csv.cell(user.total_storage_used.to_string());
     csv.end()
 }

@@ -1,7 +1,9 @@
 //! Uploads as browsers and other clients send them (RFC 7578).
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+
+use socket2::{Domain, Socket, Type};
 
 use super::{Answer, Credentials, Request, Server};
 
@@ -50,6 +52,13 @@ pub fn file_form(filename: &str, content_type: &str, content: &[u8]) -> Form {
     Form::default().file(filename, content_type, content)
 }
 
+/// A text of that length in bytes, made of increasing numbers, so that no two parts of it are equal.
+pub fn numbers(length: usize) -> String {
+    let mut text: String = (0..=length / 8).map(|number| format!("{number:07} ")).collect();
+    text.truncate(length);
+    text
+}
+
 impl Server {
     /// Uploads a text file.
     pub fn upload(
@@ -75,6 +84,22 @@ impl Server {
     #[track_caller]
     pub fn new_file(&self, sender: impl Credentials, filename: &str, content: &str) -> String {
         self.upload(sender, filename, content).expect(201).id()
+    }
+
+    /// Begins a download by a client with small buffers, so that the server learns at once how slowly it reads.
+    pub fn begin_download(&self, sender: impl Credentials, file: &str) -> TcpStream {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_recv_buffer_size(4096).expect("a small buffer");
+        let address: SocketAddr = self.address.parse().expect("an address");
+        socket.connect(&address.into()).expect("a connection");
+        let mut stream = TcpStream::from(socket);
+        let head = format!(
+            "GET /api/v1/uploads/{file}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Authorization: Bearer {}\r\n\r\n",
+            sender.access_token().expect("a token")
+        );
+        stream.write_all(head.as_bytes()).expect("the head is sent");
+        stream
     }
 
     /// Begins an upload: sends a head with the header that frames the body, and the first bytes of the body.

@@ -31,7 +31,7 @@ pub use connection::{RawConnection, ask};
 pub use data_directory::{Directory, make_older};
 pub use database::Database;
 pub use documented::{document, operation};
-pub use form::{BOUNDARY, Form, PNG, file_form, status_of};
+pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
 pub use nginx::NginxProcess;
 pub use process::{
