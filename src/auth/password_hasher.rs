@@ -1,4 +1,4 @@
-//! Password hashing with a bound on how many hashes run at once. By default a hash takes tens of milliseconds and
+//! Password hashing with a bound on how many hashes run at once. By default a hash takes a tenth of a second and
 //! 16 MiB, so without a bound a burst of logins would starve everything else.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -28,11 +28,8 @@ const LOCK_KEY: i64 = 0x636c_6f61_6b72_6f6f;
 /// Applies pending migrations and opens the pool. On failure: what to tell the operator.
 pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
-    let mut client = wait_for_database(&connector)?;
-    // The pool connects while the schema is compared: PostgreSQL takes milliseconds to start a session.
-    let database = Database::new(connector, settings.database_pool_size, settings.database_timeout);
-    migrate(&mut client)?;
-    Ok(database)
+    migrate(&mut wait_for_database(&connector)?)?;
+    Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
 }
 
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,
