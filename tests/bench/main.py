@@ -1,7 +1,6 @@
 """The benchmark behind scripts/bench, run from the root of the repository. `scripts/bench --help` says what it does."""
 
 import argparse
-import contextlib
 import datetime
 import fcntl
 import os
@@ -132,13 +131,12 @@ class Benchmark:
         return max(0, 100 * (busy - own) / (time.monotonic() - self.began) / os.cpu_count())
 
 
-def machine():
-    """What figures depend on: the day and the machine."""
+def machine(server):
+    """What figures depend on: the day, the machine and its PostgreSQL."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    database = subprocess.run(["pg_config", "--version"], capture_output=True, text=True, check=False).stdout.strip()
     return (
         f"{datetime.date.today()}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, Linux {platform.release()}, "
-        f"{database or 'PostgreSQL'}"
+        f"PostgreSQL {server.sql('SHOW server_version').split()[0]}"
     )
 
 
@@ -146,7 +144,7 @@ def print_heading(benchmark):
     # Without directories, which say nothing to readers elsewhere.
     command = shlex.join(["scripts/bench", *(pathlib.PurePath(word).name for word in sys.argv[1:])])
     rounds = benchmark.options.rounds
-    text = f"`{command}` on {machine()}. Rounds: {rounds}; medians and ranges. Other processes used "
+    text = f"`{command}` on {machine(benchmark.postgres)}. Rounds: {rounds}; medians and ranges. Other processes used "
     print(report.paragraph(text + f"{benchmark.strangers():.0f} % of the machine meanwhile.") + "\n")
 
 
