@@ -26,7 +26,9 @@ use config::{ALL_SETTINGS, UsedSettings};
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Settings are environment variables; `cloakroom config` shows them, README.md explains them."
+    after_help = "Settings are environment variables: `cloakroom config` shows them, README.md explains them. A command \
+                  asks only for those that it uses.\n\n\
+                  Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -35,17 +37,18 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve HTTP; also what happens with no command.
+    /// Serve HTTP, after bringing the database's schema up to date; also what happens with no command.
     Serve,
     /// Bring the database's schema up to date.
     Migrate,
-    /// Print the effective settings, secrets masked.
+    /// Print the effective settings, secrets masked; fail if `serve` would refuse them.
     Config,
-    /// Print the OpenAPI document of the service with these settings.
+    /// Print the OpenAPI document of the service with these settings; uses no database.
     Openapi,
     /// Make an admin, or make the account with that e-mail address one.
     ///
-    /// The password comes from CLOAKROOM_ADMIN_PASSWORD or the first line of standard input.
+    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
+    /// otherwise the first line of standard input.
     CreateAdmin {
         /// E-mail address of the account.
         #[arg(long)]
@@ -54,9 +57,12 @@ enum Command {
         #[arg(long)]
         username: Option<String>,
     },
-    /// Move file contents that no record owns, older than an hour, to the trash; report records without content.
+    /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
+    ///
+    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have no
+    /// record; then it moves none.
     Gc {
-        /// Move them also where they are over 5 % of all contents.
+        /// Move contents without a record also where they are over 5 % of all.
         #[arg(long)]
         confirm: bool,
     },
@@ -72,7 +78,7 @@ enum Command {
         #[arg(value_parser = commands::parse_expected_id)]
         id: commands::ExpectedId,
     },
-    /// Send a test message with the settings in force, and show the dialogue with the mail server.
+    /// Send a test message and show the dialogue with the mail server; uses no database.
     SendTestMail {
         /// E-mail address of the recipient.
         #[arg(long)]

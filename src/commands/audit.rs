@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use crate::config::Config;
 use crate::db;
-use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::logging;
@@ -43,10 +42,7 @@ pub fn print_audit(config: &Config, age: Duration) -> Result<(), String> {
     let begin = Timestamp(OffsetDateTime::now_utc() - age);
     let mut last = AuditPosition { at: begin, id: Uuid::nil() };
     loop {
-        let events = db::audit::since(&db, last).map_err(|error| match error {
-            Error::Internal(cause) => cause,
-            other => other.message().into_owned(),
-        })?;
+        let events = db::audit::since(&db, last).map_err(|e| e.cause().into_owned())?;
         let Some(newest) = events.last() else {
             return Ok(());
         };

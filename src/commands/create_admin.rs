@@ -27,7 +27,7 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
     let hash = PasswordHasher::new(config.scrypt, 1).and_then(|hasher| hasher.hash(&password));
     let hash = hash.map_err(|e| e.cause().into_owned())?;
     let (username, is_new) = db::users::upsert_admin(&db, &email, username.as_deref(), &hash)
-        .map_err(|e| e.message())?;
+        .map_err(|e| e.cause().into_owned())?;
     let outcome = if is_new { "created" } else { "is an active admin now, with this password" };
     println!("Admin {email} {outcome}; username: {}.", username.as_deref().unwrap_or("none"));
     Ok(())

@@ -154,7 +154,7 @@ impl ResponseWriter {
         chunked: bool,
     ) -> io::Result<()> {
         while let Some(batch) = next().map_err(|error| {
-            log::error!("an export broke off: {error:?}");
+            log::error!("an export broke off: {}", error.cause());
             io::Error::other("the export broke off")
         })? {
             // A chunk of no bytes would be the last one.

@@ -102,7 +102,7 @@ impl Read for BatchReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.batch.position() == self.batch.get_ref().len() as u64 {
             let next = (self.next)().map_err(|error| {
-                log::error!("an export broke off: {error:?}");
+                log::error!("an export broke off: {}", error.cause());
                 io::Error::other("the export broke off")
             })?;
             match next {
