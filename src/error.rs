@@ -1,6 +1,8 @@
 //! Every way in which a request can fail, named by its meaning, and the one table that gives each its HTTP
 //! status and the text that clients see.
 
+mod hint;
+
 use std::borrow::Cow;
 
 /// The part of a request in which a bad field was found: the first element of `loc` in a 422.
@@ -57,8 +59,54 @@ pub enum Unique {
     Email,
 }
 
-/// Why a request failed. [`Error::status`] and [`Error::message`] say what the client is told.
-#[derive(Debug)]
+/// Why a token that a request carries is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenProblem {
+    /// It is not well-formed, lacks a claim, is not valid yet, or was not signed here.
+    NotOurs,
+    /// It is well-formed and was signed here, but not as an access token.
+    NotAccess,
+    /// It is well-formed and was signed here, but not as a refresh token.
+    NotRefresh,
+    /// It was signed here, and was valid until it expired.
+    Expired,
+    /// Its session has ended, or all sessions of the account.
+    SessionEnded,
+    /// No personal access token like this is stored: it has expired, was ended, or never existed.
+    PersonalTokenEnded,
+}
+
+impl TokenProblem {
+    /// The `error_description` of `WWW-Authenticate` (RFC 6750, 3). It depends on nothing but the token and what became
+    /// of it, so it tells only those something who have the token.
+    pub fn description(self) -> &'static str {
+        match self {
+            TokenProblem::NotOurs => "malformed or not ours",
+            TokenProblem::NotAccess => "not an access token",
+            TokenProblem::NotRefresh => "not a refresh token",
+            TokenProblem::Expired => "expired",
+            TokenProblem::SessionEnded | TokenProblem::PersonalTokenEnded => "session ended",
+        }
+    }
+}
+
+/// Why the sender of a request, who is known, may not do what it asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forbidden {
+    /// The file belongs to another user and is not public.
+    PrivateFile,
+    /// The file belongs to another user, and the request would change it.
+    ForeignFile,
+    /// The request has a personal access token, which is not accepted for it.
+    PersonalToken,
+    /// The request has a read-only personal access token, and is not a `GET`.
+    ReadOnlyToken,
+    /// The account is the development admin's.
+    DevelopmentAdmin,
+}
+
+/// Why a request failed. [`Error::status`], [`Error::message`] and [`Error::hint`] say what the client is told.
+#[derive(Debug, Clone)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
@@ -71,7 +119,10 @@ pub enum Error {
     /// `Expect` asks for something other than `100-continue`.
     ExpectationFailed,
     /// No endpoint has this path.
-    RouteNotFound,
+    RouteNotFound {
+        /// Whether the service has pages about its API.
+        has_docs: bool,
+    },
     /// The path has no endpoint for this method. Holds the value of the `Allow` header.
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
@@ -80,8 +131,8 @@ pub enum Error {
     InvalidScheme,
     /// `Authorization` is not exactly a scheme and a token.
     InvalidAuthorization,
-    /// The token is forged, expired or of the wrong type, or its session has ended.
-    InvalidToken,
+    /// The token is not valid, or no longer.
+    InvalidToken(TokenProblem),
     /// The token is valid, but its account is deleted or inactive.
     UserNotUsable,
     /// `X-API-Key` is missing.
@@ -107,8 +158,8 @@ pub enum Error {
     LastAdmin,
     /// The settings switch this endpoint off.
     FeatureOff,
-    /// The export has more rows than `CLOAKROOM_EXPORT_MAX_ROWS`.
-    ExportTooLarge,
+    /// The export has more rows than the limit, which this holds.
+    ExportTooLarge(u32),
     /// The parameter `offset` is negative.
     OffsetOutOfRange,
     /// The parameter `limit` is not between 1 and 100.
@@ -128,19 +179,24 @@ pub enum Error {
     Taken(Unique),
     /// Fields of the request break rules. Holds all of them, so that a client can correct them at once.
     Invalid(Vec<FieldError>),
-    /// The body is longer than the endpoint accepts.
-    BodyTooLarge,
+    /// The body is longer than the endpoint accepts. Holds the limit in bytes.
+    BodyTooLarge(u64),
     /// The uploaded file is larger than the limit. Holds the limit in bytes.
     FileTooLarge(u64),
-    /// The file's type is not accepted, or its first bytes show another type than the declared one.
-    TypeNotAllowed,
+    /// The type that was declared for the file is not accepted.
+    TypeNotAllowed {
+        declared: String,
+        /// The accepted types, separated by commas.
+        accepted: String,
+    },
+    /// The file's first bytes show another type than the declared one.
+    TypeContradicted { declared: String, recognised: &'static str },
     /// The file would exceed a quota, or the disk is full.
     StorageFull,
     /// There is no such file.
     FileNotFound,
-    /// The file belongs to another user, the account is the development admin's, or personal access tokens are not
-    /// accepted for this request.
-    NotPermitted,
+    /// The sender of the request may not do this.
+    NotPermitted(Forbidden),
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
     /// The connection ended before the body did.
@@ -187,12 +243,12 @@ impl Error {
             HeadTooSlow => (408, "Request headers came too slowly"),
             VersionNotSupported => (505, "HTTP version not supported"),
             ExpectationFailed => (417, "Expectation failed"),
-            RouteNotFound => (404, "Not Found"),
+            RouteNotFound { .. } => (404, "Not Found"),
             MethodNotAllowed(_) => (405, "Method Not Allowed"),
             AuthenticationRequired => (401, "Authentication required"),
             InvalidScheme => (401, "Invalid authentication scheme"),
             InvalidAuthorization => (401, "Invalid authorization header format"),
-            InvalidToken => (401, "Invalid token"),
+            InvalidToken(_) => (401, "Invalid token"),
             UserNotUsable => (401, "User not found or inactive"),
             ApiKeyMissing { is_export: true } => (401, "API key required for export endpoints"),
             ApiKeyMissing { is_export: false } => (401, "API key is required"),
@@ -205,7 +261,7 @@ impl Error {
             TooManyTokens => (409, "Too many tokens"),
             LastAdmin => (409, "At least one active admin is required"),
             FeatureOff => (404, "This feature is not available"),
-            ExportTooLarge => (413, "Export too large"),
+            ExportTooLarge(_) => (413, "Export too large"),
             OffsetOutOfRange => (400, "Offset must be >= 0"),
             LimitOutOfRange => (400, "Limit must be between 1 and 100"),
             BadCredentials => (401, "Invalid username or password"),
@@ -217,11 +273,11 @@ impl Error {
             Taken(Username) => (409, "Username already exists"),
             Taken(Email) => (409, "Email already exists"),
             Invalid(_) => (422, "Validation failed"),
-            BodyTooLarge => (413, "Request body too large"),
-            TypeNotAllowed => (415, "File type not allowed"),
+            BodyTooLarge(_) => (413, "Request body too large"),
+            TypeNotAllowed { .. } | TypeContradicted { .. } => (415, "File type not allowed"),
             StorageFull => (507, "Storage quota exceeded"),
             FileNotFound => (404, "File not found"),
-            NotPermitted => (403, "Not enough permissions"),
+            NotPermitted(_) => (403, "Not enough permissions"),
             RangeNotSatisfiable(_) => (416, "Range not satisfiable"),
             BodyCutShort => (400, "Request body ended early"),
             BodyMalformed => (400, "Malformed request body"),
@@ -235,6 +291,27 @@ impl Error {
             Internal(_) => (500, "Internal server error"),
         };
         (status, message.into())
+    }
+
+    /// What is wrong with the token of the request, if the request was refused because of it.
+    pub fn token_problem(&self) -> Option<TokenProblem> {
+        match self {
+            Error::InvalidToken(problem) => Some(*problem),
+            // All sessions of an account end when it is deleted or deactivated.
+            Error::UserNotUsable => Some(TokenProblem::SessionEnded),
+            _ => None,
+        }
+    }
+
+    /// What went wrong, for the operator: of an unexpected error its cause, which clients never see.
+    pub fn cause(&self) -> Cow<'_, str> {
+        match self {
+            Error::Internal(cause) => cause.into(),
+            Error::Unavailable => {
+                "the database cannot be reached, or no connection was free".into()
+            }
+            other => other.message(),
+        }
     }
 
     /// Turns [`Error::Taken`] into [`Error::TakenAtRegistration`]; other errors stay as they are.

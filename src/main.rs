@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use config::{ALL_SETTINGS, UsedSettings};
+
 /// Accounts and files over HTTP and JSON, on PostgreSQL.
 #[derive(Parser)]
 #[command(
@@ -78,15 +80,43 @@ enum Command {
     },
 }
 
+impl Command {
+    /// The settings that the command uses. Faults of others are none of its business.
+    fn used_settings(&self) -> UsedSettings {
+        match self {
+            Command::Serve | Command::Config => ALL_SETTINGS,
+            Command::Migrate | Command::Audit { .. } => &["CLOAKROOM_DATABASE_"],
+            Command::CreateAdmin { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"],
+            Command::Gc { .. } => {
+                &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"]
+            }
+            Command::AdoptDataDir { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"],
+            Command::SendTestMail { .. } => {
+                &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"]
+            }
+            // What the document depends on.
+            Command::Openapi => &[
+                "CLOAKROOM_ENV",
+                "CLOAKROOM_DOCS",
+                "CLOAKROOM_AUTH_ENABLED",
+                "CLOAKROOM_API_KEY",
+                "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
+                "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
+                "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
+                "CLOAKROOM_RATE_LIMIT_ENABLED",
+                "CLOAKROOM_TEST_ENDPOINTS_ENABLED",
+                "CLOAKROOM_ERROR_FORMAT",
+                "CLOAKROOM_SMTP_URL",
+            ],
+        }
+    }
+}
+
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);
-    let settings = match command {
-        Command::Audit { .. } => commands::read_database_settings(),
-        _ => commands::read_settings(),
-    };
-    let config = match settings {
+    let config = match commands::read_settings(command.used_settings()) {
         Ok(config) => config,
         Err(faults) => return refuse_settings(&faults),
     };

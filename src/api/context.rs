@@ -15,8 +15,9 @@ use crate::auth::personal_token;
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::config::Config;
 use crate::db::audit::{AuditOrigin, Failure};
+use crate::db::sessions::SessionLookups;
 use crate::db::{self, Database, FailureQueue, Readiness};
-use crate::error::Error;
+use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::input::{DescribedInput, FormInput, Input};
 use crate::http::multipart::Multipart;
 use crate::http::request::Request;
@@ -31,6 +32,7 @@ pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     pub readiness: Readiness,
+    pub sessions: SessionLookups,
     pub storage: Arc<Storage>,
     pub signing_keys: Arc<SigningKeys>,
     pub hasher: PasswordHasher,
@@ -81,6 +83,7 @@ impl App {
             failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
             readiness: Readiness::new(),
+            sessions: SessionLookups::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             document: OnceLock::new(),
@@ -99,15 +102,20 @@ impl App {
         self.document.get_or_init(|| (self.describe)(&self.config))
     }
 
+    /// The error of a request to a path that the service does not have, or that the sender is not to know of.
+    pub fn route_not_found(&self) -> Error {
+        Error::RouteNotFound { has_docs: self.config.docs }
+    }
+
     /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
     pub fn wake_background(&self) {
         let _ = self.background.try_send(());
     }
 
-    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`] if it is not valid now.
+    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`].
     pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
         let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
-        claims.ok_or(Error::InvalidToken)
+        claims.map_err(Error::InvalidToken)
     }
 }
 
@@ -226,14 +234,15 @@ impl CurrentUser {
         let Claims { user, session, issued_at, role, .. } = *claims;
         let max_age = app.config.session_max_age;
         let (account, credentials_version) =
-            db::sessions::authenticate(&app.db, user, session, issued_at, max_age)?;
+            app.sessions.authenticate(&app.db, user, session, issued_at, max_age)?;
         let credential = Credential::AccessToken { session, credentials_version };
         Ok(CurrentUser { account: User { role, ..account }, credential })
     }
 
     /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
     pub(super) fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
-        let hash = personal_token::hash(token).ok_or(Error::InvalidToken)?;
+        let hash = personal_token::hash(token);
+        let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
         let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
         Ok(CurrentUser { account, credential: Credential::PersonalToken { read_only } })
     }
@@ -269,13 +278,17 @@ impl CurrentUser {
     pub fn credentials_version(&self) -> Result<i32, Error> {
         match self.credential {
             Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
-            Credential::PersonalToken { .. } | Credential::Nothing => Err(Error::NotPermitted),
+            Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
         }
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
-        if self.credential == Credential::Nothing { Err(Error::NotPermitted) } else { Ok(()) }
+        match self.credential {
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
+            Credential::AccessToken { .. } | Credential::PersonalToken { .. } => Ok(()),
+        }
     }
 
     /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
@@ -298,7 +311,11 @@ impl Admin<'_> {
     /// Fails with [`Error::NotPermitted`] if the account is the administrator's own and the request has a personal
     /// access token: whoever steals one must not be able to take over the account by a change of its password.
     pub fn require_may_change(&self, account: Uuid) -> Result<(), Error> {
-        let has_personal_token = matches!(self.0.credential, Credential::PersonalToken { .. });
-        if has_personal_token && account == self.0.id() { Err(Error::NotPermitted) } else { Ok(()) }
+        match self.0.credential {
+            Credential::PersonalToken { .. } if account == self.0.id() => {
+                Err(Error::NotPermitted(Forbidden::PersonalToken))
+            }
+            _ => Ok(()),
+        }
     }
 }

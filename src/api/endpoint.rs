@@ -7,7 +7,7 @@ use super::context::{Admin, Credential, CurrentUser, RefreshToken, RequestContex
 use super::middleware::rate_limit::Limit;
 use super::openapi::{Access, DocumentedEndpoint, Operation};
 use crate::config::Config;
-use crate::error::{Error, FieldError, FieldLocation};
+use crate::error::{Error, FieldError, FieldLocation, Forbidden};
 use crate::http::response::Response;
 use crate::model::rules;
 use crate::telemetry::metrics::EndpointName;
@@ -156,14 +156,17 @@ impl Endpoint {
         Endpoint { accepts_personal_tokens: false, ..self }
     }
 
-    /// Whether a request with this credential may use the endpoint. A read-only token is accepted for `GET`, and so for
-    /// `HEAD`, which has the same endpoint.
-    pub fn admits(&self, credential: Credential) -> bool {
+    /// Fails with [`Error::NotPermitted`] if a request with this credential may not use the endpoint. A read-only token
+    /// is accepted for `GET`, and so for `HEAD`, which has the same endpoint.
+    pub fn admit(&self, credential: Credential) -> Result<(), Error> {
         match credential {
-            Credential::PersonalToken { read_only } => {
-                self.accepts_personal_tokens && (!read_only || self.method == "GET")
+            Credential::PersonalToken { .. } if !self.accepts_personal_tokens => {
+                Err(Error::NotPermitted(Forbidden::PersonalToken))
             }
-            Credential::AccessToken { .. } | Credential::Nothing => true,
+            Credential::PersonalToken { read_only: true } if self.method != "GET" => {
+                Err(Error::NotPermitted(Forbidden::ReadOnlyToken))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::http::request_id::request_id;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
+use crate::telemetry::access_log::AccessLogEntry;
 use crate::telemetry::metrics::EndpointName;
 
 /// Who sent a request, as far as its handler needs to know.
@@ -45,18 +46,19 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
-    let (status, duration) = (response.status_code, began.elapsed());
+    let (status, duration) = (response.status, began.elapsed());
     app.metrics.count_request(endpoint, status, duration);
-    access_log::write(&access_log::AccessLogEntry {
-        method: context.request.method(),
-        path: context.request.path(),
+    let entry = AccessLogEntry {
+        method: Some(context.request.method()),
+        path: Some(context.request.path()),
         status,
         duration,
         error: error.as_deref(),
         user: context.account,
         client,
         id,
-    });
+    };
+    access_log::write(&entry, app.config.log_format);
     response
 }
 
@@ -68,7 +70,8 @@ fn respond(
     name: &mut Option<EndpointName>,
 ) -> Result<Response, Error> {
     let config = &context.app.config;
-    let route = router::find(context.request.path()).ok_or(Error::RouteNotFound)?;
+    let route =
+        router::find(context.request.path()).ok_or_else(|| context.app.route_not_found())?;
     if !(route.is_enabled)(config) {
         return Err(Error::FeatureOff);
     }
@@ -122,10 +125,8 @@ fn handle(
     endpoint: &Endpoint,
     sender: Sender,
 ) -> Result<Response, Error> {
-    if let Sender::User(user) = &sender
-        && !endpoint.admits(user.credential())
-    {
-        return Err(Error::NotPermitted);
+    if let Sender::User(user) = &sender {
+        endpoint.admit(user.credential())?;
     }
     let user = || match &sender {
         Sender::User(user) => Ok(user),
@@ -186,13 +187,11 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
 
 /// Adds the headers that do not depend on the handler.
 fn add_headers(context: &RequestContext, response: &mut Response) {
-    let headers = &mut response.headers;
-    headers.push(("X-Request-ID".into(), context.id.to_string().into()));
-    headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-    let has_cache_control =
-        headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("Cache-Control"));
+    response.add_header("X-Request-ID", context.id.to_string());
+    response.add_header("X-Content-Type-Options", "nosniff");
+    let has_cache_control = response.headers.iter().any(|(name, _)| *name == "Cache-Control");
     if router::is_api(context.request.path()) && !has_cache_control {
-        headers.push(("Cache-Control".into(), "no-store".into()));
+        response.add_header("Cache-Control", "no-store");
     }
     if let Some(decision) = &context.limit {
         rate_limit::add_headers(response, decision);

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::config::Algorithm;
+use crate::error::TokenProblem;
 use crate::model::hex::hex;
 use crate::model::user::Role;
 
@@ -105,6 +106,7 @@ impl Key {
         }
     }
 
+    /// The claims of a token with a valid signature.
     fn verify(
         &self,
         token: &str,
@@ -199,55 +201,73 @@ impl SigningKeys {
         self.current.sign(claims)
     }
 
-    /// Verifies a token of the given type at `now`, in seconds since 1970. Returns `None` if the token is forged,
-    /// signed with another algorithm, expired, not yet valid or of another type, lacks `exp` or `sub`, has a claim of
-    /// the wrong shape or another issuer than the configured one.
+    /// Verifies a token of the given type at `now`, in seconds since 1970. Fails with [`TokenProblem::NotOurs`] if the
+    /// token is forged, signed with another algorithm or not yet valid, lacks `exp` or `sub`, has a claim of the wrong
+    /// shape or another issuer than the configured one; otherwise with the other problems that a signed token can have.
     ///
     /// The header `kid` says which key to try; if no key has that id, the token is not valid. A token without `kid`,
     /// which other software or an earlier version has signed, is tried with every key.
-    pub fn verify(&self, token: &str, token_type: TokenType, now: u64) -> Option<Claims> {
+    pub fn verify(
+        &self,
+        token: &str,
+        token_type: TokenType,
+        now: u64,
+    ) -> Result<Claims, TokenProblem> {
+        let claims = self.verify_signature(token).ok_or(TokenProblem::NotOurs)?;
+        if self.issuer.is_some() && claims.issuer != self.issuer {
+            return Err(TokenProblem::NotOurs);
+        }
+        let expires_at = claims.expires_at.ok_or(TokenProblem::NotOurs)?.as_secs();
+        if claims.custom.token_type.unwrap_or_default() != token_type {
+            return Err(match token_type {
+                TokenType::Access => TokenProblem::NotAccess,
+                TokenType::Refresh => TokenProblem::NotRefresh,
+                TokenType::PasswordReset => TokenProblem::NotOurs,
+            });
+        }
+        // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
+        if expires_at <= now {
+            return Err(TokenProblem::Expired);
+        }
+        if claims.invalid_before.is_some_and(|nbf| nbf.as_secs() > now + NOT_BEFORE_TOLERANCE) {
+            return Err(TokenProblem::NotOurs);
+        }
+        let user = claims.subject.and_then(|user| user.parse().ok());
+        Ok(Claims {
+            user: user.ok_or(TokenProblem::NotOurs)?,
+            username: claims.custom.username,
+            role: claims.custom.role.unwrap_or_default(),
+            token_type,
+            session: claims.custom.sid,
+            id: claims.jwt_id.and_then(|id| id.parse().ok()),
+            version: claims.custom.ver,
+            issued_at: claims.issued_at.map(|at| at.as_secs()),
+        })
+    }
+
+    /// The claims of a token that one of the keys has signed, whatever the claims are.
+    fn verify_signature(&self, token: &str) -> Option<JWTClaims<PrivateClaims>> {
         if token.len() > MAX_TOKEN {
             return None;
         }
         let options = || VerificationOptions {
             // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.
             accept_future: true,
+            // In 1970 no token has expired. So the caller can tell an expired token from a forged one.
+            artificial_time: Some(Seconds::from_secs(0)),
             time_tolerance: Some(Seconds::from_secs(0)),
-            artificial_time: Some(Seconds::from_secs(now)),
             ..VerificationOptions::default()
         };
         let names_current = |header: &str| token.starts_with(header);
-        let claims = if self.current_header.as_deref().is_some_and(names_current) {
-            self.current.verify(token, options())?
+        if self.current_header.as_deref().is_some_and(names_current) {
+            self.current.verify(token, options())
         } else {
             let metadata = Token::decode_metadata(token).ok()?;
             std::iter::once(&self.current)
                 .chain(&self.old)
                 .filter(|key| metadata.key_id().is_none() || metadata.key_id() == key.id())
-                .find_map(|key| key.verify(token, options()))?
-        };
-        if self.issuer.is_some() && claims.issuer != self.issuer {
-            return None;
+                .find_map(|key| key.verify(token, options()))
         }
-        // The library still accepts a token at the very second of `exp`; RFC 7519, 4.1.4 does not.
-        if claims.expires_at?.as_secs() <= now {
-            return None;
-        }
-        // The library does not look at `nbf` where it accepts an `iat` in the future.
-        if claims.invalid_before.is_some_and(|nbf| nbf.as_secs() > now + NOT_BEFORE_TOLERANCE) {
-            return None;
-        }
-        let claims = Claims {
-            user: claims.subject?.parse().ok()?,
-            username: claims.custom.username,
-            role: claims.custom.role.unwrap_or_default(),
-            token_type: claims.custom.token_type.unwrap_or_default(),
-            session: claims.custom.sid,
-            id: claims.jwt_id.and_then(|id| id.parse().ok()),
-            version: claims.custom.ver,
-            issued_at: claims.issued_at.map(|at| at.as_secs()),
-        };
-        (claims.token_type == token_type).then_some(claims)
     }
 }
 
@@ -284,7 +304,7 @@ mod tests {
             let keys = keys_of(algorithm, &[7; 64], &[]);
             assert_eq!(
                 keys.verify(&keys.sign(claims(), NOW + 1)?, TokenType::Refresh, NOW),
-                Some(claims())
+                Ok(claims())
             );
         }
         Ok(())
@@ -302,16 +322,33 @@ mod tests {
     #[test]
     fn a_token_is_refused_from_its_expiry_on() -> Result<(), jwt_simple::Error> {
         let token = keys().sign(claims(), NOW + 1)?;
-        assert!(keys().verify(&token, TokenType::Refresh, NOW).is_some());
-        assert_eq!(keys().verify(&token, TokenType::Refresh, NOW + 1), None);
-        assert_eq!(keys().verify(&token, TokenType::Refresh, NOW + 2), None);
+        assert!(keys().verify(&token, TokenType::Refresh, NOW).is_ok());
+        for late in [NOW + 1, NOW + 2] {
+            let verified = keys().verify(&token, TokenType::Refresh, late);
+            assert_eq!(verified, Err(TokenProblem::Expired));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_token_of_another_type_is_refused_as_such_also_when_it_has_expired()
+    -> Result<(), jwt_simple::Error> {
+        for expires_at in [NOW + 1, NOW - 1] {
+            let token = keys().sign(claims(), expires_at)?;
+            let verified = keys().verify(&token, TokenType::Access, NOW);
+            assert_eq!(verified, Err(TokenProblem::NotAccess));
+            let access = Claims { token_type: TokenType::Access, ..claims() };
+            let token = keys().sign(access, expires_at)?;
+            let verified = keys().verify(&token, TokenType::Refresh, NOW);
+            assert_eq!(verified, Err(TokenProblem::NotRefresh));
+        }
         Ok(())
     }
 
     #[test]
     fn a_token_issued_in_the_future_is_accepted() -> Result<(), jwt_simple::Error> {
         let token = keys().sign(claims(), NOW + 60)?;
-        assert!(keys().verify(&token, TokenType::Refresh, NOW - 30).is_some());
+        assert!(keys().verify(&token, TokenType::Refresh, NOW - 30).is_ok());
         Ok(())
     }
 
@@ -320,10 +357,12 @@ mod tests {
         for other in
             [keys_of(Algorithm::Hs256, &[8; 32], &[]), keys_of(Algorithm::Hs512, &[7; 64], &[])]
         {
-            assert_eq!(
-                keys().verify(&other.sign(claims(), NOW + 60)?, TokenType::Refresh, NOW),
-                None
-            );
+            // Whether a forged token has expired is nobody's business.
+            for expires_at in [NOW + 60, NOW - 60] {
+                let token = other.sign(claims(), expires_at)?;
+                let verified = keys().verify(&token, TokenType::Refresh, NOW);
+                assert_eq!(verified, Err(TokenProblem::NotOurs));
+            }
         }
         Ok(())
     }
@@ -353,7 +392,7 @@ mod tests {
             (&after, &announced, true),
         ] {
             let token = signer.sign(claims(), NOW + 1)?;
-            assert_eq!(verifier.verify(&token, TokenType::Refresh, NOW).is_some(), is_valid);
+            assert_eq!(verifier.verify(&token, TokenType::Refresh, NOW).is_ok(), is_valid);
         }
         Ok(())
     }

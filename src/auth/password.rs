@@ -1,7 +1,8 @@
 //! Password hashes: salted scrypt (RFC 7914), stored in the PHC string format.
 
-use scrypt::password_hash::{Output, PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
-use scrypt::{ALG_ID, Params, Scrypt};
+use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
+use scrypt::phc::{ALG_ID, Output, PasswordHash, Salt};
+use scrypt::{Params, Scrypt};
 
 use crate::config::ScryptCost;
 
@@ -28,14 +29,12 @@ fn fault(error: impl std::fmt::Display) -> String {
 
 /// The cost in the library's own type. Every cost that the settings allow is valid.
 fn params(cost: ScryptCost) -> Result<Params, String> {
-    Params::new(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
+    Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
 }
 
 /// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<String, String> {
-    let salt = SaltString::encode_b64(&salt).map_err(fault)?;
-    let hash =
-        Scrypt.hash_password_customized(password.as_bytes(), None, None, params(cost)?, &salt);
+    let hash = Scrypt::new().hash_password_with_params(password.as_bytes(), &salt, params(cost)?);
     Ok(hash.map_err(fault)?.to_string())
 }
 
@@ -46,12 +45,11 @@ pub fn dummy(
     output: [u8; HASH_BYTES],
     cost: ScryptCost,
 ) -> Result<String, String> {
-    let salt = SaltString::encode_b64(&salt).map_err(fault)?;
     let hash = PasswordHash {
         algorithm: ALG_ID,
         version: None,
         params: params(cost)?.try_into().map_err(fault)?,
-        salt: Some(salt.as_salt()),
+        salt: Some(Salt::new(&salt).map_err(fault)?),
         hash: Some(Output::new(&output).map_err(fault)?),
     };
     Ok(hash.to_string())
@@ -70,7 +68,7 @@ pub fn check(
         return Ok((PasswordCheck::Wrong, 0));
     };
     let used = ScryptCost { log_n: used.log_n(), r: used.r(), p: used.p() };
-    let check = if Scrypt.verify_password(password.as_bytes(), &stored).is_err() {
+    let check = if Scrypt::new().verify_password(password.as_bytes(), &stored).is_err() {
         PasswordCheck::Wrong
     } else if used == cost {
         PasswordCheck::Right
@@ -91,7 +89,7 @@ pub fn spend_work(password: &str, work: u64, cost: ScryptCost) -> Result<(), Str
         let pass = ScryptCost { log_n, p: 1, ..cost }.work();
         while left >= pass && left > negligible {
             let passes = (left / pass).min(MAX_PASSES);
-            let params = Params::new(log_n, cost.r, passes as u32, HASH_BYTES).map_err(fault)?;
+            let params = Params::new(log_n, cost.r, passes as u32).map_err(fault)?;
             scrypt::scrypt(password.as_bytes(), b"", &params, &mut output).map_err(fault)?;
             left -= passes * pass;
         }
@@ -115,6 +113,16 @@ mod tests {
         assert_eq!(check("Correct horse", &stored, COST)?.0, PasswordCheck::Wrong);
         let other_cost = ScryptCost { log_n: 5, ..COST };
         assert_eq!(check("correct horse", &stored, other_cost)?.0, PasswordCheck::RightButOutdated);
+        Ok(())
+    }
+
+    #[test]
+    fn a_hash_that_openssl_computed_is_known() -> Result<(), String> {
+        let (salt, output) =
+            ("MDEyMzQ1Njc4OWFiY2RlZg", "OAkZqUBelG6VIYdTJfYSENL5OmZRxMa3GwXn5oFliTg");
+        let stored = format!("$scrypt$ln=4,r=8,p=1${salt}${output}");
+        assert_eq!(check("correct horse", &stored, COST)?.0, PasswordCheck::Right);
+        assert_eq!(hash("correct horse", *b"0123456789abcdef", COST)?, stored);
         Ok(())
     }
 

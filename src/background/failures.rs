@@ -4,7 +4,9 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
+use super::log_failure;
 use crate::db::audit::{self, Failure};
 use crate::db::{Database, FailureQueue};
 use crate::error::Error;
@@ -63,14 +65,15 @@ fn write(db: &Database, batch: &[Failure]) -> bool {
     if batch.is_empty() {
         return true;
     }
+    let began = Instant::now();
     match audit::insert_failures(db, batch) {
         Ok(()) => true,
-        Err(error @ Error::Internal(_)) => {
-            log::error!("{} failures are missing from the audit log: {error:?}", batch.len());
+        Err(Error::Internal(cause)) => {
+            log::error!("{} failures are missing from the audit log: {cause}", batch.len());
             true
         }
         Err(error) => {
-            log::warn!("failures for the audit log are written later: {error:?}");
+            log_failure(db, "failures for the audit log", began, &error);
             false
         }
     }

@@ -119,17 +119,18 @@ impl Background {
                 if *due > Instant::now() {
                     continue;
                 }
+                let began = Instant::now();
                 match catch_unwind(AssertUnwindSafe(|| (task.run)(self))) {
                     Ok(Ok(Progress::More)) => has_more = true,
                     Ok(Ok(Progress::Done)) => *due = Instant::now() + task.period,
                     Ok(Err(error)) => {
-                        log::warn!(
-                            "background task failed, tried again soon: {}: {error:?}",
-                            task.name
-                        );
+                        log_failure(&self.db, task.name, began, &error);
                         *due = Instant::now() + POLL_PERIOD;
                     }
-                    Err(_) => *due = Instant::now() + POLL_PERIOD,
+                    Err(_) => {
+                        log_panic(task.name);
+                        *due = Instant::now() + POLL_PERIOD;
+                    }
                 }
             }
             let wait = if has_more { Duration::ZERO } else { POLL_PERIOD };
@@ -138,4 +139,18 @@ impl Background {
             }
         }
     }
+}
+
+/// Logs that work which began at `began` failed and is tried again, with its cause; not if that is an outage of the
+/// database, which has its own line.
+fn log_failure(db: &Database, task: &str, began: Instant, error: &Error) {
+    let is_outage = matches!(error, Error::Unavailable | Error::OutcomeUnknown);
+    if !(is_outage && db.was_lost_since(began)) {
+        log::warn!("background task failed, tried again soon: {task}: {}", error.cause());
+    }
+}
+
+/// Logs which work panicked. What the panic says is a line before.
+fn log_panic(task: &str) {
+    log::error!("background task panicked, tried again soon: {task}");
 }

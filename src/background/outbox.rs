@@ -8,11 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
+use std::time::Instant;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::POLL_PERIOD;
+use super::{POLL_PERIOD, log_failure, log_panic};
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::config::{Config, Environment};
 use crate::db::Database;
@@ -57,13 +58,17 @@ impl OutboxSender {
     /// Works until every sender is gone.
     fn run(&self, woken: &Receiver<()>) {
         loop {
+            let began = Instant::now();
             let next = match catch_unwind(AssertUnwindSafe(|| self.send_next())) {
                 Ok(Ok(next)) => next,
                 Ok(Err(error)) => {
-                    log::warn!("sending mail failed, tried again soon: {error:?}");
+                    log_failure(&self.db, "sending mail", began, &error);
                     Next::Wait
                 }
-                Err(_) => Next::Wait,
+                Err(_) => {
+                    log_panic("sending mail");
+                    Next::Wait
+                }
             };
             if next == Next::Pause {
                 thread::sleep(POLL_PERIOD);

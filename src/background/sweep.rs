@@ -5,6 +5,7 @@ use std::path::Path;
 use uuid::Uuid;
 
 use super::{Background, Progress};
+use crate::db::files::FileOfOwner;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
@@ -93,14 +94,14 @@ fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
     for batch in storage.old_contents()? {
         let batch = batch?;
         let recorded = db::files::recorded(db, &batch)?;
-        orphans.extend(batch.into_iter().filter(|id| !recorded.contains_key(id)));
+        orphans.extend(batch.into_iter().filter(|id| !recorded.contains(id)));
     }
     Ok(orphans)
 }
 
-/// Returns the ids of records whose content is missing, and logs each. Files of deleted users do not count, because
-/// their contents are removed before their records.
-pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
+/// Returns the files whose content is missing. Those of deleted users do not count, because their contents are removed
+/// before their records.
+pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
     let mut missing = Vec::new();
     let mut last = Uuid::nil();
     loop {
@@ -111,11 +112,6 @@ pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, E
         last = *newest;
         ids.retain(|id| !storage.has(*id));
         // A file or its owner may have been deleted since its record was read.
-        for (id, is_owner_deleted) in db::files::recorded(db, &ids)? {
-            if !is_owner_deleted {
-                log::error!("the content of file {id} is missing");
-                missing.push(id);
-            }
-        }
+        missing.extend(db::files::with_owners(db, &ids)?);
     }
 }

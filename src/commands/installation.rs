@@ -13,7 +13,7 @@ use crate::telemetry::logging;
 pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
     db::installation::reconcile(config, |database| {
         let in_directory = storage.installation_id()?;
-        let has_contents = storage.count_contents(1).map_err(|e| format!("{e:?}"))? > 0;
+        let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
         let id = common_id(database.id, in_directory, database.has_files && has_contents)
             .ok_or_else(|| refusal(config, database.id, in_directory))?;
         if in_directory.is_none() {
@@ -77,8 +77,8 @@ pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
 /// holds another id than `expected`: then it is not the directory that the user has read about in a refusal.
 pub fn adopt_data_dir(config: &Config, expected: ExpectedId) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
+    let storage = Storage::open(&config.data_dir)?;
     db::open_and_migrate(config)?;
-    let storage = Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?;
     let directory = config.data_dir.display();
     db::installation::reconcile(config, |database| {
         let found = storage.installation_id()?;

@@ -18,18 +18,13 @@ pub use serve::serve;
 use std::io::{self, Write};
 
 use crate::api;
-use crate::config::Config;
+use crate::config::{Config, UsedSettings};
 use crate::db;
 use crate::telemetry::logging;
 
-/// Reads the settings, which every command needs. The error lists everything that is wrong with them, one line each.
-pub fn read_settings() -> Result<Config, Vec<String>> {
-    Config::from_environment(|config| db::check_settings(config).map(drop))
-}
-
-/// Reads the settings for a command that needs only the database. Faults of other settings do not matter to it.
-pub fn read_database_settings() -> Result<Config, Vec<String>> {
-    Config::for_database_from_environment(|config| db::check_settings(config).map(drop))
+/// Reads the settings that a command uses. The error lists everything that is wrong with them, one line each.
+pub fn read_settings(used: UsedSettings) -> Result<Config, Vec<String>> {
+    Config::from_environment(used, |config| db::check_settings(config).map(drop))
 }
 
 /// `cloakroom migrate`: waits for the database and applies pending migrations.

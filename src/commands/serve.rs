@@ -11,7 +11,7 @@ use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
-use crate::config::{Config, Environment, HttpServer, Smtp};
+use crate::config::{self, Config, Environment, HttpServer, Smtp};
 use crate::db;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
@@ -19,15 +19,16 @@ use crate::storage::Storage;
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
 
-/// Loads the secret, opens the database and the storage, starts the background threads, and then serves. Everything
+/// Opens the storage, loads the secret, opens the database, starts the background threads, and then serves. Everything
 /// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
+    config::apply_allocator_settings();
     logging::start(config.log_level, config.log_format);
     warn_about_settings(&config);
+    ignore_file_size_signal()?;
+    let storage = Arc::new(Storage::open(&config.data_dir)?);
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
-    ignore_file_size_signal()?;
-    let storage = Arc::new(Storage::open(&config.data_dir).map_err(|e| format!("{e:?}"))?);
     installation::check(&config, &storage)?;
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
@@ -47,7 +48,7 @@ pub fn serve(config: Config) -> Result<(), String> {
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
-    let app = Arc::new(app.map_err(|e| format!("{e:?}"))?);
+    let app = Arc::new(app.map_err(|e| e.cause().into_owned())?);
     let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
         .map_err(|e| format!("thread of the audit log: {e}"))?;
     listen(app)?;
@@ -81,20 +82,26 @@ fn warn_about_settings(config: &Config) {
         );
     }
     warn_about_mail(config);
-    for (name, nearest) in &config.unknown {
-        log::warn!("{name} is no setting; did you mean {nearest}?");
+    for variable in &config.unknown {
+        log::warn!("{}", variable.warning());
     }
-    if config.environment == Environment::Production || config.listen.ip().is_loopback() {
-        return;
-    }
+    warn_about_open_access(config);
+}
+
+/// Warns where anyone may be an administrator, and where development faces a network.
+fn warn_about_open_access(config: &Config) {
     let address = config.listen;
-    log::warn!(
-        "listening on {address} in development: set CLOAKROOM_ENV=production to face a network"
-    );
-    if !config.auth_enabled {
-        log::error!(
-            "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+    if config.environment == Environment::Development && !address.ip().is_loopback() {
+        log::warn!(
+            "listening on {address} in development: set CLOAKROOM_ENV=production to face a network"
         );
+        if !config.auth_enabled {
+            log::error!(
+                "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
+            );
+        }
+    } else if !config.auth_enabled {
+        log::warn!("CLOAKROOM_AUTH_ENABLED is false: every request is an administrator");
     }
 }
 
@@ -120,6 +127,8 @@ fn ignore_file_size_signal() -> Result<(), String> {
 fn listen(app: Arc<App>) -> Result<(), String> {
     let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
     let address = app.config.listen;
+    let postgres = db::server_version(&app.db).map_err(|e| e.cause().into_owned())?;
+    let announce = |address| announce(&app.config, &postgres, address);
     let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
     let handler = handler(app.clone());
     match app.config.http_server {
@@ -144,7 +153,12 @@ fn handler(app: Arc<App>) -> Box<RequestHandler> {
     Box::new(move |head, body| pipeline::answer(&app, head, body))
 }
 
-/// Logs the address, which nobody knows beforehand if the configured port is 0.
-fn announce(address: SocketAddr) {
-    log::info!("listening on http://{address}");
+/// Logs what is served where, in one line. Nobody knows the address beforehand if the configured port is 0.
+fn announce(config: &Config, postgres: &str, address: SocketAddr) {
+    let data_dir = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+    log::info!(
+        "cloakroom {} with PostgreSQL {postgres} and data in {}, listening on http://{address}",
+        env!("CARGO_PKG_VERSION"),
+        data_dir.display()
+    );
 }

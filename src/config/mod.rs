@@ -1,6 +1,7 @@
 //! The configuration: environment variables, read and validated once, when the process starts. Nothing else in
 //! the program reads the environment.
 
+mod allocator;
 mod mail;
 mod networks;
 mod production;
@@ -8,6 +9,7 @@ mod reader;
 mod settings;
 mod values;
 
+pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use settings::Config;
 pub use values::{
@@ -21,44 +23,45 @@ use std::ffi::OsString;
 use reader::SettingsReader;
 use values::Choice;
 
+/// The settings that a command uses, by the beginnings of their names.
+pub type UsedSettings = &'static [&'static str];
+
+/// Every setting: what `serve` uses.
+pub const ALL_SETTINGS: UsedSettings = &["CLOAKROOM_"];
+
 impl Config {
-    /// Reads the environment of this process. The error lists everything that is wrong with it, one line
-    /// each, so that an operator can correct all of it at once.
+    /// Reads the environment of this process for a command that uses these settings. The error lists everything that
+    /// is wrong with them, one line each, so that an operator can correct all of it at once. A setting that is not used
+    /// may hold anything; where it cannot be read it has its default. What is unsafe in production is refused to
+    /// commands that use all settings.
     ///
-    /// `check_database` checks the settings of the database, and runs only where its URL is set. It is
-    /// passed in because only the database module knows what a PostgreSQL URL is, and that module depends
-    /// on this one.
+    /// `check_database` checks the settings of the database, and runs only where they are used and its URL is set. It
+    /// is passed in because only the database module knows what a PostgreSQL URL is, and that module depends on this
+    /// one.
     pub fn from_environment(
+        used: UsedSettings,
         check_database: impl FnOnce(&Config) -> Result<(), String>,
     ) -> Result<Config, Vec<String>> {
         let mut reader = SettingsReader::new(environment());
         let mut config = Config::read(&mut reader);
         config.unknown = reader.unknown_variables();
         config.shown = reader.shown;
-        let mut faults = reader.faults;
-        faults.extend(short_secrets(&config));
-        faults.extend(production::refusals(&config));
-        if !config.database_url.expose().is_empty() {
+        let is_used = |name: &str| used.iter().any(|beginning| name.starts_with(beginning));
+        let faults = reader.faults.into_iter().filter(|fault| is_used(fault.setting));
+        let mut faults: Vec<String> = faults.map(|fault| fault.text).collect();
+        if used == ALL_SETTINGS {
+            faults.extend(short_secrets(&config));
+            faults.extend(production::refusals(&config));
+        }
+        if is_used("CLOAKROOM_DATABASE_URL") && !config.database_url.expose().is_empty() {
             faults.extend(check_database(&config).err());
         }
-        if faults.is_empty() { Ok(config) } else { Err(faults) }
-    }
-
-    /// The same for a command that uses only the database: faults of other settings are not reported, and what they
-    /// stand for has its default.
-    pub fn for_database_from_environment(
-        check_database: impl FnOnce(&Config) -> Result<(), String>,
-    ) -> Result<Config, Vec<String>> {
-        let mut reader = SettingsReader::new(environment());
-        let config = Config::read(&mut reader);
-        let is_about_database = |fault: &String| {
-            ["CLOAKROOM_DATABASE_", "DATABASE_URL"].iter().any(|name| fault.starts_with(name))
-        };
-        let mut faults: Vec<_> = reader.faults.into_iter().filter(is_about_database).collect();
-        if !config.database_url.expose().is_empty() {
-            faults.extend(check_database(&config).err());
+        if faults.is_empty() {
+            return Ok(config);
         }
-        if faults.is_empty() { Ok(config) } else { Err(faults) }
+        let unknown = config.unknown.iter().filter(|unknown| is_used(unknown.nearest));
+        unknown.for_each(|unknown| unknown.explain(&mut faults));
+        Err(faults)
     }
 }
 

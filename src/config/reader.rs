@@ -17,10 +17,14 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
     ("CLOAKROOM_MAX_UPLOAD_SIZE", "MAX_UPLOAD_SIZE"),
 ];
 
-/// Variables with our prefix that commands and scripts read. They are not settings, but must not be reported as
+/// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 3] =
-    ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_PG_OPTIONS", "CLOAKROOM_TEST_DATABASE_URL"];
+const OTHER_VARIABLES: [&str; 4] = [
+    "CLOAKROOM_ADMIN_PASSWORD",
+    "CLOAKROOM_ALLOCATOR_SET",
+    "CLOAKROOM_PG_OPTIONS",
+    "CLOAKROOM_TEST_DATABASE_URL",
+];
 
 /// Looks settings up, and collects their effective values and everything that is wrong with them.
 ///
@@ -30,8 +34,40 @@ pub struct SettingsReader {
     variables: HashMap<String, String>,
     /// The name and effective value of each setting read so far, secrets masked.
     pub shown: Vec<(&'static str, String)>,
-    /// One line for each fault: the setting, its value (unless that is secret) and what is allowed.
-    pub faults: Vec<String>,
+    pub faults: Vec<Fault>,
+}
+
+/// Something that is wrong with a setting.
+pub struct Fault {
+    pub setting: &'static str,
+    /// One line: the variable, its value (unless that is secret) and what is allowed.
+    pub text: String,
+}
+
+/// A variable that is named like a setting but is none, so it is probably misspelt.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownVariable {
+    pub name: String,
+    /// The most similar setting.
+    pub nearest: &'static str,
+}
+
+impl UnknownVariable {
+    /// What to tell the operator about it.
+    pub fn warning(&self) -> String {
+        format!("{} is no setting; did you mean {}?", self.name, self.nearest)
+    }
+
+    /// Names it in the fault that it explains, which is that the setting is not set. If there is none, adds a line.
+    pub fn explain(&self, faults: &mut Vec<String>) {
+        let not_set = format!("{} is not set", self.nearest);
+        match faults.iter_mut().find(|fault| fault.starts_with(&not_set)) {
+            Some(fault) => {
+                fault.insert_str(not_set.len(), &format!(" ({} looks like it)", self.name))
+            }
+            None => faults.push(self.warning()),
+        }
+    }
 }
 
 impl SettingsReader {
@@ -54,8 +90,10 @@ impl SettingsReader {
         self.look_up(name).is_some()
     }
 
-    fn refuse(&mut self, name: &str, value: &str, allowed: &str) {
-        self.faults.push(format!("{name} holds \"{value}\"; allowed: {allowed}"));
+    /// Notes that a setting, found under the name `variable`, holds a value that is not allowed.
+    fn refuse(&mut self, setting: &'static str, variable: &str, value: &str, allowed: &str) {
+        let text = format!("{variable} holds \"{value}\"; allowed: {allowed}");
+        self.faults.push(Fault { setting, text });
     }
 
     /// Parses a setting and shows it as it was written. Returns `None` if it is not set, in which case `unset` is
@@ -73,7 +111,7 @@ impl SettingsReader {
         };
         let value = parse(&text);
         if value.is_none() {
-            self.refuse(variable, &text, allowed);
+            self.refuse(name, variable, &text, allowed);
         }
         self.shown.push((name, text));
         value
@@ -111,7 +149,7 @@ impl SettingsReader {
             None => default,
             Some((_, word)) => C::from_word(&word).unwrap_or_else(|| {
                 let words: Vec<_> = C::WORDS.iter().map(|(word, _)| *word).collect();
-                self.refuse(name, &word, &words.join(", "));
+                self.refuse(name, name, &word, &words.join(", "));
                 default
             }),
         };
@@ -174,12 +212,28 @@ impl SettingsReader {
         secret
     }
 
-    /// A secret that must be set. If it is not, that is a fault, and the result is empty.
-    pub fn required_secret(&mut self, name: &'static str, allowed: &str) -> Secret {
-        self.secret(name, "").unwrap_or_else(|| {
-            self.faults.push(format!("{name} is not set; allowed: {allowed}"));
-            Secret::new(String::new())
-        })
+    /// The connection string of the database, which must be set. If it is not, or is the URL of another kind of
+    /// database, that is a fault, and the result is empty.
+    pub fn database_url(&mut self, name: &'static str) -> Secret {
+        let allowed = "a PostgreSQL URL, such as postgres://user:password@host/database";
+        let found = self.look_up(name);
+        let scheme = found.as_ref().and_then(|(_, url)| Some(url.split_once("://")?.0));
+        // In `key=value` pairs, `://` may be part of a password.
+        let scheme = scheme.filter(|scheme| scheme.bytes().all(|b| b.is_ascii_alphanumeric()));
+        let text = match (&found, scheme) {
+            (None, _) => format!("{name} is not set; allowed: {allowed}"),
+            (Some((variable, _)), Some(scheme))
+                if !["postgres", "postgresql"].contains(&scheme) =>
+            {
+                format!(
+                    "{variable} is no PostgreSQL URL: it begins with {scheme}://; allowed: {allowed}"
+                )
+            }
+            _ => return self.secret(name, "").unwrap_or_else(|| Secret::new(String::new())),
+        };
+        self.shown.push((name, String::new()));
+        self.faults.push(Fault { setting: name, text });
+        Secret::new(String::new())
     }
 
     /// Comma-separated secrets, of which only the number is shown.
@@ -205,7 +259,7 @@ impl SettingsReader {
         let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
         let smtp = text.parse().unwrap_or_else(|()| {
             let allowed = "none, smtp://host:port or smtps://user:password@host:port";
-            self.refuse(name, "(not shown)", allowed);
+            self.refuse(name, name, "(not shown)", allowed);
             Smtp::Unset
         });
         self.shown.push((name, smtp.to_string()));
@@ -218,9 +272,9 @@ impl SettingsReader {
         self.read(name, "info", allowed, own_log_level).unwrap_or(log::LevelFilter::Info)
     }
 
-    /// The variables that are named like settings but are none, each with the most similar setting. Must be called
-    /// after all settings have been read, because those are the known ones.
-    pub fn unknown_variables(&self) -> Vec<(String, &'static str)> {
+    /// The variables that are named like settings but are none. Must be called after all settings have been read,
+    /// because those are the known ones.
+    pub fn unknown_variables(&self) -> Vec<UnknownVariable> {
         let known: Vec<_> = self.shown.iter().map(|(name, _)| *name).collect();
         let is_known = |name: &str| known.contains(&name) || OTHER_VARIABLES.contains(&name);
         let mut unknown: Vec<_> = self
@@ -230,10 +284,13 @@ impl SettingsReader {
             .map(|name| {
                 let similarity = |known: &&str| strsim::jaro_winkler(known, name);
                 let nearest = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-                (name.clone(), nearest.copied().unwrap_or_default())
+                UnknownVariable {
+                    name: name.clone(),
+                    nearest: nearest.copied().unwrap_or_default(),
+                }
             })
             .collect();
-        unknown.sort();
+        unknown.sort_by(|a, b| a.name.cmp(&b.name));
         unknown
     }
 }
@@ -256,7 +313,7 @@ mod tests {
         }
         assert_eq!(
             reader.unknown_variables(),
-            [("CLOAKROOM_LISTN".to_owned(), "CLOAKROOM_LISTEN")]
+            [UnknownVariable { name: "CLOAKROOM_LISTN".to_owned(), nearest: "CLOAKROOM_LISTEN" }]
         );
     }
 

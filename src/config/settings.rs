@@ -9,7 +9,7 @@ use lettre::message::Mailbox;
 
 use super::mail::{Smtp, is_reset_url, mailbox};
 use super::networks::networks;
-use super::reader::SettingsReader;
+use super::reader::{SettingsReader, UnknownVariable};
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
     MetricsAccess, ScryptCost, Secret, UploadTypes,
@@ -122,8 +122,8 @@ pub struct Config {
     pub admin_password: Option<Secret>,
     /// The name and effective value of each setting, secrets masked, as `cloakroom config` prints them.
     pub shown: Vec<(&'static str, String)>,
-    /// Variables that are named like settings but are none, each with the most similar setting.
-    pub unknown: Vec<(String, &'static str)>,
+    /// Variables that are named like settings but are none.
+    pub unknown: Vec<UnknownVariable>,
 }
 
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
@@ -144,10 +144,7 @@ impl Config {
                 SocketAddr::from(([127, 0, 0, 1], 8000)),
                 "an address and port, such as 127.0.0.1:8000 or [::]:8000",
             ),
-            database_url: r.required_secret(
-                "CLOAKROOM_DATABASE_URL",
-                "a PostgreSQL URL, such as postgres://user:password@host/database",
-            ),
+            database_url: r.database_url("CLOAKROOM_DATABASE_URL"),
             database_ca: r
                 .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
             database_pool_size: r.count("CLOAKROOM_DATABASE_POOL_SIZE", (2 * cores).max(8), 10_000),

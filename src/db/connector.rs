@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postgres::config::Host;
 use postgres::{Client, Config};
 use r2d2::ManageConnection as _;
 use r2d2_postgres::PostgresConnectionManager;
@@ -10,6 +11,9 @@ use super::deadline::Deadline;
 use super::postgres_error::describe;
 use super::tls::TlsSettings;
 use crate::config;
+
+/// The port of PostgreSQL where the settings name none.
+const DEFAULT_PORT: u16 = 5432;
 
 /// Opens connections to the configured database.
 pub struct Connector {
@@ -40,6 +44,28 @@ impl Connector {
         let tls = TlsSettings::new(&mut config, settings.database_ca.as_deref())
             .map_err(|e| format!("CLOAKROOM_DATABASE_CA or CLOAKROOM_DATABASE_URL: {e}"))?;
         Ok(Connector { config, tls })
+    }
+
+    /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Of several
+    /// servers all, with commas between them.
+    pub fn server(&self) -> String {
+        let mut hosts = self.config.get_hosts().to_vec();
+        if hosts.is_empty() {
+            // Where both are given, the addresses are those of the hosts.
+            let addresses = self.config.get_hostaddrs().iter();
+            hosts = addresses.map(|address| Host::Tcp(address.to_string())).collect();
+        }
+        let ports = self.config.get_ports();
+        let servers = hosts.iter().enumerate().map(|(n, host)| {
+            // There is one port for each host, one for all, or none.
+            let port = ports.get(n).or(ports.first()).copied().unwrap_or(DEFAULT_PORT);
+            match host {
+                Host::Tcp(name) if name.contains(':') => format!("[{name}]:{port}"),
+                Host::Tcp(name) => format!("{name}:{port}"),
+                Host::Unix(directory) => format!("{}/.s.PGSQL.{port}", directory.display()),
+            }
+        });
+        servers.collect::<Vec<_>>().join(", ")
     }
 
     /// Connects. Reads from the connection end `wait` from now, until the returned deadline is moved.

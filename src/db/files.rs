@@ -1,6 +1,6 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use postgres::Row;
 use postgres::types::Type;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::pool::SqlParams;
 use super::{Database, sql};
-use crate::error::Error;
+use crate::error::{Error, Forbidden};
 use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
 use crate::model::timestamp::Timestamp;
@@ -123,7 +123,10 @@ pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Resu
 /// Why the statement found a file and did not change it: the file is another user's, or another request removed the
 /// user's own file after the statement had begun.
 fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
-    if owner == user { Error::FileNotFound } else { Error::NotPermitted }
+    match owner == user {
+        true => Error::FileNotFound,
+        false => Error::NotPermitted(Forbidden::ForeignFile),
+    }
 }
 
 /// What a list of files is sorted by.
@@ -183,11 +186,30 @@ pub fn list(
     Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, page))
 }
 
-/// Returns those of `ids` that have a record, and for each whether its owner is deleted. If so, the background thread
-/// is about to remove the record and the content.
-pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashMap<Uuid, bool>, Error> {
+/// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to remove
+/// the record and the content.
+pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("is_owner_deleted"))).collect())
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
+/// A file, as an operator knows it.
+pub struct FileOfOwner {
+    pub id: Uuid,
+    pub filename: String,
+    /// The username, or the id of an owner without one.
+    pub owner: String,
+}
+
+/// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
+pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
+    let rows = db.read(sql!("files/with_owners"), &[&ids])?;
+    let file = |row: &Row| FileOfOwner {
+        id: row.get("id"),
+        filename: row.get("filename"),
+        owner: row.get("owner"),
+    };
+    Ok(rows.iter().map(file).collect())
 }
 
 /// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left

@@ -18,6 +18,8 @@ mod embedded {
 const MAX_STARTUP_WAIT: Duration = Duration::from_secs(30);
 /// Pause between two attempts to connect.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// Time between two log lines about the wait.
+const REPORT_PERIOD: Duration = Duration::from_secs(10);
 /// How long to wait for another process that migrates, and for each migration. A change to a large table takes long.
 const MAX_MIGRATION_TIME: Duration = Duration::from_secs(3600);
 /// Key of the advisory lock: the bytes "cloakroo".
@@ -26,14 +28,19 @@ const LOCK_KEY: i64 = 0x636c_6f61_6b72_6f6f;
 /// Applies pending migrations and opens the pool. On failure: what to tell the operator.
 pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
-    migrate(&mut wait_for_database(&connector)?)?;
-    Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
+    let mut client = wait_for_database(&connector)?;
+    // The pool connects while the schema is compared: PostgreSQL takes milliseconds to start a session.
+    let database = Database::new(connector, settings.database_pool_size, settings.database_timeout);
+    migrate(&mut client)?;
+    Ok(database)
 }
 
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,
 /// fails at once.
 fn wait_for_database(connector: &Connector) -> Result<Client, String> {
     let begin = Instant::now();
+    let server = connector.server();
+    let mut reports = 0;
     loop {
         let error = match connector.connect(MAX_MIGRATION_TIME) {
             Ok((client, _)) => return Ok(client),
@@ -41,15 +48,19 @@ fn wait_for_database(connector: &Connector) -> Result<Client, String> {
         };
         let reason = describe(&error);
         if !is_unavailable(&error) {
-            return Err(format!("the database refuses the connection: {reason}"));
+            return Err(format!("the database at {server} refuses the connection: {reason}"));
         }
-        if begin.elapsed() >= MAX_STARTUP_WAIT {
+        let waited = begin.elapsed();
+        if waited >= MAX_STARTUP_WAIT {
+            let seconds = MAX_STARTUP_WAIT.as_secs();
             return Err(format!(
-                "the database did not answer for {} s: {reason}",
-                MAX_STARTUP_WAIT.as_secs()
+                "the database at {server} did not answer for {seconds} s: {reason}"
             ));
         }
-        log::warn!("waiting for the database: {reason}");
+        if waited >= REPORT_PERIOD * reports {
+            log::warn!("waiting for the database at {server}: {reason}");
+            reports += 1;
+        }
         std::thread::sleep(RETRY_PAUSE);
     }
 }

@@ -3,6 +3,7 @@
 //! says more.
 
 pub mod audit;
+mod batches;
 mod connector;
 mod deadline;
 pub mod exports;
@@ -10,6 +11,7 @@ mod failure_queue;
 pub mod files;
 pub mod installation;
 mod migrations;
+mod outage;
 pub mod outbox;
 pub mod personal_tokens;
 mod pool;
@@ -49,6 +51,11 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
 pub fn open(settings: &Config) -> Result<Database, String> {
     let connector = connector::Connector::new(settings)?;
     Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
+}
+
+/// The version of PostgreSQL, such as `17.5`.
+pub fn server_version(db: &Database) -> Result<String, Error> {
+    Ok(one_row(db.read(sql!("database/version"), &[])?)?.get("version"))
 }
 
 /// Takes the row of a query that always returns one.

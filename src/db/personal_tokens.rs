@@ -8,7 +8,7 @@ use super::audit::AuditOrigin;
 use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::personal_token::PersonalToken;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
@@ -52,7 +52,7 @@ pub fn insert(
             &origin.request_id,
         ],
     )?;
-    let row = rows.first().ok_or(Error::InvalidToken)?;
+    let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     token_from_row(row).ok_or(Error::TooManyTokens)
 }
 
@@ -61,7 +61,7 @@ pub fn insert(
 pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool), Error> {
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
-    let row = rows.first().ok_or(Error::InvalidToken)?;
+    let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
     Ok((from_row(row), row.get("read_only")))
 }
 

@@ -7,7 +7,7 @@
 //! once where its connection dies under it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::types::{ToSql, Type};
@@ -16,7 +16,8 @@ use r2d2::{ManageConnection, PooledConnection};
 
 use super::connector::Connector;
 use super::deadline::Deadline;
-use super::postgres_error::{describe, is_connection_lost, is_stale_plan, translate};
+use super::outage::Outage;
+use super::postgres_error::{is_connection_lost, is_stale_plan, translate};
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
@@ -47,11 +48,14 @@ pub struct Database {
     timeout: Duration,
     /// Connections last checked before this moment are checked before their next use.
     suspect_before: Mutex<Instant>,
+    outage: Arc<Outage>,
 }
 
 impl Database {
     /// Creates a pool of at most `size` connections, which are opened when they are first needed.
     pub fn new(connector: Connector, size: u32, timeout: Duration) -> Database {
+        let outage = Arc::new(Outage::new(connector.server()));
+        let factory = ConnectionFactory { connector, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
             .min_idle(Some(1))
@@ -60,8 +64,9 @@ impl Database {
             .connection_timeout(timeout)
             // r2d2's own check would be a round trip before every query.
             .test_on_check_out(false)
-            .error_handler(Box::new(LogErrors))
-            .build_unchecked(ConnectionFactory { connector, timeout });
+            // The factory notes failures. r2d2 tries again by itself.
+            .error_handler(Box::new(r2d2::NopErrorHandler))
+            .build_unchecked(factory);
         let size = size as usize;
         Database {
             pool,
@@ -69,6 +74,7 @@ impl Database {
             export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
             timeout,
             suspect_before: Mutex::new(Instant::now()),
+            outage,
         }
     }
 
@@ -115,9 +121,10 @@ impl Database {
             Err(_) if connection.is_dead => {
                 self.suspect_older(connection);
                 drop(checked_out);
-                query(&mut self.check_out(deadline)?.connection).map_err(translate)
+                let checked_out = &mut self.check_out(deadline)?;
+                query(&mut checked_out.connection).map_err(|error| self.failure(error))
             }
-            outcome => outcome.map_err(translate),
+            outcome => outcome.map_err(|error| self.failure(error)),
         }
     }
 
@@ -132,9 +139,18 @@ impl Database {
                 return translate(error);
             }
             self.suspect_older(connection);
-            log::warn!("database: {}", describe(&error));
+            self.outage.note_broken_connection(&error);
             Error::OutcomeUnknown
         })
+    }
+
+    /// Translates the error of a query that is not repeated.
+    fn failure(&self, error: postgres::Error) -> Error {
+        if is_connection_lost(&error) {
+            self.outage.note_broken_connection(&error);
+            return Error::Unavailable;
+        }
+        translate(error)
     }
 
     /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] where there is
@@ -145,6 +161,10 @@ impl Database {
         loop {
             let left = left();
             let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
+            if self.outage.distrusts_connections() {
+                connection.is_dead = true;
+                continue;
+            }
             if self.is_trusted(&connection) || connection.answers(left) {
                 return Ok(CheckedOut { connection, permit });
             }
@@ -164,6 +184,12 @@ impl Database {
         if dead.checked_at > *suspect_before {
             *suspect_before = Instant::now();
         }
+    }
+
+    /// Whether the database could not be reached at any time since `begin`. If so, the log has the cause already, and
+    /// work that failed for it needs no line of its own.
+    pub fn was_lost_since(&self, begin: Instant) -> bool {
+        self.outage.was_lost_since(begin)
     }
 
     /// Number of connections that are in use.
@@ -293,13 +319,11 @@ fn key(sql: &'static str) -> usize {
 struct ConnectionFactory {
     connector: Connector,
     timeout: Duration,
+    outage: Arc<Outage>,
 }
 
-impl ManageConnection for ConnectionFactory {
-    type Connection = DatabaseConnection;
-    type Error = postgres::Error;
-
-    fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
+impl ConnectionFactory {
+    fn open(&self) -> Result<DatabaseConnection, postgres::Error> {
         let (client, deadline) = self.connector.connect(self.timeout)?;
         let now = Instant::now();
         let mut connection = DatabaseConnection {
@@ -315,6 +339,18 @@ impl ManageConnection for ConnectionFactory {
         connection.set_statement_timeout(self.timeout)?;
         Ok(connection)
     }
+}
+
+impl ManageConnection for ConnectionFactory {
+    type Connection = DatabaseConnection;
+    type Error = postgres::Error;
+
+    fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
+        let began = Instant::now();
+        let outcome = self.open();
+        self.outage.note_attempt(began, outcome.as_ref().err());
+        outcome
+    }
 
     fn is_valid(&self, connection: &mut DatabaseConnection) -> Result<(), postgres::Error> {
         connection.client.is_valid(self.timeout)
@@ -322,16 +358,6 @@ impl ManageConnection for ConnectionFactory {
 
     fn has_broken(&self, connection: &mut DatabaseConnection) -> bool {
         connection.is_dead || connection.client.is_closed()
-    }
-}
-
-/// Logs the errors of opening connections, which r2d2 does in threads of its own and repeats by itself.
-#[derive(Debug)]
-struct LogErrors;
-
-impl r2d2::HandleError<postgres::Error> for LogErrors {
-    fn handle_error(&self, error: postgres::Error) {
-        log::warn!("database connection failed: {}", describe(&error));
     }
 }
 

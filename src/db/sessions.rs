@@ -8,16 +8,21 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
+use super::batches::Batches;
 use super::pool::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::session::Session;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
 
 /// The maximum number of sessions in a list. Nothing else bounds how many sessions a user has.
 const MAX_LISTED: i64 = 1000;
+
+/// The longest wait of the look-up of a session for those before it. A query takes a fraction of this, unless the
+/// database is far away or overloaded.
+const MAX_QUEUED: Duration = Duration::from_millis(2);
 
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
@@ -32,28 +37,58 @@ pub struct NewSession {
     pub user_agent: Option<String>,
 }
 
-/// Returns the user of an access token and the version of the user's credentials, and checks that the token's session
-/// is live, in one round trip. `session` and `issued_at` (Unix time, seconds) are the token's; `max_age` is the maximum
-/// age of a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] where the session has
-/// ended.
-pub fn authenticate(
-    db: &Database,
+/// What an access token says about who sent a request.
+#[derive(Clone, Copy)]
+struct TokenKey {
     user: Uuid,
     session: Option<Uuid>,
-    issued_at: Option<u64>,
-    max_age: Duration,
-) -> Result<(User, i32), Error> {
-    let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-    let rows = db.read(
-        sql!("sessions/authenticate"),
-        &[&user, &session.unwrap_or(Uuid::nil()), &issued_at, &max_age.as_secs_f64()],
-    )?;
-    let row = rows.first().ok_or(Error::UserNotUsable)?;
-    if row.get("session_is_live") {
-        Ok((from_row(row), row.get("credentials_version")))
-    } else {
-        Err(Error::InvalidToken)
+    issued_at: Option<i64>,
+}
+
+/// Looks up the users and sessions of access tokens, those of requests that come together in one query.
+pub struct SessionLookups(Batches<TokenKey, Option<Row>>);
+
+impl SessionLookups {
+    pub fn new() -> SessionLookups {
+        SessionLookups(Batches::new(MAX_QUEUED))
     }
+
+    /// Returns the user of an access token and the version of the user's credentials, and checks that the token's
+    /// session is live. `session` and `issued_at` (Unix time, seconds) are the token's; `max_age` is the maximum age of
+    /// a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] where the session has
+    /// ended.
+    pub fn authenticate(
+        &self,
+        db: &Database,
+        user: Uuid,
+        session: Option<Uuid>,
+        issued_at: Option<u64>,
+        max_age: Duration,
+    ) -> Result<(User, i32), Error> {
+        let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
+        let key = TokenKey { user, session, issued_at };
+        let row = self.0.look_up(key, |keys| query(db, keys, max_age))?;
+        let row = row.ok_or(Error::UserNotUsable)?;
+        if row.get("session_is_live") {
+            Ok((from_row(&row), row.get("credentials_version")))
+        } else {
+            Err(Error::InvalidToken(TokenProblem::SessionEnded))
+        }
+    }
+}
+
+/// Reads a row for each key, `None` where the account cannot be used.
+fn query(db: &Database, keys: &[TokenKey], max_age: Duration) -> Result<Vec<Option<Row>>, Error> {
+    let users: Vec<Uuid> = keys.iter().map(|key| key.user).collect();
+    let sessions: Vec<Option<Uuid>> = keys.iter().map(|key| key.session).collect();
+    let issued_at: Vec<Option<i64>> = keys.iter().map(|key| key.issued_at).collect();
+    let params: SqlParams = &[&users, &sessions, &issued_at, &max_age.as_secs_f64()];
+    let mut found: Vec<Option<Row>> = keys.iter().map(|_| None).collect();
+    for row in db.read(sql!("sessions/authenticate"), params)? {
+        let position: i64 = row.get("position");
+        found[position as usize - 1] = Some(row);
+    }
+    Ok(found)
 }
 
 /// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
@@ -143,7 +178,8 @@ pub fn rotate(
     if row.get("was_reused") {
         log::warn!("a refresh token of user {user} was used again: session {} ended", next.id);
     }
-    let refresh_id = row.get::<_, Option<Uuid>>("refresh_id").ok_or(Error::InvalidToken)?;
+    let refresh_id: Option<Uuid> = row.get("refresh_id");
+    let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     Ok((from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 

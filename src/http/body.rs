@@ -38,7 +38,7 @@ impl<'a> Body<'a> {
     /// greater, so that a client that waits for `100 Continue` does not send such a body at all.
     pub fn set_limit(&mut self, limit: u64) -> Result<(), Error> {
         if self.announced.is_some_and(|length| length > limit) {
-            return Err(Error::BodyTooLarge);
+            return Err(Error::BodyTooLarge(limit));
         }
         self.limit = limit;
         Ok(())
@@ -51,11 +51,11 @@ impl<'a> Body<'a> {
         let length = loop {
             match self.source.read_at_most(buffer, self.limit - self.received) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                outcome => break outcome.map_err(read_error)?,
+                outcome => break outcome.map_err(|error| self.read_error(error))?,
             }
         };
         if length as u64 > self.limit - self.received {
-            return Err(Error::BodyTooLarge);
+            return Err(Error::BodyTooLarge(self.limit));
         }
         self.received += length as u64;
         if length == 0 && self.announced.is_some_and(|announced| announced != self.received) {
@@ -75,14 +75,14 @@ impl<'a> Body<'a> {
             }
         }
     }
-}
 
-/// The meaning of the errors by which the builtin server reports a slow client or bad chunked framing.
-fn read_error(error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
-        io::ErrorKind::InvalidData => Error::BodyMalformed,
-        io::ErrorKind::FileTooLarge => Error::BodyTooLarge,
-        _ => Error::BodyCutShort,
+    /// The meaning of the errors by which the builtin server reports a slow client or bad chunked framing.
+    fn read_error(&self, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
+            io::ErrorKind::InvalidData => Error::BodyMalformed,
+            io::ErrorKind::FileTooLarge => Error::BodyTooLarge(self.limit),
+            _ => Error::BodyCutShort,
+        }
     }
 }

@@ -2,13 +2,13 @@
 //! and 14).
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
 use std::time::SystemTime;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::file_range::FileRange;
 use super::request::Request;
-use super::response::{self, Response};
+use super::response::{Response, ResponseBody};
 use crate::error::Error;
 use crate::model::file::File;
 
@@ -38,7 +38,7 @@ pub fn file_response(request: &Request, file: &File, content: fs::File) -> Resul
     let seconds = file.upload_date.0.unix_timestamp();
     let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
     let response = if is_cached_by_client(request, &tag, modified) {
-        response::stream(304, std::io::empty(), 0)
+        Response::empty(304)
     } else {
         // `Range` has a meaning for GET only (RFC 9110, 14.2).
         let range = if request.method() == "GET" && range_applies(request, &tag, modified) {
@@ -49,19 +49,19 @@ pub fn file_response(request: &Request, file: &File, content: fs::File) -> Resul
         content_response(file, content, range)?
     };
     Ok(response
-        .with_unique_header("ETag", tag)
-        .with_unique_header("Last-Modified", httpdate::fmt_http_date(modified))
-        .with_unique_header("Accept-Ranges", "bytes")
-        .with_unique_header("Cache-Control", "private, no-cache")
-        .with_unique_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        .with_header("ETag", tag)
+        .with_header("Last-Modified", httpdate::fmt_http_date(modified))
+        .with_header("Accept-Ranges", "bytes")
+        .with_header("Cache-Control", "private, no-cache")
+        .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         // Pages of other sites cannot embed the file (Fetch standard).
-        .with_unique_header("Cross-Origin-Resource-Policy", "same-site"))
+        .with_header("Cross-Origin-Resource-Policy", "same-site"))
 }
 
 /// Responds with the requested part of `content`.
 fn content_response(
     file: &File,
-    mut content: fs::File,
+    content: fs::File,
     range: RequestedRange,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
@@ -70,16 +70,14 @@ fn content_response(
         RequestedRange::Part(from, to) => (206, from, to),
         RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
     };
-    content
-        .seek(SeekFrom::Start(from))
-        .map_err(|e| Error::Internal(format!("content of file {}: {e}", file.id)))?;
-    let response = response::stream(status, content.take(to - from), to - from)
-        .with_unique_header("Content-Type", file.content_type.clone())
-        .with_unique_header("Content-Disposition", content_disposition(&file.original_filename));
+    let range = FileRange { file: content, offset: from, length: to - from };
+    let response = Response { status, headers: Vec::new(), body: ResponseBody::File(range) }
+        .with_header("Content-Type", file.content_type.clone())
+        .with_header("Content-Disposition", content_disposition(&file.original_filename));
     Ok(match status {
         206 => {
             let range = format!("bytes {from}-{}/{length}", to - 1);
-            response.with_unique_header("Content-Range", range)
+            response.with_header("Content-Range", range)
         }
         _ => response,
     })

@@ -5,6 +5,7 @@ pub mod batched_body;
 pub mod body;
 pub mod client_address;
 pub mod csv;
+pub mod file_range;
 pub mod file_response;
 pub mod input;
 pub mod multipart;

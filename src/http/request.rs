@@ -10,7 +10,7 @@ use crate::model::file::essence;
 use crate::model::problems;
 
 /// Longest JSON or form body, in bytes.
-const MAX_TEXT_BODY: u64 = 128 * 1024;
+pub const MAX_TEXT_BODY: u64 = 128 * 1024;
 
 /// One request: the head as the server parsed it, and the body, of which nothing may have arrived yet.
 pub struct Request<'a> {

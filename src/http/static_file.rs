@@ -2,13 +2,11 @@
 //! still current (`Cache-Control: no-cache`), so that an upgrade of the service takes effect at once.
 
 use super::request::Request;
-use super::response::{self, Response};
+use super::response::Response;
 
 /// 200 with an embedded text. It has no entity tag and is sent anew each time, so it should be short.
 pub fn text(content_type: &'static str, text: &'static str) -> Response {
-    response::stream(200, text.as_bytes(), text.len() as u64)
-        .with_unique_header("Content-Type", content_type)
-        .with_unique_header("Cache-Control", "no-cache")
+    Response::new(200, content_type, text.as_bytes()).with_header("Cache-Control", "no-cache")
 }
 
 /// 200 with a file that is stored compressed by gzip, or 304 if the client has it already.
@@ -23,11 +21,9 @@ pub fn gzip(request: &Request, content_type: &'static str, file: &'static [u8]) 
     let end = file.last_chunk::<8>().copied().unwrap_or_default();
     let tag = format!("\"{:016x}\"", u64::from_be_bytes(end));
     let response = if request.knows_tag(&tag) == Some(true) {
-        response::stream(304, std::io::empty(), 0)
+        Response::empty(304)
     } else {
-        response::stream(200, file, file.len() as u64)
-            .with_unique_header("Content-Type", content_type)
-            .with_unique_header("Content-Encoding", "gzip")
+        Response::new(200, content_type, file).with_header("Content-Encoding", "gzip")
     };
-    response.with_unique_header("ETag", tag).with_unique_header("Cache-Control", "no-cache")
+    response.with_header("ETag", tag).with_header("Cache-Control", "no-cache")
 }

@@ -120,11 +120,14 @@ pub fn is_same_type(one: &str, other: &str) -> bool {
     one == other || SPELLINGS.iter().any(both)
 }
 
-/// Whether the first bytes of a file are the signature of another type than the declared one. UTF-8 without NUL that is
+/// The type whose signature the first bytes of a file are, if it is another type than the declared one. UTF-8 without NUL that is
 /// declared as text is always believed, because some signatures are two letters long and occur in ordinary text.
-pub fn contradicts(essence: &str, first: &[u8]) -> bool {
-    let is_text = essence.starts_with("text/") && is_utf8_text(first);
-    !is_text && infer::get(first).is_some_and(|found| !may_look_like(essence, found.mime_type()))
+pub fn contradicting_type(essence: &str, first: &[u8]) -> Option<&'static str> {
+    if essence.starts_with("text/") && is_utf8_text(first) {
+        return None;
+    }
+    let found = infer::get(first)?.mime_type();
+    (!may_look_like(essence, found)).then_some(found)
 }
 
 /// Whether files of the declared type may be recognised as `found`: as the same type, or as the container in which the
@@ -159,20 +162,21 @@ mod tests {
     fn a_signature_of_another_type_contradicts_the_declared_one() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         let cut = [b"x".repeat(SIGNATURE_BYTES - 1), vec![0xc3]].concat();
+        let program = Some("application/vnd.microsoft.portable-executable");
         for (declared, first, expected, reason) in [
-            ("image/png", &png[..], false, "a picture of the declared type"),
-            ("image/jpeg", png, true, "a picture of another type"),
-            ("image/png", b"<!DOCTYPE html><p>", true, "an HTML page"),
-            ("image/png", b"hello", false, "no known signature"),
-            ("image/png", b"", false, "empty"),
-            ("text/plain", b"BMW sales", false, "text, though BM is the signature of BMP"),
-            ("text/plain", b"%PDF-1.4 as text", false, "text, though it begins like a PDF"),
-            ("text/plain", png, true, "a picture"),
-            ("text/plain", b"MZ\0\0", true, "a Windows program"),
-            ("text/plain", b"caf\xe9", false, "not UTF-8, but without a known signature"),
-            ("text/plain", &cut, false, "a character cut off after the examined bytes"),
+            ("image/png", &png[..], None, "a picture of the declared type"),
+            ("image/jpeg", png, Some("image/png"), "a picture of another type"),
+            ("image/png", b"<!DOCTYPE html><p>", Some("text/html"), "an HTML page"),
+            ("image/png", b"hello", None, "no known signature"),
+            ("image/png", b"", None, "empty"),
+            ("text/plain", b"BMW sales", None, "text, though BM is the signature of BMP"),
+            ("text/plain", b"%PDF-1.4 as text", None, "text, though it begins like a PDF"),
+            ("text/plain", png, Some("image/png"), "a picture"),
+            ("text/plain", b"MZ\0\0", program, "a Windows program"),
+            ("text/plain", b"caf\xe9", None, "not UTF-8, but without a known signature"),
+            ("text/plain", &cut, None, "a character cut off after the examined bytes"),
         ] {
-            assert_eq!(contradicts(declared, first), expected, "{declared}: {reason}");
+            assert_eq!(contradicting_type(declared, first), expected, "{declared}: {reason}");
         }
     }
 

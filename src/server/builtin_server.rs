@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::connections::{ConnectionLimits, Connections};
 use super::limits;
 use super::shutdown::ShutdownSignal;
-use crate::config::{Config, ErrorFormat};
+use crate::config::{Config, ErrorFormat, LogFormat};
 use crate::http::body::Body;
+use crate::http::response::Response;
 use crate::telemetry::metrics::Metrics;
 
 /// Answers one request. It should not panic: a panic ends the connection without a response.
-pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> rouille::Response + Send + Sync;
+pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> Response + Send + Sync;
 
 /// The server's handler, its settings and its open connections.
 pub struct Server {
@@ -23,6 +24,8 @@ pub struct Server {
     pub idle_timeout: Duration,
     /// Shape of the error bodies that the server itself sends.
     pub error_format: ErrorFormat,
+    /// Shape of the log lines about requests that the server itself refuses.
+    pub log_format: LogFormat,
     /// Counts open connections and refused requests.
     pub metrics: Metrics,
     /// The open connections.
@@ -48,6 +51,7 @@ impl Server {
             head_timeout: config.head_timeout,
             idle_timeout: config.idle_timeout,
             error_format: config.error_format,
+            log_format: config.log_format,
             metrics,
             connections: Arc::new(connections),
         }

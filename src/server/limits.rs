@@ -92,3 +92,18 @@ pub fn max_connections(config: &Config) -> usize {
     }
     max
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn hints_name_these_limits() {
+        let head =
+            format!("at most {MAX_HEAD} bytes, and there may be at most {MAX_HEADERS} headers");
+        assert!(Error::HeadersTooLarge.hint().is_some_and(|hint| hint.contains(&head)));
+        let rate = format!("at {MIN_BODY_RATE} bytes a second");
+        assert!(Error::BodyTooSlow.hint().is_some_and(|hint| hint.contains(&rate)));
+    }
+}

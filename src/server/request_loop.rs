@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use super::body::BodyReader;
 use super::builtin_server::Server;
@@ -14,6 +15,7 @@ use crate::http::body::Body;
 use crate::http::request_id::request_id;
 use crate::http::response;
 use crate::model::timestamp::Timestamp;
+use crate::telemetry::access_log::{self, AccessLogEntry};
 
 /// Serves the connection of the client at `peer` until one side ends it.
 pub fn serve_connection(server: &Server, guard: &ConnectionGuard, peer: SocketAddr) {
@@ -72,20 +74,27 @@ impl RequestLoop<'_> {
     /// Answers bytes that are no valid request. The connection ends then, because it is unknown where the next request
     /// begins. If a complete head has arrived, the response carries its `X-Request-ID`.
     fn refuse(&mut self, error: &Error) -> io::Result<bool> {
+        let began = Instant::now();
         let head = self.stream.complete_head();
         let id = request_id(head.and_then(|head| find_header(head, "X-Request-ID")));
         let options = ResponseOptions::refusal(self.stream.buffered().starts_with(b"HEAD "));
         let now = Timestamp::now();
         let mut response = response::error(error, self.server.error_format, now);
-        response.headers.push(("X-Request-ID".into(), id.to_string().into()));
-        response.headers.push(("X-Content-Type-Options".into(), "nosniff".into()));
-        response.headers.push(("Cache-Control".into(), "no-store".into()));
-        self.server.metrics.count_malformed(response.status_code);
-        log::info!(
-            target: "cloakroom::access",
-            status = response.status_code, error = &*error.message(), client:% = self.peer.ip(), request_id:% = id;
-            "refused"
-        );
+        response.add_header("X-Request-ID", id.to_string());
+        response.add_header("X-Content-Type-Options", "nosniff");
+        response.add_header("Cache-Control", "no-store");
+        self.server.metrics.count_malformed(response.status);
+        let entry = AccessLogEntry {
+            method: None,
+            path: None,
+            status: response.status,
+            duration: began.elapsed(),
+            error: Some(&error.message()),
+            user: None,
+            client: self.peer.ip(),
+            id,
+        };
+        access_log::write(&entry, self.server.log_format);
         self.writer.send(&mut self.stream, response, &options)
     }
 }

@@ -1,4 +1,4 @@
-//! Writes a `rouille::Response` to a connection, framed for the request it answers (RFC 9112, section 6).
+//! Writes a response to a connection, framed for the request it answers (RFC 9112, section 6).
 
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,18 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::client_stream::ClientStream;
 use super::head::RequestHead;
 use super::limits::{BODY_CHUNK, MAX_IDLE_WRITE_BUFFER};
+use crate::http::file_range::FileRange;
+use crate::http::response::{Response, ResponseBody};
 use crate::http::status::reason;
-
-/// Headers that only this writer sets, because they depend on the connection. A handler's own are left out.
-const CONNECTION_HEADERS: [&str; 7] = [
-    "Connection",
-    "Content-Length",
-    "Date",
-    "Keep-Alive",
-    "Trailer",
-    "Transfer-Encoding",
-    "Upgrade",
-];
 
 /// What the framing of a response depends on, apart from the response itself.
 pub struct ResponseOptions {
@@ -64,20 +55,24 @@ impl ResponseWriter {
     pub fn send(
         &mut self,
         stream: &mut ClientStream,
-        response: rouille::Response,
+        response: Response,
         options: &ResponseOptions,
     ) -> io::Result<bool> {
         stream.start_response();
         self.out.clear();
         self.start_head(&response)?;
-        let never_has_body = matches!(response.status_code, 204 | 304);
-        let (body, size) = response.data.into_reader_and_size();
+        let never_has_body = matches!(response.status, 204 | 304);
+        let length = match &response.body {
+            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::File(range) => Some(range.length),
+            ResponseBody::Stream(_) => None,
+        };
         // A body that has neither a length nor chunks ends where the connection is closed.
-        let chunked = size.is_none() && !options.is_http_1_0;
-        let keep_alive = options.keep_alive && (size.is_some() || chunked || options.omit_body);
-        match size {
+        let chunked = length.is_none() && !options.is_http_1_0;
+        let keep_alive = options.keep_alive && (length.is_some() || chunked || options.omit_body);
+        match length {
             _ if never_has_body => {}
-            Some(size) => write!(self.out, "Content-Length: {size}\r\n")?,
+            Some(length) => write!(self.out, "Content-Length: {length}\r\n")?,
             None if chunked => self.out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
             None => {}
         }
@@ -87,52 +82,72 @@ impl ResponseWriter {
             self.out.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         self.out.extend_from_slice(b"\r\n");
-        if never_has_body || options.omit_body {
-            stream.write(&self.out)?;
-        } else if chunked {
-            self.send_chunked(stream, body)?;
-        } else {
-            self.send_unframed(stream, body, size)?;
+        match response.body {
+            _ if never_has_body || options.omit_body => stream.write(&self.out)?,
+            ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes)?,
+            ResponseBody::File(range) => self.send_file(stream, range)?,
+            ResponseBody::Stream(body) if chunked => self.send_chunked(stream, body)?,
+            ResponseBody::Stream(body) => self.send_until_close(stream, body)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
         Ok(keep_alive)
     }
 
     /// Buffers the status line, `Date` and the handler's headers.
-    fn start_head(&mut self, response: &rouille::Response) -> io::Result<()> {
-        let status = response.status_code;
+    fn start_head(&mut self, response: &Response) -> io::Result<()> {
+        let status = response.status;
         write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
         for (name, value) in &response.headers {
-            if !CONNECTION_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-                write!(self.out, "{name}: {value}\r\n")?;
+            for part in [name, ": ", value, "\r\n"] {
+                self.out.extend_from_slice(part.as_bytes());
             }
         }
         Ok(())
     }
 
-    /// Sends a body without chunks: of `size` bytes, or, for HTTP/1.0, up to the end of the connection.
-    fn send_unframed(
-        &mut self,
-        stream: &mut ClientStream,
-        body: impl Read,
-        size: Option<usize>,
-    ) -> io::Result<()> {
-        let mut left = size.map_or(u64::MAX, |size| size as u64);
-        let mut body = body.take(left);
+    /// How much of a body may be added to what is buffered, in bytes.
+    fn room(&self) -> usize {
+        BODY_CHUNK.saturating_sub(self.out.len())
+    }
+
+    /// Sends a body in memory. What does not fit into the first write is sent without a copy.
+    fn send_bytes(&mut self, stream: &mut ClientStream, bytes: &[u8]) -> io::Result<()> {
+        let (first, rest) = bytes.split_at(bytes.len().min(self.room()));
+        self.out.extend_from_slice(first);
+        stream.write(&self.out)?;
+        rest.chunks(BODY_CHUNK).try_for_each(|chunk| stream.write(chunk))
+    }
+
+    /// Sends a part of a file.
+    fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
-            let wanted = BODY_CHUNK.saturating_sub(self.out.len()) as u64;
-            let read = body.by_ref().take(wanted).read_to_end(&mut self.out);
-            let count = read.map_err(log_truncation)? as u64;
-            left -= count;
-            let has_ended = left == 0 || count < wanted;
-            if has_ended && size.is_some() && left > 0 {
-                return Err(log_truncation(io::ErrorKind::UnexpectedEof.into()));
-            }
+            let head = self.out.len();
+            let count = range.length.min(self.room() as u64);
+            self.out.resize(head + count as usize, 0);
+            range.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;
-            if has_ended {
+            self.out.clear();
+            if range.length == 0 {
                 return Ok(());
             }
+        }
+    }
+
+    /// Sends a body of unknown length up to the end of the connection, for HTTP/1.0.
+    fn send_until_close(
+        &mut self,
+        stream: &mut ClientStream,
+        mut body: impl Read,
+    ) -> io::Result<()> {
+        loop {
+            let wanted = self.room() as u64;
+            let read = body.by_ref().take(wanted).read_to_end(&mut self.out);
+            let count = read.map_err(log_truncation)? as u64;
+            stream.write(&self.out)?;
             self.out.clear();
+            if count < wanted {
+                return Ok(());
+            }
         }
     }
 

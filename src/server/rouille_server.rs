@@ -1,7 +1,7 @@
 //! The stock `rouille::Server`, as an alternative to this module's own server. It must run behind a proxy,
 //! because it has no timeouts and no limit on the size of a request's head.
 
-use std::io;
+use std::io::{self, Cursor};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -11,6 +11,7 @@ use super::builtin_server::RequestHandler;
 use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
+use crate::http::response::{Response, ResponseBody};
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -64,5 +65,27 @@ fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Resp
         Some(data) => Body::new(data, length),
         None => Body::new(io::empty(), length),
     };
-    handler(request, body)
+    into_rouille(handler(request, body))
+}
+
+/// The response in the form that `rouille` sends.
+fn into_rouille(response: Response) -> rouille::Response {
+    let data = match response.body {
+        ResponseBody::Bytes(bytes) => {
+            let length = bytes.len();
+            rouille::ResponseBody::from_reader_and_size(Cursor::new(bytes), length)
+        }
+        ResponseBody::File(range) => {
+            let length = range.length as usize;
+            rouille::ResponseBody::from_reader_and_size(range, length)
+        }
+        ResponseBody::Stream(body) => rouille::ResponseBody::from_reader(body),
+    };
+    let headers = response.headers.into_iter().map(|(name, value)| (name.into(), value));
+    rouille::Response {
+        status_code: response.status,
+        headers: headers.collect(),
+        data,
+        upgrade: None,
+    }
 }

@@ -6,13 +6,13 @@
 //! deletion removes the record first. So every recorded content exists and is complete, also after a crash. A crash can
 //! leave a content without a record, which `background::sweep` moves to the trash.
 
+mod directory;
 mod draft;
 pub mod private_file;
 mod trash;
 
-use std::fs::{self, DirBuilder, DirEntry, File};
+use std::fs::{self, DirEntry, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,22 +36,23 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Opens the data directory. Creates its directories where they are missing, readable only for this user.
-    pub fn open(data_dir: &Path) -> Result<Storage, Error> {
+    /// Opens the data directory. Creates its directories where they are missing, readable only for this user. On
+    /// failure: what to tell the operator.
+    pub fn open(data_dir: &Path) -> Result<Storage, String> {
+        let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
         let storage = Storage {
             contents: data_dir.join("files"),
             drafts: data_dir.join("tmp"),
             trash: data_dir.join("trash"),
             installation_id: data_dir.join("installation-id"),
         };
-        for directory in [&storage.contents, &storage.drafts, &storage.trash] {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(directory)
-                .and_then(|()| sync_directory(data_dir))
-                .map_err(|e| Error::Internal(format!("{}: {e}", directory.display())))?;
+        directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
+        for path in [&storage.contents, &storage.drafts, &storage.trash] {
+            directory::prepare(path)
+                .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
         }
+        // Makes the names of the new directories survive a loss of power.
+        sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
         Ok(storage)
     }
 

@@ -48,6 +48,7 @@ fn a_database_that_is_down_is_a_503_until_it_is_back() {
             let answer = api.request_at_root(method, path).by(&ann).json(body).send();
             let answer = answer.refused(503, "Service temporarily unavailable");
             let answer = answer.has(json!({"error_code": "SERVICE_UNAVAILABLE"}));
+            let answer = answer.has(json!({"hint": "Try again in a few seconds."}));
             assert!(answer.header("Retry-After").parse::<u64>().unwrap() >= 1);
             begin.elapsed()
         });
@@ -207,11 +208,47 @@ fn a_database_that_comes_late_is_waited_for() {
         let found = log.by_ref().map_while(Result::ok).any(|line| line.contains(text));
         assert!(found, "it ended before {text}");
     };
-    until("waiting for the database");
+    until(&format!("WARN  waiting for the database at {}: ", cluster.address()));
     cluster.start_again();
     until("listening on http://");
     process.kill().expect("the server ends");
     process.wait().expect("the server ended");
+}
+
+#[test]
+fn a_database_that_never_comes_is_named_every_ten_seconds_until_the_start_fails() {
+    let secret = "postgres://ann:s3cret";
+    let cases = [
+        (format!("{secret}@127.0.0.1:1/x"), "127.0.0.1:1", "Connection refused (os error 111)"),
+        (
+            format!("{secret}@[::1]:1,127.0.0.1:2/x"),
+            "[::1]:1, 127.0.0.1:2",
+            "Connection refused (os error 111)",
+        ),
+        (
+            "host=/nowhere port=7 user=ann password=s3cret".to_owned(),
+            "/nowhere/.s.PGSQL.7",
+            "No such file or directory (os error 2)",
+        ),
+        (
+            "hostaddr=127.0.0.1 port=1 user=ann".to_owned(),
+            "127.0.0.1:1",
+            "Connection refused (os error 111)",
+        ),
+    ];
+    parallel(cases.len(), |n| {
+        let (url, server, reason) = &cases[n];
+        let text = run(url, &["serve"], &[]).exits(1).err();
+        let reason = format!("error connecting to server: {reason}");
+        let mut lines: Vec<_> = text.lines().collect();
+        let end = format!("cloakroom: the database at {server} did not answer for 30 s: {reason}");
+        assert_eq!(lines.pop(), Some(&*end));
+        assert_eq!(lines.len(), 3, "{text}");
+        for line in lines {
+            let (_, message) = line.split_once(" WARN  ").expect("a warning");
+            assert_eq!(message, format!("waiting for the database at {server}: {reason}"));
+        }
+    });
 }
 
 /// Makes a certificate for 127.0.0.1 and returns the options with which PostgreSQL uses it. PostgreSQL insists that the

@@ -3,6 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
+use serde_json::json;
+
 use crate::harness::*;
 
 /// Starts a server and waits until the sweep at start has ended, which would do the work of a test's own sweep.
@@ -142,7 +144,7 @@ fn gc_handles_more_contents_and_records_than_one_batch() {
     let kept = api.new_file(&ann, "a.txt", "one");
     make_orphans(&api.data, 0, 2500);
     api.database.insert_files(ann.id(), &[1; 2500]);
-    let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
+    let printed = api.run_beside(&["gc", "--confirm"]).exits(1).out();
     assert!(printed.ends_with("\n2500 moved to the trash, 0 removed, 2500 missing.\n"));
     assert_eq!(api.data.trash().len(), 2500);
     assert_eq!(api.data.contents(), [api.data.content(&kept)]);
@@ -176,9 +178,28 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     }
     api.download(&ann, &whole).expect(200);
     assert!(!api.log().contains("panic"), "{}", api.log());
-    let expected = format!(
-        "the content of file {missing} is missing\n0 moved to the trash, 0 removed, 1 missing.\n"
-    );
-    assert_eq!(api.collect_garbage(), expected);
-    api.delete_file(&ann, &missing).expect(204);
+    // The owner of the other one has no username.
+    let bob = json!({"email": "bob@example.com", "password": PASSWORD});
+    let bob = api.register_with(bob).expect(201).tokens();
+    let nameless = api.new_file(&bob, "d.txt", "four");
+    api.update_file(&bob, &nameless, json!({"filename": "le \"b\".txt"})).expect(200);
+    fs::remove_file(api.data.content(&nameless)).expect("removed");
+    let mut lines = [
+        format!("the content of file {missing} (\"a.txt\", owner ann) is missing\n"),
+        format!(
+            "the content of file {nameless} (\"le \\\"b\\\".txt\", owner {}) is missing\n",
+            bob.id()
+        ),
+    ];
+    lines.sort();
+    let output = api.run_beside(&["gc"]).exits(1);
+    let expected = lines.concat() + "0 moved to the trash, 0 removed, 2 missing.\n";
+    assert_eq!(output.out(), expected);
+    let advice =
+        "cloakroom: contents are missing: restore them from a backup, or delete their files\n";
+    assert_eq!(output.err(), advice);
+    for (owner, id) in [(&ann, &missing), (&bob, &nameless)] {
+        api.delete_file(owner, id).expect(204);
+    }
+    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
 }

@@ -168,6 +168,7 @@ fn a_body_that_comes_too_slowly_is_a_408() {
     }
     let answer = connection.answer();
     assert_eq!((answer.status, &answer.json()["error_code"]), (408, &json!("REQUEST_TIMEOUT")));
+    assert_eq!(answer.json()["hint"], "Send the body at 4096 bytes a second or faster.");
     assert!(
         begin.elapsed() >= Duration::from_secs(10),
         "the first ten seconds have no minimum speed"

@@ -1,17 +1,19 @@
 //! A database that hangs, or restarts under load. The service must say so, and recover without help.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
 /// Sends requests on 16 threads while `during` runs, and returns every status and how long it took. `during` is given a
 /// function that counts the answers so far.
 fn under_load(
-    api: &Server,
-    sender: &Tokens,
+    request: impl Fn() -> u16 + Sync,
     during: impl FnOnce(&dyn Fn() -> usize),
 ) -> Vec<(u16, Duration)> {
     let (over, seen) = (AtomicBool::new(false), Mutex::new(Vec::new()));
@@ -20,7 +22,7 @@ fn under_load(
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     let begin = Instant::now();
-                    let status = api.profile(sender).status;
+                    let status = request();
                     seen.lock().expect("seen").push((status, begin.elapsed()));
                 }
             });
@@ -44,17 +46,20 @@ fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_
     let cluster = Cluster::start("hang");
     let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
-    let seen = under_load(&api, &ann, |count| {
-        let suspended = cluster.suspend();
-        let before = count();
-        wait_until(|| {
-            api.healthz().expect(200);
-            api.readyz().refused(503, "Service temporarily unavailable");
-            count() >= before + 48
-        });
-        drop(suspended);
-        wait_until(|| api.profile(&ann).status == 200);
-    });
+    let seen = under_load(
+        || api.profile(&ann).status,
+        |count| {
+            let suspended = cluster.suspend();
+            let before = count();
+            wait_until(|| {
+                api.healthz().expect(200);
+                api.readyz().refused(503, "Service temporarily unavailable");
+                count() >= before + 48
+            });
+            drop(suspended);
+            wait_until(|| api.profile(&ann).status == 200);
+        },
+    );
     expect_only(&seen, &[200, 503, 504], Duration::from_secs(20));
     let failed: Vec<_> =
         seen.iter().filter(|(status, _)| *status != 200).map(|(_, took)| *took).collect();
@@ -71,11 +76,93 @@ fn after_a_restart_of_the_database_nothing_fails() {
     let cluster = Cluster::start("restart-under-load");
     let api = cluster.serve(&[]);
     let ann = api.sign_up("ann");
-    let seen = under_load(&api, &ann, |_| {
-        cluster.stop();
-        cluster.start_again();
-    });
+    let seen = under_load(
+        || api.profile(&ann).status,
+        |_| {
+            cluster.stop();
+            cluster.start_again();
+        },
+    );
     expect_only(&seen, &[200, 503], Duration::from_secs(20));
-    let after = under_load(&api, &ann, |count| wait_until(|| count() > 500));
+    let after = under_load(|| api.profile(&ann).status, |count| wait_until(|| count() > 500));
     expect_only(&after, &[200], Duration::from_secs(20));
+}
+
+/// The level and the message of every line of a log in JSON that is not about a request, after the one about the start.
+fn lines_beside_requests(log: &str) -> Vec<(String, String)> {
+    let text = |line: &Value, name: &str| line[name].as_str().expect("a text").to_owned();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    lines
+        .filter(|line| line["target"] != "cloakroom::access")
+        .map(|line| (text(&line, "level"), text(&line, "message")))
+        .skip_while(|(_, message)| !message.contains("listening on"))
+        .skip(1)
+        .collect()
+}
+
+#[test]
+fn a_database_stopped_for_five_seconds_under_load_gives_exactly_two_lines() {
+    let cluster = Cluster::start("two-lines");
+    let api = cluster
+        .serve(&[("CLOAKROOM_LOG_FORMAT", "json"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let ann = api.sign_up("ann");
+    let number = AtomicUsize::new(0);
+    // Reads, writes, and failures for the audit log. Background work looks at the database every five seconds.
+    let request = || match number.fetch_add(1, Ordering::Relaxed) % 4 {
+        0 => api.update_me(&ann, json!({"name": "Ann"})).status,
+        1 => api.login("ann", "wrong password").status,
+        2 => api.request_reset("nobody@example.com").status,
+        _ => api.profile(&ann).status,
+    };
+    let seen = under_load(request, |count| {
+        wait_until(|| count() > 100);
+        cluster.stop();
+        thread::sleep(Duration::from_secs(5));
+        cluster.start_again();
+        wait_until(|| api.log().contains("is back after"));
+        // Longer than the period of the background work, which is under way again too.
+        thread::sleep(Duration::from_secs(6));
+    });
+    assert!(seen.iter().any(|(status, _)| *status == 503), "no request met the outage");
+    let server = cluster.address();
+    let lines = lines_beside_requests(&api.log());
+    let [(lost_level, lost), (back_level, back)] = &lines[..] else { panic!("{lines:#?}") };
+    let (lost_level, back_level) = (lost_level.as_str(), back_level.as_str());
+    assert_eq!((lost_level, back_level), ("ERROR", "INFO"));
+    let beginning = format!("no connection to the database at {server}: ");
+    assert!(lost.starts_with(&beginning), "{lost}");
+    let seconds = back
+        .strip_prefix(&format!("the database at {server} is back after "))
+        .and_then(|rest| rest.strip_suffix(" s")?.parse::<u32>().ok())
+        .unwrap_or_else(|| panic!("{back}"));
+    assert!((5..=30).contains(&seconds), "{back}");
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+#[test]
+fn a_broken_connection_under_a_change_is_two_lines_and_replaced() {
+    let settings = [("CLOAKROOM_DATABASE_POOL_SIZE", "4"), ("CLOAKROOM_LOG_FORMAT", "json")];
+    let api = Server::start(&settings);
+    let ann = api.sign_up("ann");
+    // More than one connection, so that others are idle when one breaks.
+    parallel(16, |_| api.profile(&ann).expect(200));
+    let lock = api.database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let change = scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
+        api.database.wait_for_blocked_statement();
+        api.database.end_connections("wait_event_type = 'Lock'");
+        change.join().expect("no panic").refused(503, "Service temporarily unavailable");
+    });
+    lock.roll_back();
+    for _ in 0..20 {
+        api.profile(&ann).expect(200);
+    }
+    let lines = lines_beside_requests(&api.log());
+    let [(_, lost), (_, back)] = &lines[..] else { panic!("{lines:#?}") };
+    // The end of the connection may be seen before what the server says about it.
+    let reasons =
+        ["FATAL: terminating connection due to administrator command (57P01)", "connection closed"];
+    assert!(reasons.iter().any(|reason| lost.ends_with(&format!(": {reason}"))), "{lost}");
+    assert!(back.contains(" is back after "), "{back}");
 }

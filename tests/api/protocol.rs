@@ -130,10 +130,11 @@ fn errors_have_the_configured_format() {
         json!({"code": "VALIDATION_ERROR", "message": "Validation failed", "details": details, "timestamp": null})
     );
     let body = envelope.request_at_root("GET", "/nope").send().expect(404).json();
+    let hint = "The endpoints of the API are below /api/v1; /docs describes them.";
     let error = with_member(&body["error"], "timestamp", Value::Null);
     assert_eq!(
         error,
-        json!({"code": "NOT_FOUND", "message": "Not Found", "details": null, "timestamp": null})
+        json!({"code": "NOT_FOUND", "message": "Not Found", "details": [{ "hint": hint }], "timestamp": null})
     );
 }
 
@@ -212,13 +213,9 @@ fn each_request_is_one_line_without_secrets() {
     for path in ["/users/ann@example.com/x", "/users/ann%40example.com/x", "/a%0AINFO%20forged"] {
         api.get(path, Anonymous).expect(404);
     }
-    api.logged("path=/api/v1/a%0A"); // the last request
+    api.logged(" /api/v1/a%0A"); // the last request
     let log = api.log();
-    let line = api.logged("path=/api/v1/auth/me");
-    let user = format!("user={}", ann.id());
-    for part in ["request_id=", "method=GET", "status=200", " ms=", &user, "client=127.0.0.1"] {
-        assert!(line.contains(part), "{part} in {line}");
-    }
+    assert!(log.contains(" GET (not-logged) 404 "), "{log}");
     for secret in ["s3cret", "example.com", PASSWORD, "wrong horse", &ann.access, &ann.refresh] {
         assert!(!log.contains(secret), "{secret} in {log}");
     }
@@ -230,42 +227,75 @@ fn each_request_is_one_line_without_secrets() {
 fn a_line_has_its_parts_in_order_and_the_message_of_a_refusal() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    let line = |id: &str| {
-        let line = api.logged(id);
-        line.split_once("method=").map(|(_, rest)| format!("method={rest}")).expect("a request")
-    };
     // The time that a request takes is the only part that is not known beforehand.
     let expect = |answer: Answer, before: &str, after: &str| {
         let id = answer.header("X-Request-ID");
-        let line = line(id);
-        let (start, rest) = line.split_once(" ms=").expect("a time");
-        let (ms, end) = rest.split_once(' ').expect("more");
-        assert!(ms.parse::<f64>().is_ok(), "{line}");
+        let line = api.logged(id);
+        let (_, line) = line.split_once(" INFO  ").expect("a level");
+        let (start, end) = line.split_once(" ms ").expect("a time");
+        let (start, ms) = start.rsplit_once(' ').expect("a number");
+        assert!(ms.split_once('.').is_some_and(|(_, tenth)| tenth.len() == 1), "{line}");
+        assert!(ms.parse::<f64>().is_ok_and(|ms| ms < 60_000.0), "{line}");
         assert_eq!(start, before);
         assert_eq!(end, format!("{after} client=127.0.0.1 request_id={id}"));
     };
     let user = format!("user={}", ann.id());
-    expect(api.me(&ann), "method=GET path=/api/v1/auth/me status=200", &user);
-    expect(
-        api.me("nonsense"),
-        "method=GET path=/api/v1/auth/me status=401",
-        "error=\"Invalid token\" user=-",
-    );
+    expect(api.me(&ann), "GET /api/v1/auth/me 200", &user);
+    expect(api.me("nonsense"), "GET /api/v1/auth/me 401", "\"Invalid token\" user=-");
     expect(
         api.admin_stats(&ann),
-        "method=GET path=/api/v1/admin/stats status=403",
-        &format!("error=\"Admin privileges required.\" {user}"),
+        "GET /api/v1/admin/stats 403",
+        &format!("\"Admin privileges required.\" {user}"),
     );
     expect(
         api.update_me(&ann, json!({"email": "s3cret"})),
-        "method=PUT path=/api/v1/users/me status=422",
-        &format!("error=\"Validation failed\" {user}"),
+        "PUT /api/v1/users/me 422",
+        &format!("\"Validation failed\" {user}"),
     );
     expect(
-        api.request_at_root("GET", "/nope").send(),
-        "method=GET path=/nope status=404",
-        "error=\"Not Found\" user=-",
+        api.upload_form(&ann, file_form("a.html", "text/html", b"<p>")),
+        "POST /api/v1/uploads 415",
+        &format!("\"File type not allowed\" {user}"),
     );
+    expect(api.request_at_root("GET", "/nope").send(), "GET /nope 404", "\"Not Found\" user=-");
+    expect(
+        api.request_at_root("GET", "/a%20b%0A%22c%22").send(),
+        "GET /a%20b%0A%22c%22 404",
+        "\"Not Found\" user=-",
+    );
+    expect(
+        api.request_at_root(&"X".repeat(30), &format!("/{}", "y".repeat(300))).send(),
+        &format!("{} /{} 404", "X".repeat(20), "y".repeat(199)),
+        "\"Not Found\" user=-",
+    );
+}
+
+#[test]
+fn a_head_that_is_refused_is_logged_as_far_as_it_is_known() {
+    let head = "GET /s3cret HTTP/1.1\r\nHost: x\r\nExpect: s3cret\r\n\r\n";
+    let api = Server::start(&[]);
+    let id = ask(&api.address, head).1.request_id();
+    let line = api.logged(&id);
+    let (_, line) = line.split_once(" INFO  ").expect("a level");
+    let (start, end) = line.split_once(" ms ").expect("a time");
+    let (start, ms) = start.rsplit_once(' ').expect("a number");
+    assert_eq!(start, "- - 417");
+    assert!(ms.parse::<f64>().is_ok(), "{line}");
+    let end_of_all = format!("user=- client=127.0.0.1 request_id={id}");
+    assert_eq!(end, format!("\"Expectation failed\" {end_of_all}"));
+
+    let json = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+    let id = ask(&json.address, head).1.request_id();
+    let mut line: Value = serde_json::from_str(&json.logged(&id)).expect("JSON");
+    assert!(line["timestamp"].take().is_string() && line["ms"].take().is_number(), "{line}");
+    assert_eq!(
+        line,
+        json!({
+            "timestamp": null, "level": "INFO", "target": "cloakroom::access", "message": "request", "status": 417,
+            "ms": null, "error": "Expectation failed", "user": "-", "client": "127.0.0.1", "request_id": id,
+        })
+    );
+    assert!(!(api.log() + &json.log()).contains("s3cret"));
 }
 
 #[test]
@@ -297,19 +327,39 @@ fn a_line_names_the_account_as_soon_as_it_is_known() {
 #[test]
 fn json_logs_are_one_object_a_line() {
     let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
-    api.request_at_root("GET", "/nope").send().expect(404);
-    let line: Value = serde_json::from_str(&api.logged("/nope")).expect("JSON");
-    assert_eq!(line["error"], json!("Not Found"), "{line}");
-    api.healthz().expect(200);
-    let line: Value = serde_json::from_str(&api.logged("/healthz")).expect("JSON");
-    assert_eq!(line.get("error"), None, "{line}");
-    for (name, value) in
-        [("level", json!("INFO")), ("method", json!("GET")), ("status", json!(200))]
-    {
-        assert_eq!(line[name], value, "{line}");
+    let ann = api.sign_up("ann");
+    for (answer, method, path, status, error, user) in [
+        (api.me(&ann), "GET", "/api/v1/auth/me", 200, Value::Null, ann.id()),
+        (
+            api.upload_form(&ann, file_form("a.html", "text/html", b"<p>")),
+            "POST",
+            "/api/v1/uploads",
+            415,
+            json!("File type not allowed"),
+            ann.id(),
+        ),
+        (
+            api.request_at_root("GET", "/nope%20%0A").send(),
+            "GET",
+            "/nope%20%0A",
+            404,
+            json!("Not Found"),
+            "-",
+        ),
+    ] {
+        let id = answer.header("X-Request-ID");
+        let mut line: Value = serde_json::from_str(&api.logged(id)).expect("JSON");
+        assert!(line["timestamp"].take().is_string() && line["ms"].take().is_number(), "{line}");
+        let mut expected = json!({
+            "timestamp": null, "level": "INFO", "target": "cloakroom::access", "message": "request",
+            "method": method, "path": path, "status": status, "ms": null, "user": user, "client": "127.0.0.1",
+            "request_id": id,
+        });
+        if !error.is_null() {
+            expected["error"] = error;
+        }
+        assert_eq!(line, expected);
     }
-    assert!(line["ms"].is_number() && line["timestamp"].is_string(), "{line}");
-    assert!(line["request_id"].is_string(), "{line}");
     for line in api.log().lines() {
         serde_json::from_str::<Value>(line).expect(line);
     }
@@ -325,7 +375,7 @@ fn no_log_level_shows_e_mail_addresses() {
     ] {
         let api = Server::start(&[(name, value)]);
         api.sign_up("ann");
-        api.logged("path=/api/v1/auth/register");
+        api.logged(" /api/v1/auth/register ");
         assert!(!api.log().contains("ann@example.com"), "{}", api.log());
     }
 }

@@ -5,25 +5,31 @@ use serde_json::json;
 
 use crate::harness::*;
 
+/// The `WWW-Authenticate` of an answer to a request whose token is not accepted.
+fn challenge(description: &str) -> String {
+    format!("Bearer error=\"invalid_token\", error_description=\"{description}\"")
+}
+
 #[test]
 fn authorization_is_two_words() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     let me = |value: &str| api.request("GET", "/auth/me").header("Authorization", value).send();
     api.me(Anonymous).refused(401, "Authentication required");
-    for (value, message) in [
-        ("", "Authentication required"),
-        ("Basic YTpi", "Invalid authentication scheme"),
-        (&ann.access, "Invalid authentication scheme"),
-        ("Bearer", "Invalid authorization header format"),
-        (&format!("Bearer {} more", ann.access), "Invalid authorization header format"),
-        ("Bearer nonsense", "Invalid token"),
-        ("Bearer a.b.c", "Invalid token"),
-        (&format!("Bearer {}", "x".repeat(5000)), "Invalid token"),
+    let not_ours = &challenge("malformed or not ours");
+    for (value, message, expected) in [
+        ("", "Authentication required", "Bearer"),
+        ("Basic YTpi", "Invalid authentication scheme", "Bearer"),
+        (&ann.access, "Invalid authentication scheme", "Bearer"),
+        ("Bearer", "Invalid authorization header format", "Bearer"),
+        (&format!("Bearer {} more", ann.access), "Invalid authorization header format", "Bearer"),
+        ("Bearer nonsense", "Invalid token", not_ours),
+        ("Bearer a.b.c", "Invalid token", not_ours),
+        (&format!("Bearer {}", "x".repeat(5000)), "Invalid token", not_ours),
     ] {
         let answer =
             me(value).case(value).refused(401, message).has(json!({"error_code": "UNAUTHORIZED"}));
-        assert_eq!(answer.header("WWW-Authenticate"), "Bearer", "{value}");
+        assert_eq!(answer.header("WWW-Authenticate"), expected, "{value}");
     }
     me(&format!("bEARER {}", ann.access)).expect(200);
 }
@@ -37,29 +43,40 @@ fn forged_and_expired_tokens_are_refused() {
     let without = |name: &str| sign(without_member(&good, name));
     let payload = ann.access.split('.').nth(1).unwrap();
     let other_secret = HS256Key::from_bytes(b"another-secret-0123456789abcdef-0123456789abcdef");
-    for (token, reason) in [
-        (format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{payload}."), "alg: none"),
-        (format!("eyJhbGciOiJOT05FIn0.{payload}."), "alg: NONE"),
-        (sign_with(&HS512Key::from_bytes(SECRET.as_bytes()), good.clone()), "another algorithm"),
-        (sign_with(&other_secret, good.clone()), "another secret"),
-        (ann.access[..ann.access.len() - 1].to_owned(), "cut short"),
-        (with("exp", json!(now() - 1)), "expired by a second"),
-        (with("exp", json!(now())), "expires now"),
-        (without("exp"), "no expiry"),
-        (without("sub"), "no subject"),
-        (with("sub", json!("ann")), "a subject that is no UUID"),
-        (with("type", json!("refresh")), "a refresh token"),
-        (with("type", json!("password_reset")), "a reset token"),
-        (with("type", json!("other")), "an unknown type"),
-        (with("role", json!("root")), "an unknown role"),
-        (with("sid", json!("session")), "a session that is no UUID"),
-        (with("sid", json!(UNKNOWN_ID)), "an unknown session"),
-        (with("nbf", json!(now() + 300)), "good only in five minutes"),
-        (ann.refresh.clone(), "a refresh token of the server itself"),
+    let (not_ours, not_access) = ("malformed or not ours", "not an access token");
+    let (expired, ended) = ("expired", "session ended");
+    let long_expired = with_member(&good, "exp", now() - 600);
+    for (token, description, reason) in [
+        (format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{payload}."), not_ours, "alg: none"),
+        (format!("eyJhbGciOiJOT05FIn0.{payload}."), not_ours, "alg: NONE"),
+        (
+            sign_with(&HS512Key::from_bytes(SECRET.as_bytes()), good.clone()),
+            not_ours,
+            "another algorithm",
+        ),
+        (sign_with(&other_secret, good.clone()), not_ours, "another secret"),
+        (sign_with(&other_secret, long_expired), not_ours, "another secret, and expired"),
+        (ann.access[..ann.access.len() - 1].to_owned(), not_ours, "cut short"),
+        (with("exp", json!(now() - 1)), expired, "expired by a second"),
+        (with("exp", json!(now())), expired, "expires now"),
+        (without("exp"), not_ours, "no expiry"),
+        (without("sub"), not_ours, "no subject"),
+        (with("sub", json!("ann")), not_ours, "a subject that is no UUID"),
+        (with("type", json!("refresh")), not_access, "a refresh token"),
+        (with("type", json!("password_reset")), not_access, "a reset token"),
+        (with("type", json!("other")), not_ours, "an unknown type"),
+        (with("role", json!("root")), not_ours, "an unknown role"),
+        (with("sid", json!("session")), not_ours, "a session that is no UUID"),
+        (with("sid", json!(UNKNOWN_ID)), ended, "an unknown session"),
+        (with("nbf", json!(now() + 300)), not_ours, "good only in five minutes"),
+        (ann.refresh.clone(), not_access, "a refresh token of the server itself"),
     ] {
-        api.me(&token).case(reason).refused(401, "Invalid token");
+        let answer = api.me(&token).case(reason).refused(401, "Invalid token");
+        assert_eq!(answer.header("WWW-Authenticate"), challenge(description), "{reason}");
     }
-    api.me(with("sub", json!(UNKNOWN_ID))).refused(401, "User not found or inactive");
+    let answer = api.me(with("sub", json!(UNKNOWN_ID)));
+    let answer = answer.refused(401, "User not found or inactive");
+    assert_eq!(answer.header("WWW-Authenticate"), challenge(ended));
     for (token, reason) in [
         (sign(good.clone()), "no type and no session"),
         (without("role"), "no role"),
@@ -69,6 +86,44 @@ fn forged_and_expired_tokens_are_refused() {
         (with("nbf", json!(now() + 50)), "good in 50 seconds, within the tolerance"),
     ] {
         api.me(&token).case(reason).expect(200);
+    }
+}
+
+#[test]
+fn a_refused_token_is_described_wherever_it_is_sent() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let description = |answer: Answer, expected: &str| {
+        let answer = answer.refused(401, "Invalid token");
+        assert_eq!(answer.header("WWW-Authenticate"), challenge(expected), "{answer:?}");
+    };
+    let in_header = |token: &str| api.request("POST", "/auth/refresh").by(token).send();
+    description(api.refresh("nonsense"), "malformed or not ours");
+    description(api.refresh(&ann.access), "not a refresh token");
+    description(in_header(&ann.access), "not a refresh token");
+    let refresh = claims(&ann.refresh);
+    description(api.refresh(&sign(with_member(&refresh, "exp", now() - 1))), "expired");
+    description(api.refresh(&sign(without_member(&refresh, "sid"))), "malformed or not ours");
+
+    let personal = api.new_token(&ann, false);
+    description(api.me(format!("{personal}x")), "malformed or not ours");
+    let (expired, unused) = (api.new_token(&ann, false), api.new_token(&ann, false));
+    api.database.run(
+        "UPDATE personal_tokens SET expires_at = now() - interval '1 second'
+         WHERE id = (SELECT id FROM personal_tokens ORDER BY created_at OFFSET 1 LIMIT 1)",
+    );
+    description(api.me(&expired), "session ended");
+    api.me(&unused).expect(200);
+    api.logout(&ann).expect(204);
+    description(api.me(&ann), "session ended");
+    description(api.refresh(&ann.refresh), "session ended");
+    api.me(&personal).expect(200);
+
+    for answer in [
+        api.login("ann", "wrong horse").refused(401, "Invalid username or password"),
+        api.request("POST", "/auth/refresh").send().refused(401, "Authentication required"),
+    ] {
+        assert_eq!(answer.header("WWW-Authenticate"), "Bearer", "{answer:?}");
     }
 }
 

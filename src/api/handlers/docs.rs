@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::error::Error;
-use crate::http::response::{self, Response};
+use crate::http::response::Response;
 use crate::http::static_file;
 use crate::model::file::essence;
 use crate::model::hex::hex;
@@ -60,28 +60,26 @@ pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
     let document = context.app.document();
     let tag = format!("\"{}\"", hex(&Sha256::digest(document)[..8]));
     let response = match context.request.knows_tag(&tag) {
-        Some(true) => response::stream(304, std::io::empty(), 0),
-        _ => Response::from_data("application/json", document),
+        Some(true) => Response::empty(304),
+        _ => Response::new(200, "application/json", document.as_bytes().to_vec()),
     };
-    Ok(response.with_unique_header("ETag", tag).with_unique_header("Cache-Control", "no-cache"))
+    Ok(response.with_header("ETag", tag).with_header("Cache-Control", "no-cache"))
 }
 
 /// `GET /`: redirects browsers to `/docs`. Clients whose `Accept` does not name `text/html` get 404.
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
     let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
     if !types.any(|one| essence(Some(one)) == "text/html") {
-        return Err(Error::RouteNotFound);
+        return Err(context.app.route_not_found());
     }
     // 303 and not 302, because `/docs` describes the service and is not `/` at another place (RFC 9110, 15.4.4).
-    Ok(response::stream(303, std::io::empty(), 0)
-        .with_unique_header("Location", "/docs")
-        .with_unique_header("Vary", "Accept"))
+    Ok(Response::empty(303).with_header("Location", "/docs").with_header("Vary", "Accept"))
 }
 
 /// `GET /docs`: the page with Swagger UI.
 pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
     let page = static_file::text(HTML, include_str!("docs/swagger-ui.html"));
-    Ok(page.with_unique_header("Content-Security-Policy", SWAGGER_UI_POLICY))
+    Ok(page.with_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
 /// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
@@ -115,7 +113,7 @@ pub fn licenses(_: &mut RequestContext) -> Result<Response, Error> {
 /// `GET /redoc`: the page with ReDoc.
 pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
     let page = static_file::text(HTML, include_str!("docs/redoc.html"));
-    Ok(page.with_unique_header("Content-Security-Policy", REDOC_POLICY))
+    Ok(page.with_header("Content-Security-Policy", REDOC_POLICY))
 }
 
 /// `GET /redoc/redoc.js`: the script of ReDoc.

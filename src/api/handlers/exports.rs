@@ -52,7 +52,7 @@ pub const FILTERED: Operation = Operation {
         content: Content::Text(CSV),
         headers: &[("Content-Disposition", "`attachment; filename=users-<date>.csv`")],
     }],
-    errors: |_| vec![Error::ExportTooLarge],
+    errors: |config| vec![Error::ExportTooLarge(config.export_max_rows)],
     ..Operation::EMPTY
 };
 
@@ -129,7 +129,7 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
     let max_rows = i64::from(config.export_max_rows);
     let rows = exports::count(db, &filter, max_rows + 1, deadline)?;
     if rows > max_rows {
-        return Err(Error::ExportTooLarge);
+        return Err(Error::ExportTooLarge(config.export_max_rows));
     }
     let batch = exports::batch(db, &filter, ExportPosition::START, deadline)?;
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.

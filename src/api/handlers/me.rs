@@ -5,7 +5,7 @@ use crate::api::middleware::rate_limit::{self, Limit, Subject};
 use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
 use crate::auth::password::PasswordCheck;
 use crate::db::users::{self, ProfileChange};
-use crate::error::{Error, Unique};
+use crate::error::{Error, Forbidden, Unique};
 use crate::http::input::Input;
 use crate::http::params::Params;
 use crate::http::response::{self, Message, Response};
@@ -47,7 +47,7 @@ pub const UPDATE: Operation = Operation {
     errors: |_| {
         vec![
             Error::WrongCurrentPassword,
-            Error::NotPermitted,
+            Error::NotPermitted(Forbidden::PersonalToken),
             Error::Taken(Unique::Username),
             Error::Taken(Unique::Email),
         ]
@@ -111,7 +111,7 @@ pub const CHANGE_PASSWORD: Operation = Operation {
                   token goes on.",
     inputs: &[&PASSWORDS],
     answers: &[json::<Message>(200, "The password has been changed.")],
-    errors: |_| vec![Error::WrongCurrentPassword, Error::NotPermitted],
+    errors: |_| vec![Error::WrongCurrentPassword, Error::NotPermitted(Forbidden::PersonalToken)],
     ..Operation::EMPTY
 };
 
@@ -165,7 +165,13 @@ pub const DELETE: Operation = Operation {
                   if an administrator deleted the account.",
     inputs: &[&CURRENT_PASSWORD],
     answers: &[NO_CONTENT],
-    errors: |_| vec![Error::WrongCurrentPassword, Error::LastAdmin, Error::NotPermitted],
+    errors: |_| {
+        vec![
+            Error::WrongCurrentPassword,
+            Error::LastAdmin,
+            Error::NotPermitted(Forbidden::PersonalToken),
+        ]
+    },
     ..Operation::EMPTY
 };
 

@@ -23,7 +23,7 @@ pub const SHOW: Operation = Operation {
         content: Content::Text(OPENMETRICS),
         headers: &[],
     }],
-    errors: |_| vec![Error::RouteNotFound],
+    errors: |config| vec![Error::RouteNotFound { has_docs: config.docs }],
     ..Operation::EMPTY
 };
 
@@ -37,7 +37,7 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
         MetricsAccess::Any => true,
     };
     if !is_allowed {
-        return Err(Error::RouteNotFound);
+        return Err(app.route_not_found());
     }
     let (hashes_running, hashes_waiting) = app.hasher.load();
     let text = app.metrics.text(&GaugeValues {
@@ -49,5 +49,5 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
         stored: stats::stored(&app.db).ok(),
     });
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
-    Ok(Response::from_data(OPENMETRICS, text))
+    Ok(Response::new(200, OPENMETRICS, text.into_bytes()))
 }

@@ -5,8 +5,9 @@ use uuid::Uuid;
 use super::paging::{is_descending, page_request};
 use crate::api::context::{App, CurrentUser, RequestContext};
 use crate::api::openapi::{Answer, Content, NO_CONTENT, Operation, Tag, json};
+use crate::config::Config;
 use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
-use crate::error::{Error, FieldLocation};
+use crate::error::{Error, FieldLocation, Forbidden};
 use crate::http::file_response::file_response;
 use crate::http::input::{FormInput, Input};
 use crate::http::multipart::Multipart;
@@ -34,7 +35,8 @@ pub const CREATE: Operation = Operation {
     inputs: &[&UPLOAD],
     answers: &[json::<File>(201, "The stored file.")],
     errors: |config| {
-        vec![Error::FileTooLarge(config.max_upload_size), Error::TypeNotAllowed, Error::StorageFull]
+        let not_allowed = type_not_allowed("text/html".into(), config);
+        vec![Error::FileTooLarge(config.max_upload_size), not_allowed, Error::StorageFull]
     },
     ..Operation::EMPTY
 };
@@ -71,7 +73,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let parts = context.read_form(&UPLOAD, limit.saturating_add(MAX_FORM_OVERHEAD));
     let form = parts.and_then(|mut parts| receive_form(app, &mut parts));
     let UploadForm { file, description } = form.map_err(|error| match error {
-        Error::BodyTooLarge => Error::FileTooLarge(limit),
+        Error::BodyTooLarge(_) => Error::FileTooLarge(limit),
         other => other,
     })?;
     let mut draft = file.draft;
@@ -134,7 +136,8 @@ fn receive_form(app: &App, parts: &mut Multipart) -> Result<UploadForm, Error> {
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
-/// accepted or the content is of another type, and with [`Error::FileTooLarge`] beyond the limit.
+/// accepted, with [`Error::TypeContradicted`] if the content is of another type, and with [`Error::FileTooLarge`]
+/// beyond the limit.
 fn receive_file(
     app: &App,
     parts: &mut Multipart,
@@ -144,10 +147,12 @@ fn receive_file(
     let config = &app.config;
     let content_type = file::essence(declared_type.as_deref());
     let is_allowed = |allowed: &str| file::is_same_type(allowed, &content_type);
-    if !config.allowed_upload_types.iter().any(is_allowed)
-        || file::contradicts(&content_type, parts.peek(SIGNATURE_BYTES)?)
+    if !config.allowed_upload_types.iter().any(is_allowed) {
+        return Err(type_not_allowed(content_type, config));
+    }
+    if let Some(recognised) = file::contradicting_type(&content_type, parts.peek(SIGNATURE_BYTES)?)
     {
-        return Err(Error::TypeNotAllowed);
+        return Err(Error::TypeContradicted { declared: content_type, recognised });
     }
     let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
@@ -157,6 +162,11 @@ fn receive_file(
         draft.write(chunk)?;
     }
     Ok(UploadedFile { draft, filename, content_type })
+}
+
+fn type_not_allowed(declared: String, config: &Config) -> Error {
+    let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
+    Error::TypeNotAllowed { declared, accepted: accepted.join(", ") }
 }
 
 pub const LIST: Operation = Operation {
@@ -208,7 +218,7 @@ pub const SHOW: Operation = Operation {
     summary: "Show the metadata of a file",
     description: "Only its owner may see a file, unless `is_public` is true: then every signed-in user may.",
     answers: &[json::<File>(200, "The metadata.")],
-    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted(Forbidden::PrivateFile)],
     ..Operation::EMPTY
 };
 
@@ -254,7 +264,10 @@ pub const DOWNLOAD: Operation = Operation {
             headers: &[],
         },
     ],
-    errors: |_| vec![Error::FileNotFound, Error::NotPermitted, Error::RangeNotSatisfiable(4096)],
+    errors: |_| {
+        let private = Error::NotPermitted(Forbidden::PrivateFile);
+        vec![Error::FileNotFound, private, Error::RangeNotSatisfiable(4096)]
+    },
     ..Operation::EMPTY
 };
 
@@ -287,7 +300,7 @@ pub const UPDATE: Operation = Operation {
     description: "Changes the fields that are given.",
     inputs: &[&FILE_CHANGE],
     answers: &[json::<File>(200, "The metadata after the change.")],
-    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted(Forbidden::ForeignFile)],
     ..Operation::EMPTY
 };
 
@@ -331,7 +344,7 @@ pub const DELETE: Operation = Operation {
     tag: Tag::Files,
     summary: "Delete a file",
     answers: &[NO_CONTENT],
-    errors: |_| vec![Error::FileNotFound, Error::NotPermitted],
+    errors: |_| vec![Error::FileNotFound, Error::NotPermitted(Forbidden::ForeignFile)],
     ..Operation::EMPTY
 };
 
@@ -350,5 +363,6 @@ pub fn delete(
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
 fn find_readable(app: &App, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
     let file = files::find(&app.db, id)?;
-    if file.is_public || file.user_id == user.id() { Ok(file) } else { Err(Error::NotPermitted) }
+    let may_read = file.is_public || file.user_id == user.id();
+    if may_read { Ok(file) } else { Err(Error::NotPermitted(Forbidden::PrivateFile)) }
 }

@@ -1,45 +1,27 @@
-//! The access log: one line for each request, without query values, tokens, keys, passwords and e-mail addresses.
-
-use std::net::IpAddr;
-use std::time::Duration;
-
-use uuid::Uuid;
+//! The access log, without query values, tokens, keys, passwords and e-mail addresses.
 
 use crate::auth::personal_token;
+use crate::config::LogFormat;
+use crate::telemetry::access_log::{self, AccessLogEntry};
 
 /// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
+/// Longest part of a method that is logged, in bytes. All registered methods are shorter.
+const MAX_METHOD: usize = 20;
 
-/// What is logged about a request.
-pub struct AccessLogEntry<'a> {
-    /// The method as the client sent it.
-    pub method: &'a str,
-    /// The path as the client sent it, without the query.
-    pub path: &'a str,
-    pub status: u16,
-    /// From the end of the head until the response is ready to be sent.
-    pub duration: Duration,
-    /// What the client was told was wrong.
-    pub error: Option<&'a str>,
-    /// The account that the request comes from or tries to sign in to.
-    pub user: Option<Uuid>,
-    pub client: IpAddr,
-    /// The value of `X-Request-ID`.
-    pub id: Uuid,
+/// Writes the entry, whose method and path are as the client sent them, unless they are not to be logged.
+pub fn write(entry: &AccessLogEntry, format: LogFormat) {
+    let method = entry.method.map(|method| beginning(method, MAX_METHOD));
+    let path = entry.path.map(|path| match beginning(path, MAX_PATH) {
+        path if is_private(path) => "(not-logged)",
+        path => path,
+    });
+    access_log::write(&AccessLogEntry { method, path, ..*entry }, format);
 }
 
-/// Writes the entry.
-pub fn write(entry: &AccessLogEntry) {
-    let path = entry.path.get(..MAX_PATH).unwrap_or(entry.path);
-    let path = if is_private(path) { "(not logged)" } else { path };
-    let millis = entry.duration.as_micros() as f64 / 1000.0;
-    let user = entry.user.map_or_else(|| "-".to_owned(), |id| id.to_string());
-    log::info!(
-        target: "cloakroom::access",
-        method = entry.method, path = path, status = entry.status, ms = millis, error = entry.error.unwrap_or(""),
-        user = user.as_str(), client:% = entry.client, request_id:% = entry.id;
-        "request"
-    );
+/// The longest beginning of a text that has at most `max` bytes.
+fn beginning(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 /// Whether a client seems to have put an e-mail address or a token in place of an id. Signed tokens begin with an

@@ -3,7 +3,7 @@
 use crate::api::context::{CurrentUser, RefreshToken, RequestContext};
 use crate::auth::jwt::TokenType;
 use crate::auth::personal_token;
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::http::input::Input;
 use crate::model::rules;
 
@@ -41,6 +41,7 @@ pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error
             context.app.verify_token(token, TokenType::Refresh)?
         }
     };
-    let (session, id) = claims.session.zip(claims.id).ok_or(Error::InvalidToken)?;
+    let ids = claims.session.zip(claims.id);
+    let (session, id) = ids.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
     Ok(RefreshToken { user: claims.user, session, id })
 }

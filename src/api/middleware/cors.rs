@@ -5,7 +5,7 @@ use crate::config::CorsOrigins;
 use crate::http::response::{Response, no_content};
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
-const EXPOSED_HEADERS: &str = "X-Request-ID, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
+const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
                                X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, \
                                Content-Range, Accept-Ranges";
 /// Request headers that web pages may send in addition to those that the standard always allows.
@@ -23,12 +23,10 @@ pub fn preflight(context: &RequestContext, methods: &str) -> Option<Response> {
     if !is_preflight || context.app.config.cors_origins == CorsOrigins::Off {
         return None;
     }
-    let mut response = no_content();
-    response.headers.extend([
-        ("Access-Control-Allow-Methods".into(), methods.to_owned().into()),
-        ("Access-Control-Allow-Headers".into(), ALLOWED_HEADERS.into()),
-        ("Access-Control-Max-Age".into(), PREFLIGHT_MAX_AGE.into()),
-    ]);
+    let response = no_content()
+        .with_header("Access-Control-Allow-Methods", methods.to_owned())
+        .with_header("Access-Control-Allow-Headers", ALLOWED_HEADERS)
+        .with_header("Access-Control-Max-Age", PREFLIGHT_MAX_AGE);
     Some(response)
 }
 
@@ -39,12 +37,12 @@ pub fn add_headers(response: &mut Response, origin: Option<&str>, allowed: &Cors
         CorsOrigins::Off => return,
         CorsOrigins::Any => Some("*".to_owned()),
         CorsOrigins::List(origins) => {
-            response.headers.push(("Vary".into(), "Origin".into()));
+            response.add_header("Vary", "Origin");
             origin.map(str::to_ascii_lowercase).filter(|origin| origins.contains(origin))
         }
     };
     if let Some(granted) = granted {
-        response.headers.push(("Access-Control-Allow-Origin".into(), granted.into()));
-        response.headers.push(("Access-Control-Expose-Headers".into(), EXPOSED_HEADERS.into()));
+        response.add_header("Access-Control-Allow-Origin", granted);
+        response.add_header("Access-Control-Expose-Headers", EXPOSED_HEADERS);
     }
 }

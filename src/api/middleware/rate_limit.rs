@@ -134,11 +134,9 @@ fn take(context: &RequestContext, limit: Limit, subject: Subject) -> BucketDecis
 /// Adds the headers that every response of a rate-limited endpoint carries.
 pub fn add_headers(response: &mut Response, decision: &BucketDecision) {
     let reset = whole_seconds(unix_time() + decision.full_in);
-    response.headers.extend([
-        ("X-RateLimit-Limit".into(), decision.limit.to_string().into()),
-        ("X-RateLimit-Remaining".into(), decision.remaining.to_string().into()),
-        ("X-RateLimit-Reset".into(), reset.to_string().into()),
-    ]);
+    response.add_header("X-RateLimit-Limit", decision.limit.to_string());
+    response.add_header("X-RateLimit-Remaining", decision.remaining.to_string());
+    response.add_header("X-RateLimit-Reset", reset.to_string());
 }
 
 /// Rounds up, so that a client that waits this long does not come back too early.

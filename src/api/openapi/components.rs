@@ -67,6 +67,7 @@ pub fn error_schemas() -> Map<String, Value> {
     codes.dedup();
     let field_errors =
         json!({ "type": "array", "items": { "$ref": "#/components/schemas/FieldError" } });
+    let hint = json!({ "type": "string", "description": "What the sender of the request can do about it, for people." });
     let schemas = json!({
         "Error": {
             "type": "object",
@@ -74,6 +75,7 @@ pub fn error_schemas() -> Map<String, Value> {
             "properties": {
                 "detail": { "type": "string", "description": "A message for people." },
                 "error_code": { "type": "string", "enum": codes, "description": "The kind of error, for programs." },
+                "hint": hint,
             },
         },
         "ValidationError": {
@@ -87,6 +89,7 @@ pub fn error_schemas() -> Map<String, Value> {
                     "description": "The messages of `detail` for each field, by its name.",
                     "additionalProperties": { "type": "array", "items": { "type": "string" } },
                 },
+                "hint": hint,
             },
         },
         "FieldError": {
@@ -109,6 +112,7 @@ pub fn error_schemas() -> Map<String, Value> {
                 },
             },
         },
+        "Hint": { "type": "object", "required": ["hint"], "properties": { "hint": hint } },
         "ErrorEnvelope": {
             "type": "object",
             "required": ["error"],
@@ -121,7 +125,13 @@ pub fn error_schemas() -> Map<String, Value> {
                         "message": { "type": "string", "description": "A message for people." },
                         "details": {
                             "type": ["array", "null"],
-                            "items": { "$ref": "#/components/schemas/FieldError" },
+                            "items": {
+                                "anyOf": [
+                                    { "$ref": "#/components/schemas/FieldError" },
+                                    { "$ref": "#/components/schemas/Hint" },
+                                ],
+                            },
+                            "description": "The errors of single fields, and last a hint.",
                         },
                         "timestamp": { "type": "string", "format": "date-time" },
                     },
@@ -190,7 +200,11 @@ pub fn headers() -> Value {
         "X-RateLimit-Reset": number("When it will be full again, as a Unix time in seconds."),
         "X-RateLimit-Retry-After": required(number("The same as `Retry-After`.")),
         "Retry-After": required(number("After how many seconds to try again.")),
-        "WWW-Authenticate": required(text("`Bearer` (RFC 6750).")),
+        "WWW-Authenticate": required(text(
+            "`Bearer`. If the request has a token, it is followed by `error=\"invalid_token\"` and an \
+             `error_description` (RFC 6750, 3): `expired`, `session ended`, `not an access token`, `not a refresh \
+             token`, or `malformed or not ours`.",
+        )),
     })
 }
 

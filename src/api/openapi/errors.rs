@@ -7,8 +7,9 @@ use time::macros::datetime;
 
 use super::{Access, DocumentedEndpoint, components};
 use crate::config::{ApiKeyScope, Config, ErrorFormat};
-use crate::error::{Error, FieldError, FieldLocation};
+use crate::error::{Error, FieldError, FieldLocation, Forbidden, TokenProblem};
 use crate::http::input::Encoding;
+use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::error_body;
 use crate::model::problems;
 use crate::model::timestamp::Timestamp;
@@ -82,7 +83,11 @@ fn general_errors(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Error> 
     let encodings: Vec<_> =
         endpoint.operation.inputs.iter().map(|input| input.encoding()).collect();
     if encodings.iter().any(|encoding| *encoding != Encoding::Query) {
-        errors.extend([Error::BodyCutShort, Error::BodyMalformed, Error::BodyTooLarge]);
+        errors.extend([
+            Error::BodyCutShort,
+            Error::BodyMalformed,
+            Error::BodyTooLarge(MAX_TEXT_BODY),
+        ]);
     }
     if let Some(error) = field_error(endpoint) {
         errors.push(Error::Invalid(vec![error]));
@@ -110,14 +115,14 @@ fn access_errors(endpoint: &DocumentedEndpoint, config: &Config) -> Vec<Error> {
             Error::AuthenticationRequired,
             Error::InvalidScheme,
             Error::InvalidAuthorization,
-            Error::InvalidToken,
+            Error::InvalidToken(TokenProblem::Expired),
             Error::UserNotUsable,
         ]);
     }
     // The endpoint refuses all personal access tokens, or else the read-only ones because it changes something.
     let knows_user = matches!(access, Access::User | Access::Admin | Access::Export);
     if knows_user && (!endpoint.accepts_personal_tokens || endpoint.method != "GET") {
-        errors.push(Error::NotPermitted);
+        errors.push(Error::NotPermitted(Forbidden::PersonalToken));
     }
     if access == Access::Admin || access == Access::Export && config.export_require_admin {
         errors.push(Error::AdminRequired);

@@ -27,6 +27,12 @@ impl Cluster {
         Server::start_on(&Database::create_on(&self.url), settings)
     }
 
+    /// Its host and port.
+    pub fn address(&self) -> &str {
+        let after_user = self.url.rsplit_once('@').map(|(_, rest)| rest);
+        after_user.and_then(|rest| rest.split('/').next()).expect("a host")
+    }
+
     pub fn stop(&self) {
         script("stop", &self.directory, "");
     }
@@ -50,8 +56,7 @@ impl Cluster {
     /// Stops or continues all processes. A signal takes effect a moment later, and the server may start a process for a
     /// new connection meanwhile, so this repeats until it sees all processes in the wanted state.
     fn signal_all(&self, signal: Signal) {
-        let port =
-            self.url.rsplit_once(':').and_then(|(_, rest)| rest.split('/').next()).expect("a port");
+        let (_, port) = self.address().rsplit_once(':').expect("a port");
         let wanted = signal == Signal::STOP;
         wait_until(|| {
             let processes = processes_of(port);

@@ -14,6 +14,7 @@ mod received_mail;
 mod request;
 mod server;
 mod smtp;
+mod terminal;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
+pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.
 pub const SECRET: &str = "a-secret-for-tests-0123456789abcdef-0123456789abcdef-0123456789abcdef";

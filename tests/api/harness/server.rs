@@ -76,9 +76,19 @@ impl Server {
 
     /// The most memory that the process ever had resident, in bytes.
     pub fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that the process has resident, in bytes.
+    pub fn resident_memory(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// A line of the process's status that is a number of KiB.
+    fn memory(&self, name: &str) -> u64 {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+        let line = status.lines().find(|line| line.starts_with(name)).expect(name);
         let kilobytes: u64 =
             line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
         kilobytes * 1024

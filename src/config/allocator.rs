@@ -1,0 +1,34 @@
+//! Settings of glibc's memory allocator, which it reads from the environment when the process starts.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Where glibc reads its settings. An operator who sets this variable keeps all of their own.
+const TUNABLES_VARIABLE: &str = "GLIBC_TUNABLES";
+/// From `mmap_threshold` a block is mapped by itself, and unmapped when it is freed. By default glibc raises this limit
+/// to the size of the first such block that is freed, and from then on keeps the 16 MiB of each password hash in the
+/// heap of the thread that computed it; there are eight heaps for each core. `trim_threshold`, the free memory that the
+/// end of a heap may have, is what glibc would derive from it. With `hugetlb` the kernel may give a large block huge
+/// pages, which saves most of the 4,096 page faults of a hash.
+const TUNABLES: &str = "glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=2097152:glibc.malloc.hugetlb=1";
+/// Set for the executed program, so that it does not execute itself again. `GLIBC_TUNABLES` cannot tell: glibc removes
+/// it from the environment of a program that has capabilities of its own (`setcap`).
+const MARKER: &str = "CLOAKROOM_ALLOCATOR_SET";
+
+/// Executes this program again with the settings, in place of the running one, with the same arguments and process id:
+/// only unsafe code could change the settings of a running process (`mallopt`). Must be called while there is one
+/// thread and nothing is open. Returns in the executed program, and if the operator has settings of their own or
+/// executing fails: then the process only needs more memory.
+pub fn apply_allocator_settings() {
+    let is_set = |name| std::env::var_os(name).is_some();
+    if !cfg!(target_env = "gnu") || is_set(MARKER) || is_set(TUNABLES_VARIABLE) {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    if let (Some(name), Ok(program)) = (arguments.next(), std::env::current_exe()) {
+        let mut command = Command::new(program);
+        command.arg0(name).args(arguments).env(TUNABLES_VARIABLE, TUNABLES).env(MARKER, "1");
+        // It returns only an error.
+        let _ = command.exec();
+    }
+}

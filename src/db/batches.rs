@@ -1,0 +1,205 @@
+//! Lookups of several threads in one query. While a query runs, the lookups that come meanwhile wait for it, and the
+//! next query answers all of them. So the more requests there are, the less each of them costs, as with the group commit
+//! of a database, and a single one waits no longer than without batches.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// Lookups by `K` that find a `V`.
+pub struct Batches<K, V> {
+    /// The longest wait of a lookup for the query that runs. After that it is asked for at once, on another connection:
+    /// otherwise it would wait for two round trips to a distant database, and for seconds if a connection hangs.
+    max_queued: Duration,
+    state: Mutex<BatchesState<K, V>>,
+}
+
+struct BatchesState<K, V> {
+    /// The lookups that no query has asked for yet.
+    queue: Vec<Arc<Lookup<K, V>>>,
+    /// How many queries run.
+    running: usize,
+}
+
+/// The lookup of one thread.
+struct Lookup<K, V> {
+    key: K,
+    thread: Thread,
+    outcome: Mutex<Option<Result<V, Error>>>,
+}
+
+impl<K, V> Lookup<K, V> {
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<V, Error>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands the thread its outcome.
+    fn finish(&self, outcome: Result<V, Error>) {
+        *self.outcome() = Some(outcome);
+        self.thread.unpark();
+    }
+}
+
+/// What a thread does next for its lookup.
+enum Turn<'a, K, V> {
+    /// It runs the query for these lookups, of which one is its own.
+    Lead(Batch<'a, K, V>),
+    /// It waits for the running query, but only this long.
+    Wait(Duration),
+    /// Another thread's query asks for it.
+    Asked,
+}
+
+impl<K: Copy, V> Batches<K, V> {
+    pub fn new(max_queued: Duration) -> Batches<K, V> {
+        let state = BatchesState { queue: Vec::new(), running: 0 };
+        Batches { max_queued, state: Mutex::new(state) }
+    }
+
+    /// Looks up `key`. `query` returns a value for each of the keys, in their order; it begins after this call, so the
+    /// value is never older than that. If it fails, all its lookups fail in the same way.
+    pub fn look_up(
+        &self,
+        key: K,
+        query: impl Fn(&[K]) -> Result<Vec<V>, Error>,
+    ) -> Result<V, Error> {
+        let lookup = Arc::new(Lookup { key, thread: thread::current(), outcome: Mutex::new(None) });
+        let since = Instant::now();
+        self.state().queue.push(lookup.clone());
+        loop {
+            match self.turn(&lookup, since) {
+                Turn::Lead(batch) => batch.run(&query),
+                Turn::Wait(rest) => thread::park_timeout(rest),
+                Turn::Asked if lookup.outcome().is_none() => thread::park(),
+                Turn::Asked => {}
+            }
+            if let Some(outcome) = lookup.outcome().take() {
+                return outcome;
+            }
+        }
+    }
+
+    fn turn(&self, lookup: &Arc<Lookup<K, V>>, since: Instant) -> Turn<'_, K, V> {
+        let mut state = self.state();
+        if !state.queue.iter().any(|queued| Arc::ptr_eq(queued, lookup)) {
+            return Turn::Asked;
+        }
+        let rest = self.max_queued.saturating_sub(since.elapsed());
+        if state.running > 0 && !rest.is_zero() {
+            return Turn::Wait(rest);
+        }
+        state.running += 1;
+        Turn::Lead(Batch { batches: self, lookups: mem::take(&mut state.queue) })
+    }
+
+    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
+    fn state(&self) -> MutexGuard<'_, BatchesState<K, V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lookups that one query asks for. When it is dropped, each of them has an outcome, and the next query may begin.
+struct Batch<'a, K, V> {
+    batches: &'a Batches<K, V>,
+    /// Those that have no outcome yet.
+    lookups: Vec<Arc<Lookup<K, V>>>,
+}
+
+impl<K: Copy, V> Batch<'_, K, V> {
+    fn run(mut self, query: impl Fn(&[K]) -> Result<Vec<V>, Error>) {
+        let keys: Vec<K> = self.lookups.iter().map(|lookup| lookup.key).collect();
+        match query(&keys) {
+            Ok(values) => {
+                let finish = |(lookup, value): (Arc<Lookup<K, V>>, V)| lookup.finish(Ok(value));
+                self.lookups.drain(..).zip(values).for_each(finish);
+            }
+            Err(error) => self.lookups.drain(..).for_each(|one| one.finish(Err(error.clone()))),
+        }
+    }
+}
+
+impl<K, V> Drop for Batch<'_, K, V> {
+    fn drop(&mut self) {
+        // Some are left only if the query panicked.
+        for lookup in self.lookups.drain(..) {
+            lookup.finish(Err(Error::Internal("the query of another request panicked".into())));
+        }
+        let mut state = self.batches.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running -= 1;
+        if let Some(next) = state.queue.first() {
+            next.thread.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A query that finds ten times each key.
+    fn tens(keys: &[u32]) -> Result<Vec<u32>, Error> {
+        Ok(keys.iter().map(|key| key * 10).collect())
+    }
+
+    #[test]
+    fn lookups_that_come_during_a_query_share_the_next_one() {
+        let (batches, queries) = (Batches::new(Duration::from_secs(60)), AtomicUsize::new(0));
+        let asked = Barrier::new(2);
+        thread::scope(|scope| {
+            let (batches, asked, queries) = (&batches, &asked, &queries);
+            let first = move |keys: &[u32]| {
+                asked.wait();
+                while batches.state().queue.len() < 20 {
+                    thread::yield_now();
+                }
+                tens(keys)
+            };
+            scope.spawn(move || assert!(matches!(batches.look_up(0, first), Ok(0))));
+            asked.wait();
+            let second = move |keys: &[u32]| {
+                queries.fetch_add(1, Ordering::Relaxed);
+                tens(keys)
+            };
+            for key in 1..=20 {
+                let look_up = move || batches.look_up(key, second);
+                scope.spawn(move || assert!(matches!(look_up(), Ok(ten) if ten == key * 10)));
+            }
+        });
+        assert_eq!(queries.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_lookup_does_not_wait_for_a_query_that_hangs() {
+        let batches = Batches::new(Duration::from_millis(2));
+        let (asked, done) = (Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let hanging = |keys: &[u32]| {
+                    asked.wait();
+                    done.wait();
+                    tens(keys)
+                };
+                assert!(matches!(batches.look_up(1, hanging), Ok(10)));
+            });
+            asked.wait();
+            assert!(matches!(batches.look_up(2, tens), Ok(20)));
+            done.wait();
+        });
+    }
+
+    #[test]
+    fn a_failed_query_fails_its_lookups_and_no_later_one() {
+        let batches = Batches::new(Duration::from_millis(2));
+        assert!(matches!(batches.look_up(1, |_| Err(Error::TimedOut)), Err(Error::TimedOut)));
+        let panicking = AssertUnwindSafe(|| batches.look_up(1, |_| panic!("on purpose")));
+        assert!(catch_unwind(panicking).is_err());
+        assert!(matches!(batches.look_up(1, tens), Ok(10)));
+    }
+}

@@ -1,0 +1,49 @@
+//! Makes the directories of the data directory, and finds out at the start, not at the first upload, whether they can
+//! be used.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::draft::sync_directory;
+
+/// Creates the directory, readable only for this user, unless it exists, and writes a file there to see whether that
+/// works: permissions alone do not tell it, as on a read-only or full file system. The error says what is wrong with
+/// the directory, and is meant to follow its name.
+pub fn prepare(path: &Path) -> Result<(), String> {
+    if path.exists() && !path.is_dir() {
+        return Err("is a file, not a directory".into());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|e| format!("cannot be made by user {}: {e}", user()))?;
+    write_probe(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => format!("is not writable by user {}", user()),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("is full: {error}"),
+        _ => format!("is not writable: {error}"),
+    })?;
+    sync_directory(path).map_err(|e| format!("is not readable by user {}: {e}", user()))
+}
+
+/// Creates a file, writes a byte to it, and removes it.
+fn write_probe(directory: &Path) -> io::Result<()> {
+    let path = directory.join(format!(".probe-{}", Uuid::new_v4()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let written = file.write_all(b"x");
+    fs::remove_file(&path)?;
+    written
+}
+
+/// The user that this process runs as: the name in `/etc/passwd`, or the number where that file has none.
+fn user() -> String {
+    let id = rustix::process::geteuid().as_raw().to_string();
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id).then_some(name)
+    });
+    name.unwrap_or(&id).to_owned()
+}
