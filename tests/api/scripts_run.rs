@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -109,16 +110,20 @@ impl Run {
         self.printed.lock().expect("a lock").clone()
     }
 
-    /// Waits until the service listens, and returns its URL.
+    /// Waits until the service listens, and returns its URL. The deadline is a long one, because a first run makes a
+    /// database cluster.
     fn url(&mut self) -> String {
-        eventually(|| {
-            if let Some(status) = self.process.try_wait().expect("a child") {
-                panic!("{status}: {}", self.printed());
+        let begin = Instant::now();
+        loop {
+            let ended = self.process.try_wait().expect("a child");
+            let is_late = begin.elapsed() > Duration::from_secs(120);
+            assert!(ended.is_none() && !is_late, "{ended:?}: {}", self.printed());
+            if let Some((_, rest)) = self.printed().split_once("listening on ") {
+                let end = rest.find(['"', ' ', '\n']).expect("a line end");
+                return rest[..end].to_owned();
             }
-            let printed = self.printed();
-            let rest = printed.split_once("listening on ")?.1;
-            Some(rest.split(['"', ' ', '\n']).next()?.to_owned())
-        })
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// The password of the administrator, if this run made one.
