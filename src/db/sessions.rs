@@ -41,7 +41,9 @@ pub struct NewSession {
 #[derive(Clone, Copy)]
 struct TokenKey {
     user: Uuid,
-    session: Option<Uuid>,
+    /// The nil UUID, which no session has, for a token without one.
+    session: Uuid,
+    /// Unix time in seconds.
     issued_at: Option<i64>,
 }
 
@@ -66,7 +68,7 @@ impl SessionLookups {
         max_age: Duration,
     ) -> Result<(User, i32), Error> {
         let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-        let key = TokenKey { user, session, issued_at };
+        let key = TokenKey { user, session: session.unwrap_or(Uuid::nil()), issued_at };
         let row = self.0.look_up(key, |keys| query(db, keys, max_age))?;
         let row = row.ok_or(Error::UserNotUsable)?;
         if row.get("session_is_live") {
@@ -79,12 +81,17 @@ impl SessionLookups {
 
 /// Reads a row for each key, `None` where the account cannot be used.
 fn query(db: &Database, keys: &[TokenKey], max_age: Duration) -> Result<Vec<Option<Row>>, Error> {
+    let max_age = max_age.as_secs_f64();
+    if let [key] = keys {
+        let params: SqlParams = &[&key.user, &key.session, &key.issued_at, &max_age];
+        return Ok(vec![db.read(sql!("sessions/authenticate"), params)?.into_iter().next()]);
+    }
     let users: Vec<Uuid> = keys.iter().map(|key| key.user).collect();
-    let sessions: Vec<Option<Uuid>> = keys.iter().map(|key| key.session).collect();
+    let sessions: Vec<Uuid> = keys.iter().map(|key| key.session).collect();
     let issued_at: Vec<Option<i64>> = keys.iter().map(|key| key.issued_at).collect();
-    let params: SqlParams = &[&users, &sessions, &issued_at, &max_age.as_secs_f64()];
+    let params: SqlParams = &[&users, &sessions, &issued_at, &max_age];
     let mut found: Vec<Option<Row>> = keys.iter().map(|_| None).collect();
-    for row in db.read(sql!("sessions/authenticate"), params)? {
+    for row in db.read(sql!("sessions/authenticate_all"), params)? {
         let position: i64 = row.get("position");
         found[position as usize - 1] = Some(row);
     }

@@ -247,6 +247,12 @@ fn no_statement_is_planned_anew_for_each_request() {
     for n in 0..RUNS {
         tour(&api, &root, n);
     }
+    // Requests that come together are authenticated by one statement.
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..100).for_each(|_| drop(api.me(&root).expect(200))));
+        }
+    });
     drop(api);
     let counts = proxy.counts();
     let is_on_tour =
