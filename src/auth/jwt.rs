@@ -134,8 +134,8 @@ fn key_id(secret: &[u8]) -> String {
 pub struct SigningKeys {
     /// Signs new tokens.
     current: Key,
-    /// The encoded header of the tokens that `current` signs, with the dot after it. Nearly all tokens begin with it, and
-    /// their headers need not be decoded to find the key.
+    /// The encoded header of the tokens that `current` signs, with the dot after it. Nearly all tokens begin with it,
+    /// and their headers need not be decoded to find the key.
     current_header: Option<String>,
     /// Verify tokens, but sign none.
     old: Vec<Key>,

@@ -212,9 +212,9 @@ impl ClientStream {
         })
     }
 
-    /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket. Fails
-    /// like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported` or
-    /// `InvalidInput` where the system cannot send this file, before any of it has left.
+    /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket.
+    /// Fails like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported`
+    /// or `InvalidInput` where the system cannot send this file, before any of it has left.
     pub fn write_file(&mut self, range: &mut FileRange, count: usize) -> io::Result<()> {
         self.send(count, |socket, left| {
             let count = send_file(socket, range, left)?;
