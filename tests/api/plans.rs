@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -71,13 +71,8 @@ struct PlanCounts {
 
 impl PlanProxy {
     fn start(url: &str) -> PlanProxy {
-        let (credentials, rest) = url.rsplit_once('@').expect("a URL with a user");
-        let (target, database) = rest.split_once('/').expect("a URL with a database");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let url = format!("{credentials}@{address}/{database}?sslmode=disable");
+        let (listener, target, url) = listen_before(url);
         let (sender, connections) = channel();
-        let target = target.to_owned();
         thread::spawn(move || {
             for client in listener.incoming() {
                 let server = TcpStream::connect(&target).expect("the database");
