@@ -29,6 +29,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         &[
             "audit/since",
             "installation/insert",
+            "schema_history/insert",
             "users/ensure_development_admin",
             "users/find_development_admin",
             "users/upsert_admin",
