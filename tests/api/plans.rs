@@ -30,6 +30,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "audit/since",
             "files/with_owners",
             "installation/insert",
+            "schema_history/insert",
             "users/ensure_development_admin",
             "users/find_development_admin",
             "users/upsert_admin",
