@@ -16,7 +16,7 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let storage = Storage::open(&config.data_dir)?;
     let db = db::open_and_migrate(config)?;
-    installation::check(config, &storage)?;
+    installation::check(config, &db, &storage)?;
     // A reader that closes the pipe early, such as `head`, must not stop the work.
     let print = |line: String| drop(writeln!(io::stdout(), "{line}"));
     let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print)

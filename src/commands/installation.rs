@@ -4,14 +4,14 @@
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::db;
+use crate::db::{self, Database};
 use crate::storage::Storage;
 use crate::telemetry::logging;
 
 /// Makes sure that the database and the data directory belong together. A side without an id gets one if nothing can be
 /// lost by that. On failure: what to tell the operator.
-pub fn check(config: &Config, storage: &Storage) -> Result<(), String> {
-    db::installation::reconcile(config, |database| {
+pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
+    db::installation::reconcile(db, |database| {
         let in_directory = storage.installation_id()?;
         let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
         let id = common_id(database.id, in_directory, database.has_files && has_contents)
@@ -78,9 +78,9 @@ pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
 pub fn adopt_data_dir(config: &Config, expected: ExpectedId) -> Result<(), String> {
     logging::start(config.log_level, config.log_format);
     let storage = Storage::open(&config.data_dir)?;
-    db::open_and_migrate(config)?;
+    let db = db::open_and_migrate(config)?;
     let directory = config.data_dir.display();
-    db::installation::reconcile(config, |database| {
+    db::installation::reconcile(&db, |database| {
         let found = storage.installation_id()?;
         if found != expected.0 {
             let (found, expected) = (name_of(found), name_of(expected.0));

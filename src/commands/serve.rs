@@ -29,7 +29,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     let storage = Arc::new(Storage::open(&config.data_dir)?);
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
-    installation::check(&config, &storage)?;
+    installation::check(&config, &db, &storage)?;
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);

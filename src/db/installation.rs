@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::connector::Connector;
-use super::postgres_error::describe;
+use super::pool::Database;
 use super::sql;
-use crate::config;
 
 /// How long the comparison may take, including the wait for other processes that compare.
 const MAX_TIME: Duration = Duration::from_secs(60);
@@ -24,19 +22,21 @@ pub struct DatabaseSide {
 /// start at the same moment do so one after the other, so all see what the first one decided. On failure, its own or
 /// that of `compare`: what to tell the operator.
 pub fn reconcile(
-    settings: &config::Config,
+    db: &Database,
     compare: impl FnOnce(DatabaseSide) -> Result<Uuid, String>,
 ) -> Result<(), String> {
-    let failed = |e: postgres::Error| format!("installation id: {}", describe(&e));
-    let (mut client, _) = Connector::new(settings)?.connect(MAX_TIME).map_err(failed)?;
-    let mut transaction = client.transaction().map_err(failed)?;
-    transaction.batch_execute(sql!("installation/lock")).map_err(failed)?;
-    let row = transaction.query_one(sql!("installation/find"), &[]).map_err(failed)?;
-    let side = DatabaseSide { id: row.get("id"), has_files: row.get("has_files") };
-    let is_new = side.id.is_none();
-    let id = compare(side)?;
-    if is_new {
-        transaction.execute(sql!("installation/insert"), &[&id]).map_err(failed)?;
-    }
-    transaction.commit().map_err(failed)
+    let outcome = db.run(MAX_TIME, |client| {
+        let mut transaction = client.transaction()?;
+        transaction.batch_execute(sql!("installation/lock"))?;
+        let row = transaction.query_one(sql!("installation/find"), &[])?;
+        let side = DatabaseSide { id: row.get("id"), has_files: row.get("has_files") };
+        let is_new = side.id.is_none();
+        match compare(side) {
+            Ok(id) if is_new => transaction.execute(sql!("installation/insert"), &[&id])?,
+            Ok(_) => 0,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        transaction.commit().map(Ok)
+    });
+    outcome.map_err(|e| format!("installation id: {}", e.cause()))?
 }

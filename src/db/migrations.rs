@@ -1,18 +1,52 @@
 //! Opens the database at start: waits until it answers, and brings its schema up to date.
 
-use std::error::Error as _;
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use postgres::Client;
+use postgres::error::SqlState;
+use postgres::{Client, Row};
+use siphasher::sip::SipHasher13;
 
 use super::connector::Connector;
+use super::deadline::Deadline;
 use super::pool::Database;
 use super::postgres_error::{describe, is_unavailable};
+use super::sql;
 use crate::config;
 
-mod embedded {
-    refinery::embed_migrations!("sql/migrations");
+/// One step of the schema.
+struct Migration {
+    version: i32,
+    name: &'static str,
+    sql: &'static str,
 }
+
+/// Includes `sql/migrations/V<version>__<name>.sql` at compile time.
+macro_rules! migration {
+    ($version:literal, $name:literal) => {
+        Migration {
+            version: $version,
+            name: $name,
+            sql: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                concat!("/sql/migrations/V", $version, "__", $name, ".sql")
+            )),
+        }
+    };
+}
+
+/// All migrations in the order in which they are applied. The versions count from 1, without a gap.
+const MIGRATIONS: &[Migration] = &[
+    migration!(1, "accounts"),
+    migration!(2, "files"),
+    migration!(3, "administration"),
+    migration!(4, "installation_and_tombstones"),
+    migration!(5, "outbox"),
+    migration!(6, "sign_in_networks"),
+    migration!(7, "sessions_and_tokens"),
+    migration!(8, "audit"),
+    migration!(9, "files_of_the_month"),
+];
 
 /// How long to wait at start for a database that does not answer.
 const MAX_STARTUP_WAIT: Duration = Duration::from_secs(30);
@@ -22,25 +56,26 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const REPORT_PERIOD: Duration = Duration::from_secs(10);
 /// How long to wait for another process that migrates, and for each migration. A change to a large table takes long.
 const MAX_MIGRATION_TIME: Duration = Duration::from_secs(3600);
-/// Key of the advisory lock: the bytes "cloakroo".
-const LOCK_KEY: i64 = 0x636c_6f61_6b72_6f6f;
 
-/// Applies pending migrations and opens the pool. On failure: what to tell the operator.
+/// Applies pending migrations and opens the pool, whose first connection is the one that migrated: to open another would
+/// take a quarter of the start. On failure: what to tell the operator.
 pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
-    migrate(&mut wait_for_database(&connector)?)?;
-    Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
+    let (mut client, deadline) = wait_for_database(&connector)?;
+    migrate(&mut client)?;
+    let first = Some((client, deadline));
+    Ok(Database::new(connector, first, settings.database_pool_size, settings.database_timeout))
 }
 
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,
 /// fails at once.
-fn wait_for_database(connector: &Connector) -> Result<Client, String> {
+fn wait_for_database(connector: &Connector) -> Result<(Client, Deadline), String> {
     let begin = Instant::now();
     let server = connector.server();
     let mut reports = 0;
     loop {
         let error = match connector.connect(MAX_MIGRATION_TIME) {
-            Ok((client, _)) => return Ok(client),
+            Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
         let reason = describe(&error);
@@ -63,37 +98,97 @@ fn wait_for_database(connector: &Connector) -> Result<Client, String> {
 }
 
 /// Applies pending migrations under an advisory lock, so that of several processes that start together one migrates and
-/// the others find nothing to do. The lock belongs to the database session and is released when the connection closes.
+/// the others find nothing to do. Fails, before it changes anything, if the database has migrations that this program
+/// does not know, or knows with another content.
 fn migrate(client: &mut Client) -> Result<(), String> {
-    let failed_query = |e: postgres::Error| format!("migration: {}", describe(&e));
-    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK_KEY]).map_err(failed_query)?;
-    let runner = embedded::migrations::runner();
-    let newest = runner.get_migrations().iter().map(|m| m.version()).max().unwrap_or_default();
-    let has_history: bool = client
-        .query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL AS has_history", &[])
-        .map_err(failed_query)?
-        .get("has_history");
-    let last = if has_history {
-        runner.get_last_applied_migration(client).map_err(failed_migration)?
-    } else {
-        None
-    };
-    let applied = last.map_or(0, |m| m.version());
-    if applied > newest {
+    let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
+    client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
+    let applied = find_applied(client).map_err(failed)?;
+    verify(&applied)?;
+    for migration in &MIGRATIONS[applied.len()..] {
+        let Migration { version, name, .. } = migration;
+        apply(client, migration)
+            .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
+        log::info!("migration V{version}__{name} applied");
+    }
+    client.batch_execute(sql!("schema_history/unlock")).map_err(failed)
+}
+
+/// Returns the applied migrations, the oldest first. Creates their table where there is none yet.
+fn find_applied(client: &mut Client) -> Result<Vec<Row>, postgres::Error> {
+    match client.query_typed(sql!("schema_history/find"), &[]) {
+        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            client.batch_execute(sql!("schema_history/create")).map(|()| Vec::new())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Fails unless the applied migrations are the first ones of this program. The message is meant for the operator.
+fn verify(applied: &[Row]) -> Result<(), String> {
+    let newest = MIGRATIONS.len() as i32;
+    let last: i32 = applied.last().map_or(0, |row| row.get("version"));
+    if last > newest {
         return Err(format!(
-            "the database has schema version {applied}, this program knows versions up to {newest}: \
+            "the database has schema version {last}, this program knows versions up to {newest}: \
              use a newer cloakroom"
         ));
     }
-    let report = runner.run(client).map_err(failed_migration)?;
-    for migration in report.applied_migrations() {
-        log::info!("migration {migration} applied");
+    for (row, migration) in applied.iter().zip(MIGRATIONS) {
+        let (version, name): (i32, Option<&str>) = (row.get("version"), row.get("name"));
+        let checksum: Option<String> = row.get("checksum");
+        let Migration { version: expected_version, name: expected_name, .. } = migration;
+        if (version, name) != (*expected_version, Some(expected_name))
+            || checksum != Some(migration.checksum())
+        {
+            return Err(format!(
+                "the database has applied migration V{version}__{}, which is not V{expected_version}__{expected_name} \
+                 of this program: another build of cloakroom made it",
+                name.unwrap_or_default()
+            ));
+        }
     }
     Ok(())
 }
 
-/// Formats the error together with PostgreSQL's message, which refinery keeps as its source.
-fn failed_migration(error: refinery::Error) -> String {
-    let database = error.source().and_then(|source| source.downcast_ref::<postgres::Error>());
-    format!("migration: {error}: {}", database.map(describe).unwrap_or_default())
+/// Applies one migration and records it in the same transaction, so that a crash leaves both or neither.
+fn apply(client: &mut Client, migration: &Migration) -> Result<(), postgres::Error> {
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute(migration.sql)?;
+    transaction.execute(
+        sql!("schema_history/insert"),
+        &[&migration.version, &migration.name, &migration.checksum()],
+    )?;
+    transaction.commit()
+}
+
+impl Migration {
+    /// The checksum of the crate `refinery`, which earlier versions of this program migrated with: SipHash-1-3 with a
+    /// key of zeros, in decimal.
+    fn checksum(&self) -> String {
+        let mut hasher = SipHasher13::new();
+        (self.name, self.version, self.sql).hash(&mut hasher);
+        hasher.finish().to_string()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_a_migration_and_versions_count_from_1_without_a_gap() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/sql/migrations");
+        let entries = std::fs::read_dir(directory).expect("a directory");
+        let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        files.sort();
+        let name = |(i, migration): (usize, &Migration)| {
+            assert_eq!(migration.version, i as i32 + 1);
+            format!("V{}__{}.sql", migration.version, migration.name).into()
+        };
+        let mut listed: Vec<std::ffi::OsString> = MIGRATIONS.iter().enumerate().map(name).collect();
+        listed.sort();
+        assert_eq!(listed, files);
+    }
 }

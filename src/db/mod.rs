@@ -50,7 +50,7 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
 /// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
 pub fn open(settings: &Config) -> Result<Database, String> {
     let connector = connector::Connector::new(settings)?;
-    Ok(Database::new(connector, settings.database_pool_size, settings.database_timeout))
+    Ok(Database::new(connector, None, settings.database_pool_size, settings.database_timeout))
 }
 
 /// The version of PostgreSQL, such as `17.5`.

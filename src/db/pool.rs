@@ -52,10 +52,17 @@ pub struct Database {
 }
 
 impl Database {
-    /// Creates a pool of at most `size` connections, which are opened when they are first needed.
-    pub fn new(connector: Connector, size: u32, timeout: Duration) -> Database {
+    /// Creates a pool of at most `size` connections. It begins with `first`, if that is given, and opens others when they
+    /// are first needed.
+    pub fn new(
+        connector: Connector,
+        first: Option<(Client, Deadline)>,
+        size: u32,
+        timeout: Duration,
+    ) -> Database {
         let outage = Arc::new(Outage::new(connector.server()));
-        let factory = ConnectionFactory { connector, timeout, outage: outage.clone() };
+        let first = Mutex::new(first);
+        let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
             .min_idle(Some(1))
@@ -142,6 +149,17 @@ impl Database {
             self.outage.note_broken_connection(&error);
             Error::OutcomeUnknown
         })
+    }
+
+    /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, each of its statements as well.
+    pub fn run<T>(
+        &self,
+        timeout: Duration,
+        work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
+    ) -> Result<T, Error> {
+        let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
+        let outcome = checked_out.connection.run(timeout, |this| work(&mut this.client));
+        outcome.map_err(|error| self.failure(error))
     }
 
     /// Translates the error of a query that is not repeated.
@@ -318,13 +336,20 @@ fn key(sql: &'static str) -> usize {
 /// Opens connections for r2d2 and tells it which ones to discard.
 struct ConnectionFactory {
     connector: Connector,
+    /// A connection that is open already, until the pool asks for its first one.
+    first: Mutex<Option<(Client, Deadline)>>,
     timeout: Duration,
     outage: Arc<Outage>,
 }
 
 impl ConnectionFactory {
     fn open(&self) -> Result<DatabaseConnection, postgres::Error> {
-        let (client, deadline) = self.connector.connect(self.timeout)?;
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (client, deadline) = match first {
+            Some(connection) => connection,
+            None => self.connector.connect(self.timeout)?,
+        };
+        deadline.set(self.timeout);
         let now = Instant::now();
         let mut connection = DatabaseConnection {
             client,
@@ -371,7 +396,7 @@ mod tests {
     #[test]
     fn a_connection_on_which_a_query_unwound_is_never_used_again() {
         let connector = Connector::new(&crate::config::Config::of_test_database());
-        let db = Database::new(connector.expect("a connector"), 1, Duration::from_secs(30));
+        let db = Database::new(connector.expect("a connector"), None, 1, Duration::from_secs(30));
         // A write, because a read would be repeated where its connection dies.
         let process = || {
             let rows = db.write("SELECT pg_backend_pid() AS id", &[]).expect("an answer");

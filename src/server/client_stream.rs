@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memchr::memchr;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
 
@@ -318,7 +319,7 @@ fn receive(
 /// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
 /// intermediaries differ in whether they take it for a line end, which is how requests are smuggled past them.
 fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
-    while let Some(found) = bytes[*scanned..].iter().position(|byte| *byte == b'\n') {
+    while let Some(found) = memchr(b'\n', &bytes[*scanned..]) {
         let at = *scanned + found;
         *scanned = at + 1;
         if at == 0 || bytes[at - 1] != b'\r' {

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::draft::sync_directory;
-
 /// Creates the directory, readable only for this user, unless it exists, and writes a file there to see whether that
 /// works: permissions alone do not tell it, as on a read-only or full file system. The error says what is wrong with
-/// the directory, and is meant to follow its name.
-pub fn prepare(path: &Path) -> Result<(), String> {
-    if path.exists() && !path.is_dir() {
+/// the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most starts
+/// nothing here has to survive a loss of power, and syncing would wait for the disk.
+pub fn prepare(path: &Path) -> Result<bool, String> {
+    let exists = path.exists();
+    if exists && !path.is_dir() {
         return Err("is a file, not a directory".into());
     }
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -24,7 +24,8 @@ pub fn prepare(path: &Path) -> Result<(), String> {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("is full: {error}"),
         _ => format!("is not writable: {error}"),
     })?;
-    sync_directory(path).map_err(|e| format!("is not readable by user {}: {e}", user()))
+    fs::read_dir(path).map_err(|e| format!("is not readable by user {}: {e}", user()))?;
+    Ok(!exists)
 }
 
 /// Creates a file, writes a byte to it, and removes it.

@@ -47,12 +47,15 @@ impl Storage {
             installation_id: data_dir.join("installation-id"),
         };
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
+        let mut is_new = false;
         for path in [&storage.contents, &storage.drafts, &storage.trash] {
-            directory::prepare(path)
+            is_new |= directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
         }
-        // Makes the names of the new directories survive a loss of power.
-        sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
+        if is_new {
+            // Makes the names of the new directories survive a loss of power.
+            sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
+        }
         Ok(storage)
     }
 

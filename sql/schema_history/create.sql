@@ -1,0 +1,4 @@
+-- The table of applied migrations, as the crate `refinery` makes it, which earlier versions of this program migrated with.
+CREATE TABLE refinery_schema_history (
+    version int PRIMARY KEY, name varchar(255), applied_on varchar(255), checksum varchar(255)
+)
