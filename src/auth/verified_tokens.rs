@@ -1,5 +1,5 @@
-//! Tokens whose signatures were verified lately. Verifying one takes longer than everything else that the process computes
-//! for a small request, and clients send the same token again and again.
+//! Tokens whose signatures were verified lately. Verifying one takes longer than everything else that the process
+//! computes for a small request, and clients send the same token again and again.
 //!
 //! Whether one of the secrets has signed a text can change no more while the process runs, so remembering it is safe.
 //! Everything that can change is looked at for each request: the time, and, in the database, the session and the user.

@@ -36,7 +36,8 @@ pub enum ResponseBody {
     Batches(BatchedBody),
 }
 
-/// A body of which each batch is made once the one before has been sent. No batch should be longer than a few megabytes.
+/// A body of which each batch is made once the one before has been sent. No batch should be longer than a few
+/// megabytes.
 pub struct BatchedBody(Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>);
 
 impl BatchedBody {
