@@ -65,7 +65,8 @@ impl Database {
         let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
-            .min_idle(Some(1))
+            // r2d2 would otherwise keep so many in reserve, and open them while the service starts.
+            .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
             .connection_timeout(timeout)
