@@ -56,8 +56,8 @@ const REPORT_PERIOD: Duration = Duration::from_secs(10);
 /// How long to wait for another process that migrates, and for each migration. A change to a large table takes long.
 const MAX_MIGRATION_TIME: Duration = Duration::from_secs(3600);
 
-/// Applies pending migrations and opens the pool, whose first connection is the one that migrated: to open another would
-/// take a quarter of the start. On failure: what to tell the operator.
+/// Applies pending migrations and opens the pool, whose first connection is the one that migrated: to open another
+/// would take a quarter of the start. On failure: what to tell the operator.
 pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     let (mut client, deadline) = wait_for_database(&connector)?;

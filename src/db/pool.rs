@@ -52,8 +52,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// Creates a pool of at most `size` connections. It begins with `first`, if that is given, and opens others when they
-    /// are first needed.
+    /// Creates a pool of at most `size` connections. It begins with `first`, if that is given, and opens others when
+    /// they are first needed.
     pub fn new(
         connector: Connector,
         first: Option<(Client, Deadline)>,
@@ -152,7 +152,7 @@ impl Database {
         })
     }
 
-    /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, each of its statements as well.
+    /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, and so may each statement.
     pub fn run<T>(
         &self,
         timeout: Duration,

@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 /// Creates the directory, readable only for this user, unless it exists, and writes a file there to see whether that
 /// works: permissions alone do not tell it, as on a read-only or full file system. The error says what is wrong with
-/// the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most starts
-/// nothing here has to survive a loss of power, and syncing would wait for the disk.
+/// the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most
+/// starts nothing here has to survive a loss of power, and syncing would wait for the disk.
 pub fn prepare(path: &Path) -> Result<bool, String> {
     let exists = path.exists();
     if exists && !path.is_dir() {
