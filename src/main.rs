@@ -59,8 +59,8 @@ enum Command {
     },
     /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
     ///
-    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have no
-    /// record; then it moves none.
+    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
+    /// no record; then it moves none.
     Gc {
         /// Move contents without a record also where they are over 5 % of all.
         #[arg(long)]

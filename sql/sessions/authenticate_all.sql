@@ -1,8 +1,8 @@
 -- What authenticate.sql says about one request, for several of them in one round trip: one that is alone need not pay
--- for the arrays. $1: users; $2: the tokens' sessions; $3: when those without one were issued; $4: the maximum age of a
--- session. The arrays have the same length; `position` counts from 1 in them. An account that cannot be used has no row.
--- The arrays are hidden from the planner in subqueries: if it saw their lengths, plans for short ones would look cheaper
--- than the generic plan, and it would plan anew for each request. `LIMIT 1` keeps it from hashing whole tables.
+-- for the arrays. $1: users; $2: the tokens' sessions; $3: when those without one were issued; $4: the maximum age of
+-- a session. The arrays have the same length; `position` counts from 1 in them. An account that cannot be used has no
+-- row. The arrays are hidden from the planner in subqueries: if it saw their lengths, plans for short ones would look
+-- cheaper than the generic plan, and it would plan anew for each request. `LIMIT 1` keeps it from hashing whole tables.
 SELECT t.position, u.*
 FROM unnest((SELECT $1::uuid[]), (SELECT $2::uuid[]), (SELECT $3::bigint[]))
      WITH ORDINALITY AS t (user_id, session_id, issued_at, position)

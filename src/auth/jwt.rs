@@ -1,5 +1,7 @@
 //! Signed tokens (RFC 7519): access tokens, refresh tokens and password reset tokens.
 
+use std::sync::Arc;
+
 use jwt_simple::prelude::{
     Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, Token,
     VerificationOptions,
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::verified_tokens::VerifiedTokens;
 use crate::config::Algorithm;
 use crate::error::TokenProblem;
 use crate::model::hex::hex;
@@ -134,14 +137,22 @@ fn key_id(secret: &[u8]) -> String {
 pub struct SigningKeys {
     /// Signs new tokens.
     current: Key,
-    /// The encoded header of the tokens that `current` signs, with the dot after it. Nearly all tokens begin with it, and
-    /// their headers need not be decoded to find the key.
-    current_header: Option<String>,
     /// Verify tokens, but sign none.
     old: Vec<Key>,
     /// The claim `iss` of new tokens, which verified ones must have too. If `None`, new tokens have no `iss`, and that
     /// of others is ignored.
     issuer: Option<String>,
+    /// Access tokens that were verified lately.
+    verified: VerifiedTokens<SignedToken>,
+}
+
+/// What is known about a token that one of the keys has signed, whatever the time is.
+struct SignedToken {
+    claims: Claims,
+    /// `exp`, in seconds since 1970.
+    expires_at: u64,
+    /// `nbf`, in seconds since 1970.
+    not_before: Option<u64>,
 }
 
 impl SigningKeys {
@@ -152,30 +163,12 @@ impl SigningKeys {
         old_secrets: impl Iterator<Item = &'a [u8]>,
         issuer: Option<String>,
     ) -> SigningKeys {
-        let mut keys = SigningKeys {
+        SigningKeys {
             current: Key::new(algorithm, secret),
-            current_header: None,
             old: old_secrets.map(|secret| Key::new(algorithm, secret)).collect(),
             issuer,
-        };
-        keys.current_header = keys.header_of_new_tokens();
-        keys
-    }
-
-    /// Takes the header from a token for nobody that expired in 1970.
-    fn header_of_new_tokens(&self) -> Option<String> {
-        let nobody = Claims {
-            user: Uuid::nil(),
-            username: None,
-            role: Role::User,
-            token_type: TokenType::Access,
-            session: None,
-            id: None,
-            version: None,
-            issued_at: None,
-        };
-        let token = self.sign(nobody, 0).ok()?;
-        Some(token[..=token.find('.')?].to_owned())
+            verified: VerifiedTokens::new(),
+        }
     }
 
     /// Signs a token with `claims` that is valid until just before `expires_at`, in seconds since 1970. Errors are not
@@ -213,12 +206,8 @@ impl SigningKeys {
         token_type: TokenType,
         now: u64,
     ) -> Result<Claims, TokenProblem> {
-        let claims = self.verify_signature(token).ok_or(TokenProblem::NotOurs)?;
-        if self.issuer.is_some() && claims.issuer != self.issuer {
-            return Err(TokenProblem::NotOurs);
-        }
-        let expires_at = claims.expires_at.ok_or(TokenProblem::NotOurs)?.as_secs();
-        if claims.custom.token_type.unwrap_or_default() != token_type {
+        let signed = self.signed_token(token).ok_or(TokenProblem::NotOurs)?;
+        if signed.claims.token_type != token_type {
             return Err(match token_type {
                 TokenType::Access => TokenProblem::NotAccess,
                 TokenType::Refresh => TokenProblem::NotRefresh,
@@ -226,24 +215,44 @@ impl SigningKeys {
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
-        if expires_at <= now {
+        if signed.expires_at <= now {
             return Err(TokenProblem::Expired);
         }
         // The library does not look at `nbf` where it accepts an `iat` in the future.
-        if claims.invalid_before.is_some_and(|nbf| nbf.as_secs() > now + NOT_BEFORE_TOLERANCE) {
+        if signed.not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
             return Err(TokenProblem::NotOurs);
         }
-        let user = claims.subject.and_then(|user| user.parse().ok());
-        Ok(Claims {
-            user: user.ok_or(TokenProblem::NotOurs)?,
-            username: claims.custom.username,
-            role: claims.custom.role.unwrap_or_default(),
-            token_type,
-            session: claims.custom.sid,
-            id: claims.jwt_id.and_then(|id| id.parse().ok()),
-            version: claims.custom.ver,
-            issued_at: claims.issued_at.map(|at| at.as_secs()),
-        })
+        Ok(signed.claims.clone())
+    }
+
+    /// What `token` says, if one of the keys has signed it.
+    fn signed_token(&self, token: &str) -> Option<Arc<SignedToken>> {
+        if let Some(known) = self.verified.get(token) {
+            return Some(known);
+        }
+        let claims = self.verify_signature(token)?;
+        if self.issuer.is_some() && claims.issuer != self.issuer {
+            return None;
+        }
+        let signed = Arc::new(SignedToken {
+            claims: Claims {
+                user: claims.subject?.parse().ok()?,
+                username: claims.custom.username,
+                role: claims.custom.role.unwrap_or_default(),
+                token_type: claims.custom.token_type.unwrap_or_default(),
+                session: claims.custom.sid,
+                id: claims.jwt_id.and_then(|id| id.parse().ok()),
+                version: claims.custom.ver,
+                issued_at: claims.issued_at.map(|at| at.as_secs()),
+            },
+            expires_at: claims.expires_at?.as_secs(),
+            not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
+        });
+        // Other tokens are used once.
+        if signed.claims.token_type == TokenType::Access {
+            self.verified.insert(token, signed.clone());
+        }
+        Some(signed)
     }
 
     /// The claims of a token that one of the keys has signed, whatever the claims are.
@@ -259,16 +268,11 @@ impl SigningKeys {
             time_tolerance: Some(Seconds::from_secs(0)),
             ..VerificationOptions::default()
         };
-        let names_current = |header: &str| token.starts_with(header);
-        if self.current_header.as_deref().is_some_and(names_current) {
-            self.current.verify(token, options())
-        } else {
-            let metadata = Token::decode_metadata(token).ok()?;
-            std::iter::once(&self.current)
-                .chain(&self.old)
-                .filter(|key| metadata.key_id().is_none() || metadata.key_id() == key.id())
-                .find_map(|key| key.verify(token, options()))
-        }
+        let metadata = Token::decode_metadata(token).ok()?;
+        std::iter::once(&self.current)
+            .chain(&self.old)
+            .filter(|key| metadata.key_id().is_none() || metadata.key_id() == key.id())
+            .find_map(|key| key.verify(token, options()))
     }
 }
 
@@ -312,11 +316,24 @@ mod tests {
     }
 
     #[test]
-    fn tokens_begin_with_the_header_by_which_their_key_is_found() -> Result<(), jwt_simple::Error> {
+    fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it()
+    -> Result<(), jwt_simple::Error> {
         let keys = keys();
-        let header = keys.current_header.clone().unwrap_or_default();
-        assert!(header.ends_with('.'));
-        assert!(keys.sign(claims(), NOW + 1)?.starts_with(&header));
+        let claims = Claims { token_type: TokenType::Access, ..claims() };
+        let token = keys.sign(claims.clone(), NOW + 1)?;
+        for _ in 0..2 {
+            assert_eq!(keys.verify(&token, TokenType::Access, NOW), Ok(claims.clone()));
+        }
+        assert!(keys.verified.get(&token).is_some());
+        assert_eq!(keys.verify(&token, TokenType::Access, NOW + 1), Err(TokenProblem::Expired));
+        let other_type = keys.verify(&token, TokenType::Refresh, NOW);
+        assert_eq!(other_type, Err(TokenProblem::NotRefresh));
+        let forged = format!("{}{}", &token[..token.len() - 4], "AAAA");
+        for _ in 0..2 {
+            let outcome = keys.verify(&forged, TokenType::Access, NOW);
+            assert_eq!(outcome, Err(TokenProblem::NotOurs));
+        }
+        assert!(keys.verified.get(&forged).is_none());
         Ok(())
     }
 

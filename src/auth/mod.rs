@@ -7,6 +7,7 @@ pub mod password;
 pub mod password_hasher;
 pub mod personal_token;
 pub mod token_bucket;
+mod verified_tokens;
 
 use crate::error::Error;
 

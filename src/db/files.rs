@@ -186,8 +186,8 @@ pub fn list(
     Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, page))
 }
 
-/// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to remove
-/// the record and the content.
+/// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to
+/// remove the record and the content.
 pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
     let rows = db.read(sql!("files/recorded"), &[&ids])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())

@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(6, "sign_in_networks"),
     migration!(7, "sessions_and_tokens"),
     migration!(8, "audit"),
+    migration!(9, "files_of_the_month"),
 ];
 
 /// How long to wait at start for a database that does not answer.

@@ -65,7 +65,7 @@ impl Database {
         let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
-            // r2d2 would otherwise keep so many in reserve, and open them while the service starts.
+            // A connection in reserve would be opened while the service starts, and delay it.
             .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
@@ -152,7 +152,8 @@ impl Database {
         })
     }
 
-    /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, and so may each statement.
+    /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, and so may each of its
+    /// statements.
     pub fn run<T>(
         &self,
         timeout: Duration,

@@ -48,7 +48,7 @@ impl<'a> Request<'a> {
     /// The token in the `Authorization` header, which must consist of `Bearer`, in upper or lower case, and one word
     /// (RFC 6750, 2.1).
     pub fn bearer_token(&self) -> Result<&'a str, Error> {
-        let mut words = self.header("Authorization").unwrap_or_default().split_whitespace();
+        let mut words = self.header("Authorization").unwrap_or_default().split_ascii_whitespace();
         let scheme = words.next().ok_or(Error::AuthenticationRequired)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Error::InvalidScheme);

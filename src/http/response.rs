@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,8 +14,8 @@ use crate::config::ErrorFormat;
 use crate::error::{Error, FieldError, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
-/// A response as both servers can send it. It is not `rouille`'s, because that hides what its body is, and a file can be
-/// sent without reading it.
+/// A response as both servers can send it. It is not `rouille`'s, because that hides what its body is, and a file can
+/// be sent without reading it.
 pub struct Response {
     /// The status code.
     pub status: u16,
@@ -31,13 +32,24 @@ pub enum ResponseBody {
     Bytes(Cow<'static, [u8]>),
     /// A part of a file, which is read while it is sent.
     File(FileRange),
-    /// A body of unknown length, of which each batch is made once the one before has been sent. Where that fails, the
-    /// transfer ends without its last chunk, so that no client takes a part for the whole.
-    Batches(Batches),
+    /// A body of unknown length.
+    Batches(BatchedBody),
 }
 
-/// The batches of a body, none of which should be longer than a few megabytes.
-pub type Batches = Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>;
+/// A body of which each batch is made once the one before has been sent. No batch should be longer than a few
+/// megabytes.
+pub struct BatchedBody(Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>);
+
+impl BatchedBody {
+    /// Makes the next batch; `None` is the end. A failure is logged, and the transfer must end without its last chunk
+    /// then, so that no client takes a part for the whole.
+    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        (self.0)().map_err(|error| {
+            log::error!("an export broke off: {}", error.cause());
+            io::Error::other("the export broke off")
+        })
+    }
+}
 
 impl Response {
     /// A response with a body in memory.
@@ -108,7 +120,8 @@ pub fn no_content() -> Response {
 }
 
 /// 200 with a body of unknown length that browsers save under `filename`, which must be a token (RFC 9110, 5.6.2). The
-/// body begins with `first`, and `next` makes one batch after the other, as fast as the client takes them, until `None`.
+/// body begins with `first`, and `next` makes one batch after the other, as fast as the client takes them, until
+/// `None`.
 pub fn attachment(
     content_type: &'static str,
     filename: &str,
@@ -117,14 +130,15 @@ pub fn attachment(
 ) -> Response {
     let mut first = Some(first);
     let batches = move || first.take().map_or_else(&mut next, |first| Ok(Some(first)));
-    let body = ResponseBody::Batches(Box::new(batches));
+    let body = ResponseBody::Batches(BatchedBody(Box::new(batches)));
     Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", content_type)
         .with_header("Content-Disposition", format!("attachment; filename={filename}"))
 }
 
-/// Fails if the value of a header contains a control character other than a tab. Line ends in a value would let it add headers or
-/// even a second response. The builtin server would send them, and the `rouille` server would silently drop the header.
+/// Fails if the value of a header contains a control character other than a tab. Line ends in a value would let it add
+/// headers or even a second response. The builtin server would send them, and the `rouille` server would silently drop
+/// the header.
 pub fn check_headers(response: Response) -> Result<Response, Error> {
     let is_forbidden = |c: char| c.is_control() && c != '\t';
     match response.headers.iter().find(|(_, value)| value.contains(is_forbidden)) {

@@ -1,4 +1,5 @@
-//! The texts of messages, which are the files in `templates/`, and the values that take the place of their placeholders.
+//! The texts of messages, which are the files in `templates/`, and the values that take the place of their
+//! placeholders.
 
 /// The texts of one kind of message. Placeholders are names in braces.
 pub struct Template {

@@ -120,8 +120,9 @@ pub fn is_same_type(one: &str, other: &str) -> bool {
     one == other || SPELLINGS.iter().any(both)
 }
 
-/// The type whose signature the first bytes of a file are, if it is another type than the declared one. UTF-8 without NUL that is
-/// declared as text is always believed, because some signatures are two letters long and occur in ordinary text.
+/// The type whose signature the first bytes of a file are, if it is another type than the declared one. UTF-8 without
+/// NUL that is declared as text is always believed, because some signatures are two letters long and occur in ordinary
+/// text.
 pub fn contradicting_type(essence: &str, first: &[u8]) -> Option<&'static str> {
     if essence.starts_with("text/") && is_utf8_text(first) {
         return None;

@@ -68,9 +68,9 @@ impl<'a> BodyReader<'a> {
 
     /// Reads and drops the rest of the body, at most [`MAX_DRAIN`] bytes. Returns whether that was all of it.
     pub fn drain(&mut self) -> bool {
-        let (mut dropped, mut left) = ([0; 4096], MAX_DRAIN);
+        let mut left = MAX_DRAIN;
         while !self.is_finished() {
-            match self.read(&mut dropped, left) {
+            match self.read(&mut [0; 4096], left) {
                 Ok(count) => left -= count as u64,
                 Err(_) => return false,
             }

@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memchr::memchr;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
 
@@ -212,9 +213,9 @@ impl ClientStream {
         })
     }
 
-    /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket. Fails
-    /// like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported` or
-    /// `InvalidInput` where the system cannot send this file, before any of it has left.
+    /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket.
+    /// Fails like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported`
+    /// or `InvalidInput` where the system cannot send this file, before any of it has left.
     pub fn write_file(&mut self, range: &mut FileRange, count: usize) -> io::Result<()> {
         self.send(count, |socket, left| {
             let count = send_file(socket, range, left)?;
@@ -318,7 +319,7 @@ fn receive(
 /// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
 /// intermediaries differ in whether they take it for a line end, which is how requests are smuggled past them.
 fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
-    while let Some(found) = bytes[*scanned..].iter().position(|byte| *byte == b'\n') {
+    while let Some(found) = memchr(b'\n', &bytes[*scanned..]) {
         let at = *scanned + found;
         *scanned = at + 1;
         if at == 0 || bytes[at - 1] != b'\r' {

@@ -10,7 +10,7 @@ use super::client_stream::ClientStream;
 use super::head::RequestHead;
 use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
 use crate::http::file_range::FileRange;
-use crate::http::response::{Batches, Response, ResponseBody};
+use crate::http::response::{BatchedBody, Response, ResponseBody};
 use crate::http::status::reason;
 
 /// What the framing of a response depends on, apart from the response itself.
@@ -89,7 +89,7 @@ impl ResponseWriter {
             _ if never_has_body || options.omit_body => stream.write(&self.out)?,
             ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes)?,
             ResponseBody::File(range) => self.send_file(stream, range)?,
-            ResponseBody::Batches(batches) => self.send_batches(stream, batches, chunked)?,
+            ResponseBody::Batches(body) => self.send_batches(stream, body, chunked)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
         Ok(keep_alive)
@@ -150,13 +150,10 @@ impl ResponseWriter {
     fn send_batches(
         &mut self,
         stream: &mut ClientStream,
-        mut next: Batches,
+        mut body: BatchedBody,
         chunked: bool,
     ) -> io::Result<()> {
-        while let Some(batch) = next().map_err(|error| {
-            log::error!("an export broke off: {}", error.cause());
-            io::Error::other("the export broke off")
-        })? {
+        while let Some(batch) = body.next()? {
             // A chunk of no bytes would be the last one.
             if chunked && !batch.is_empty() {
                 write!(self.out, "{:x}\r\n", batch.len())?;

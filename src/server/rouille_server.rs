@@ -11,7 +11,7 @@ use super::builtin_server::RequestHandler;
 use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
-use crate::http::response::{Batches, Response, ResponseBody};
+use crate::http::response::{BatchedBody, Response, ResponseBody};
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -79,8 +79,8 @@ fn into_rouille(response: Response) -> rouille::Response {
             let length = range.length as usize;
             rouille::ResponseBody::from_reader_and_size(range, length)
         }
-        ResponseBody::Batches(next) => {
-            rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), next })
+        ResponseBody::Batches(body) => {
+            rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), body })
         }
     };
     let headers = response.headers.into_iter().map(|(name, value)| (name.into(), value));
@@ -95,17 +95,13 @@ fn into_rouille(response: Response) -> rouille::Response {
 /// A body of batches as `rouille` reads it.
 struct BatchReader {
     batch: Cursor<Vec<u8>>,
-    next: Batches,
+    body: BatchedBody,
 }
 
 impl Read for BatchReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.batch.position() == self.batch.get_ref().len() as u64 {
-            let next = (self.next)().map_err(|error| {
-                log::error!("an export broke off: {}", error.cause());
-                io::Error::other("the export broke off")
-            })?;
-            match next {
+            match self.body.next()? {
                 Some(batch) => self.batch = Cursor::new(batch),
                 None => return Ok(0),
             }

@@ -48,6 +48,7 @@ mod rate_limits;
 mod request_heads;
 mod resets;
 mod scripts_run;
+mod session_lookups;
 mod session_management;
 mod sessions;
 mod settings;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -28,6 +28,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by commands and at the start",
         &[
             "audit/since",
+            "files/with_owners",
             "installation/insert",
             "schema_history/insert",
             "users/ensure_development_admin",
@@ -71,13 +72,8 @@ struct PlanCounts {
 
 impl PlanProxy {
     fn start(url: &str) -> PlanProxy {
-        let (credentials, rest) = url.rsplit_once('@').expect("a URL with a user");
-        let (target, database) = rest.split_once('/').expect("a URL with a database");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let url = format!("{credentials}@{address}/{database}?sslmode=disable");
+        let (listener, target, url) = listen_before(url);
         let (sender, connections) = channel();
-        let target = target.to_owned();
         thread::spawn(move || {
             for client in listener.incoming() {
                 let server = TcpStream::connect(&target).expect("the database");
@@ -267,4 +263,35 @@ fn no_statement_is_planned_anew_for_each_request() {
         })
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_page_of_files_reads_no_files_of_other_users() {
+    let database = Database::create();
+    database.migrate_to(8);
+    let (ann, bob) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
+    // Nearly all files are Bob's, and the table has them in the order of their upload, as real ones have.
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                            upload_date)
+             SELECT gen_random_uuid(), CASE WHEN i % 100 = 0 THEN '{ann}'::uuid ELSE '{bob}' END,
+                    'f', 'f', 'text/plain', 1, 'f', 'h', now() - make_interval(mins => i)
+             FROM generate_series(20000, 1, -1) i;
+         ANALYZE"
+    ));
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
+    let token = sign(json!({"sub": ann, "iat": now(), "exp": now() + 600}));
+    api.list_files(&token, "").expect(200).has(json!({"total": 200}));
+    let mut client = database.client();
+    let list = include_str!("../../sql/files/list_newest.sql");
+    let plan = client.batch_execute(&format!(
+        "SET plan_cache_mode = force_generic_plan; PREPARE list (uuid, bigint, bigint) AS {list}"
+    ));
+    plan.expect("a statement");
+    let rows =
+        client.query(&format!("EXPLAIN EXECUTE list ('{ann}', 20, 0)"), &[]).expect("a plan");
+    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert!(plan.iter().any(|line| line.contains("using files_newest")), "{plan:#?}");
 }

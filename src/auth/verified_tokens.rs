@@ -1,0 +1,84 @@
+//! Tokens whose signatures were verified lately. Verifying one takes longer than everything else that the process
+//! computes for a small request, and clients send the same token again and again.
+//!
+//! Whether one of the secrets has signed a text can change no more while the process runs, so remembering it is safe.
+//! Everything that can change is looked at for each request: the time, and, in the database, the session and the user.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Most tokens in one generation. With two generations, at most 2,048 tokens are remembered.
+const MAX_GENERATION: usize = 1024;
+/// Longest token that is remembered, in bytes. So all of them together take at most about 2 MiB.
+const MAX_LENGTH: usize = 1000;
+
+/// What is known about tokens, by their text.
+pub struct VerifiedTokens<T> {
+    generations: RwLock<Generations<T>>,
+}
+
+/// When the young generation is full, it becomes the old one, and the tokens that were not used since are forgotten.
+struct Generations<T> {
+    young: HashMap<Box<str>, Arc<T>>,
+    old: HashMap<Box<str>, Arc<T>>,
+}
+
+impl<T> VerifiedTokens<T> {
+    pub fn new() -> VerifiedTokens<T> {
+        let generations = Generations { young: HashMap::new(), old: HashMap::new() };
+        VerifiedTokens { generations: RwLock::new(generations) }
+    }
+
+    /// What was remembered about `token`.
+    pub fn get(&self, token: &str) -> Option<Arc<T>> {
+        let generations = self.generations.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = generations.young.get(token) {
+            return Some(known.clone());
+        }
+        let known = generations.old.get(token)?.clone();
+        drop(generations);
+        self.insert(token, known.clone());
+        Some(known)
+    }
+
+    /// Remembers `token`, which must have a valid signature: otherwise anyone could fill the memory with tokens.
+    pub fn insert(&self, token: &str, known: Arc<T>) {
+        if token.len() > MAX_LENGTH {
+            return;
+        }
+        let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
+        if generations.young.len() >= MAX_GENERATION {
+            generations.old = mem::take(&mut generations.young);
+        }
+        generations.young.insert(token.into(), known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_are_used_are_remembered_and_the_number_of_all_is_bounded() {
+        let tokens = VerifiedTokens::new();
+        for n in 0..10 * MAX_GENERATION {
+            tokens.insert(&n.to_string(), Arc::new(n));
+            if n >= 7 {
+                assert_eq!(tokens.get("7").as_deref(), Some(&7));
+            }
+        }
+        let count =
+            (0..10 * MAX_GENERATION).filter(|n| tokens.get(&n.to_string()).is_some()).count();
+        assert!(count <= 2 * MAX_GENERATION, "{count}");
+        assert!(tokens.get("0").is_none());
+    }
+
+    #[test]
+    fn long_tokens_are_not_remembered() {
+        let tokens = VerifiedTokens::new();
+        let long = "x".repeat(MAX_LENGTH + 1);
+        tokens.insert(&long, Arc::new(()));
+        assert!(tokens.get(&long).is_none());
+    }
+}
