@@ -66,7 +66,8 @@ impl Database {
         let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
-            .min_idle(Some(1))
+            // A connection in reserve would be opened while the service starts, and delay it.
+            .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
             .connection_timeout(timeout)
