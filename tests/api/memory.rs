@@ -45,3 +45,21 @@ fn sign_ins_over_a_hundred_connections_take_the_memory_of_a_hash_per_core_and_ke
     assert!(peak <= cores * HASH + 8 * MIB, "grew by {} KiB", peak / 1024);
     wait_until(|| api.resident_memory() <= before + 8 * MIB);
 }
+
+#[test]
+fn connections_leave_little_memory_behind() {
+    let api = Server::start(&[]);
+    let user = api.sign_up("ann");
+    let before = api.resident_memory();
+    let request = format!(
+        "GET /api/v1/auth/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",
+        user.access
+    );
+    // All are open at once, and each has been used by the time that they close.
+    let connections: Vec<_> =
+        (0..64).map(|_| Mutex::new(RawConnection::open(&api.address))).collect();
+    (0..20).for_each(|_| send_on_all(&connections, &request));
+    drop(connections);
+    let cores = available_parallelism().expect("a number of cores").get() as u64;
+    wait_until(|| api.resident_memory() <= before + (1 + cores) * MIB);
+}
