@@ -74,8 +74,8 @@ impl Transport {
 pub struct DeadlineStream {
     transport: Transport,
     deadline: Deadline,
-    /// Wakes a waiting read. It is kept from read to read and moved only when it goes off before the current deadline,
-    /// so a statement that is answered in time costs no timer.
+    /// Wakes a waiting read. It is kept from read to read, and moved only if it is set for later than the current
+    /// deadline, or goes off before it, so a statement that is answered in time costs no timer.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -102,6 +102,10 @@ impl AsyncRead for DeadlineStream {
             }
             let timer =
                 self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at.into())));
+            // The timer may have been set for a statement with more time than this one.
+            if timer.deadline() > at.into() {
+                timer.as_mut().reset(at.into());
+            }
             if timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
