@@ -84,9 +84,14 @@ impl Response {
     }
 }
 
+/// Capacity of the buffer of a JSON body, in bytes. Most bodies fit, and longer ones seldom move while they grow.
+const JSON_CAPACITY: usize = 1024;
+
 /// A response with `body` as JSON.
 pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
-    let bytes = serde_json::to_vec(body).map_err(|e| Error::Internal(format!("response: {e}")))?;
+    let mut bytes = Vec::with_capacity(JSON_CAPACITY);
+    serde_json::to_writer(&mut bytes, body)
+        .map_err(|e| Error::Internal(format!("response: {e}")))?;
     Ok(Response::new(status, "application/json", bytes))
 }
 

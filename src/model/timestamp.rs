@@ -99,7 +99,8 @@ impl JsonSchema for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text())
+        // The text form is ASCII.
+        serializer.serialize_str(str::from_utf8(&self.bytes()).unwrap_or_default())
     }
 }
 
