@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use postgres::Row;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{Json, Type};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,7 +99,9 @@ pub fn export_batch(
     limit: i64,
     deadline: Instant,
 ) -> Result<Vec<AuditEvent>, Error> {
-    let read = |params: TypedParams| db.read_for_export(sql!("audit/page"), params, deadline);
+    let read = |params: TypedParams| {
+        db.read_for_export(sql!("audit/page"), params, deadline, |rows| rows.collect())
+    };
     read_page(filter, before, limit, read)
 }
 

@@ -4,17 +4,20 @@
 use std::time::Instant;
 
 use postgres::Row;
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Type;
 use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
+use super::pool::TypedParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
-/// Rows of a batch.
-const BATCH_ROWS: i64 = 2000;
+/// Rows of a batch. Their text is usually less than a mebibyte, up to which the allocator reuses memory. Larger blocks
+/// come from the kernel each time, and clearing their pages costs more than longer batches save.
+pub const BATCH_ROWS: i64 = 4000;
 
 /// Which accounts are exported.
 #[derive(Clone)]
@@ -37,7 +40,7 @@ impl ExportFilter {
 
 /// A position in an export, which is ordered by creation time and then by id: the values of the last row that was read.
 /// It is not a number of rows, so accounts that are created or deleted meanwhile neither hide nor repeat others.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct ExportPosition(OffsetDateTime, Uuid);
 
 impl ExportPosition {
@@ -57,11 +60,12 @@ pub fn count(
         sql!("exports/count"),
         &[(&filter.email_pattern, Type::TEXT), (&max, Type::INT8)],
         deadline,
+        |rows| rows.collect(),
     )?;
     Ok(one_row(rows)?.get("accounts"))
 }
 
-/// An account as it is exported. Texts are borrowed from the batch, because an export reads a million of them.
+/// An account as it is exported. Texts are borrowed from the row, because an export reads a million of them.
 pub struct ExportedUser<'a> {
     pub id: Uuid,
     pub username: Option<&'a str>,
@@ -79,21 +83,76 @@ pub struct ExportedUser<'a> {
     pub total_storage_used: i64,
 }
 
-/// Some consecutive rows of an export.
-pub struct ExportBatch {
-    rows: Vec<Row>,
+/// Reads the rows that follow `after` and calls `add` with each of them, in the order of the export, as they arrive, so
+/// that they are never all in memory. Returns what `add` made of them, starting with `start`, and the position of the
+/// last row; `None` is the end of the export. Where the connection breaks, it starts again. Fails with
+/// [`Error::TimedOut`] where that is not done by `deadline`.
+pub fn batch<T>(
+    db: &Database,
+    filter: &ExportFilter,
+    after: ExportPosition,
+    deadline: Instant,
+    start: impl Fn() -> T,
+    add: impl Fn(&mut T, &ExportedUser),
+) -> Result<(T, Option<ExportPosition>), Error> {
+    let params: TypedParams = &[
+        (&filter.email_pattern, Type::TEXT),
+        (&after.0, Type::TIMESTAMPTZ),
+        (&after.1, Type::UUID),
+        (&BATCH_ROWS, Type::INT8),
+    ];
+    db.read_for_export(sql!("exports/batch"), params, deadline, |mut rows| {
+        let (mut total, mut columns, mut end, mut count) = (start(), None, None, 0);
+        while let Some(row) = rows.next()? {
+            let user = columns.get_or_insert_with(|| Columns::of(&row)).user(&row);
+            add(&mut total, &user);
+            end = Some(ExportPosition(user.created_at.0, user.id));
+            count += 1;
+        }
+        // Fewer rows than asked for are the last ones.
+        Ok((total, end.filter(|_| count == BATCH_ROWS)))
+    })
 }
 
-impl ExportBatch {
-    /// Returns the accounts in the order of the export.
-    pub fn users(&self) -> impl ExactSizeIterator<Item = ExportedUser<'_>> {
-        let [id, username, email, name, role, is_active] =
-            ["id", "username", "email", "name", "role", "is_active"].map(|name| self.column(name));
-        let [created_at, updated_at, last_login] =
-            ["created_at", "updated_at", "last_login"].map(|name| self.column(name));
-        let [total_uploads, total_storage_used] =
-            ["total_uploads", "total_storage_used"].map(|name| self.column(name));
-        self.rows.iter().map(move |row| ExportedUser {
+/// The numbers of the columns, which are looked up once for all rows.
+struct Columns {
+    numbers: [usize; 11],
+}
+
+impl Columns {
+    /// Finds the columns by their names. The number of one that is missing is [`usize::MAX`], which no row has.
+    fn of(row: &Row) -> Columns {
+        let number = |name| row.columns().iter().position(|column| column.name() == name);
+        let names = [
+            "id",
+            "username",
+            "email",
+            "name",
+            "role",
+            "is_active",
+            "created_at",
+            "updated_at",
+            "last_login",
+            "total_uploads",
+            "total_storage_used",
+        ];
+        Columns { numbers: names.map(|name| number(name).unwrap_or(usize::MAX)) }
+    }
+
+    fn user<'a>(&self, row: &'a Row) -> ExportedUser<'a> {
+        let [
+            id,
+            username,
+            email,
+            name,
+            role,
+            is_active,
+            times @ ..,
+            total_uploads,
+            total_storage_used,
+        ] = self.numbers;
+        let [created_at, updated_at, last_login] = times;
+        ExportedUser {
             id: row.get(id),
             username: row.get(username),
             email: row.get(email),
@@ -105,38 +164,6 @@ impl ExportBatch {
             last_login: row.get::<_, Option<_>>(last_login).map(Timestamp),
             total_uploads: row.get(total_uploads),
             total_storage_used: row.get(total_storage_used),
-        })
+        }
     }
-
-    /// The number of a column, which is looked up once for all rows. [`usize::MAX`] where there is none, which no row
-    /// has.
-    fn column(&self, name: &str) -> usize {
-        let columns = self.rows.first().map_or(&[][..], Row::columns);
-        columns.iter().position(|column| column.name() == name).unwrap_or(usize::MAX)
-    }
-
-    /// Returns the position of the last row; `None` where the batch is empty, which means that the export is complete.
-    pub fn end(&self) -> Option<ExportPosition> {
-        self.rows.last().map(|row| ExportPosition(row.get("created_at"), row.get("id")))
-    }
-}
-
-/// Reads the rows that follow `after`. Fails with [`Error::TimedOut`] where that is not done by `deadline`.
-pub fn batch(
-    db: &Database,
-    filter: &ExportFilter,
-    after: ExportPosition,
-    deadline: Instant,
-) -> Result<ExportBatch, Error> {
-    let rows = db.read_for_export(
-        sql!("exports/batch"),
-        &[
-            (&filter.email_pattern, Type::TEXT),
-            (&after.0, Type::TIMESTAMPTZ),
-            (&after.1, Type::UUID),
-            (&BATCH_ROWS, Type::INT8),
-        ],
-        deadline,
-    )?;
-    Ok(ExportBatch { rows })
 }

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Row, Statement};
+use postgres::{Client, Row, RowIter, Statement};
 use r2d2::{ManageConnection, PooledConnection};
 
 use super::connector::Connector;
@@ -65,7 +66,8 @@ impl Database {
         let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
-            .min_idle(Some(1))
+            // A connection in reserve would be opened while the service starts, and delay it.
+            .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
             .connection_timeout(timeout)
@@ -100,27 +102,33 @@ impl Database {
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
         let timeout = timeout.unwrap_or(self.timeout);
-        self.read_with(|connection| connection.query_planned(sql, params, timeout))
+        self.read_with(|connection| {
+            connection.query_planned(sql, params, timeout, |rows| rows.collect())
+        })
     }
 
-    /// Like [`Database::read_planned`], for exports. Only a few of them run at a time, because they read much, and
-    /// otherwise could take all connections. Fails with [`Error::TimedOut`] where the wait for the others or the
-    /// statement is not over by `deadline`.
-    pub fn read_for_export(
+    /// Like [`Database::read_planned`], for exports. `take` gets the rows while they arrive, and begins anew where the
+    /// query is repeated. It should not wait for anything else, because it holds the connection. Only a few of these
+    /// reads run at a time, because they read much, and otherwise could take all connections. Fails with
+    /// [`Error::TimedOut`] where the wait for the others or the statement is not over by `deadline`.
+    pub fn read_for_export<T>(
         &self,
         sql: &'static str,
         params: TypedParams,
         deadline: Instant,
-    ) -> Result<Vec<Row>, Error> {
+        take: impl Fn(RowIter) -> Result<T, postgres::Error>,
+    ) -> Result<T, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let _permit = self.export_permits.acquire(left()).ok_or(Error::TimedOut)?;
-        self.read_planned(sql, params, Some(left()))
+        // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
+        let timeout = Duration::from_secs(left().as_secs() + 1);
+        self.read_with(|connection| connection.query_planned(sql, params, timeout, &take))
     }
 
-    fn read_with(
+    fn read_with<T>(
         &self,
-        query: impl Fn(&mut DatabaseConnection) -> Result<Vec<Row>, postgres::Error>,
-    ) -> Result<Vec<Row>, Error> {
+        query: impl Fn(&mut DatabaseConnection) -> Result<T, postgres::Error>,
+    ) -> Result<T, Error> {
         let deadline = Instant::now() + self.timeout;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
@@ -265,13 +273,15 @@ impl DatabaseConnection {
         })
     }
 
-    fn query_planned(
+    fn query_planned<T>(
         &mut self,
         sql: &'static str,
         params: TypedParams,
         timeout: Duration,
-    ) -> Result<Vec<Row>, postgres::Error> {
-        self.run(timeout, |this| this.client.query_typed(sql, params))
+        take: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        let params = params.iter().map(|(value, sql_type)| (*value, sql_type.clone()));
+        self.run(timeout, |this| take(this.client.query_typed_raw(sql, params)?))
     }
 
     /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which

@@ -1,5 +1,7 @@
 //! CSV rows (RFC 4180) that are safe to open in a spreadsheet.
 
+use std::fmt::Display;
+
 use csv::{ByteRecord, Terminator, Writer, WriterBuilder};
 
 use crate::error::Error;
@@ -12,6 +14,8 @@ pub struct CsvRows {
     out: Writer<Vec<u8>>,
     /// The cells of the row that has not ended. The library writes a whole row faster than cell by cell.
     row: ByteRecord,
+    /// Why a row could not be written. That is not expected of rows in memory.
+    failure: Option<csv::Error>,
 }
 
 impl CsvRows {
@@ -20,7 +24,7 @@ impl CsvRows {
         let mut builder = WriterBuilder::new();
         builder.terminator(Terminator::CRLF);
         let out = builder.from_writer(Vec::with_capacity(capacity));
-        CsvRows { out, row: ByteRecord::new() }
+        CsvRows { out, row: ByteRecord::new(), failure: None }
     }
 
     /// Writes a cell of text that a user chose; `None` is an empty cell. Text that a spreadsheet would run as a formula
@@ -39,20 +43,21 @@ impl CsvRows {
     }
 
     /// Ends the row.
-    pub fn end(&mut self) -> Result<(), Error> {
-        self.out.write_byte_record(&self.row).map_err(failed)?;
+    pub fn end(&mut self) {
+        if let Err(error) = self.out.write_byte_record(&self.row) {
+            self.failure.get_or_insert(error);
+        }
         self.row.clear();
-        Ok(())
     }
 
     /// Returns the rows as they are sent.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
-        self.out.into_inner().map_err(|e| Error::Internal(format!("CSV: {e}")))
+        let failed = |error: &dyn Display| Error::Internal(format!("CSV: {error}"));
+        match self.failure {
+            Some(error) => Err(failed(&error)),
+            None => self.out.into_inner().map_err(|error| failed(&error)),
+        }
     }
-}
-
-fn failed(error: csv::Error) -> Error {
-    Error::Internal(format!("CSV: {error}"))
 }
 
 #[cfg(test)]
@@ -79,7 +84,7 @@ mod tests {
             rows.cell("x");
             rows.text(text);
             rows.cell("0");
-            rows.end()?;
+            rows.end();
             assert_eq!(rows.finish()?, written.as_bytes(), "{text:?}");
         }
         Ok(())

@@ -323,6 +323,17 @@ fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added()
     assert!(rows.is_sorted_by_key(|row| (row[6].clone(), row[0].clone())));
 }
 
+#[test]
+fn an_export_of_no_user_and_one_of_whole_batches_are_complete() {
+    let api = Server::start(&[]);
+    for accounts in [0, 4000, 8000] {
+        api.database.run("DELETE FROM users");
+        insert_users(&api, accounts, 1);
+        let answer = api.export_full(Anonymous).expect(200);
+        assert_eq!(rows(&answer.bytes).len(), accounts as usize);
+    }
+}
+
 /// Begins an export and reads nothing but the first bytes of the response.
 fn begin_export(api: &Server) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(&api.address).expect("a connection");

@@ -67,7 +67,8 @@ fn a_database_with_other_migrations_is_refused_and_left_alone() {
             assert!(error.contains(fault), "{change}: {error}");
         }
         assert_eq!(database.value::<String>(HISTORY), before);
-        let restore = "TRUNCATE refinery_schema_history; INSERT INTO refinery_schema_history TABLE kept; DROP TABLE kept";
+        let restore = "TRUNCATE refinery_schema_history;
+                       INSERT INTO refinery_schema_history TABLE kept; DROP TABLE kept";
         client.batch_execute(restore).expect("restored");
     }
     run(&database.url, &["migrate"], &[]).exits(0);

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Answer, Content, Operation, Tag, json};
-use crate::db::exports::{self, ExportBatch, ExportFilter, ExportPosition, ExportedUser};
+use crate::db::exports::{self, ExportFilter, ExportPosition, ExportedUser};
 use crate::db::{Database, audit};
 use crate::error::Error;
 use crate::http::csv::{CSV, CsvRows};
@@ -133,51 +133,46 @@ fn export(context: &mut RequestContext, filter: ExportFilter) -> Result<Response
     if rows > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
     }
-    let mut csv = CsvRows::new(ROW_BYTES);
-    HEADER.iter().for_each(|name| csv.cell(name));
-    csv.end()?;
-    let first = match batches.next()? {
-        Some(batch) => write_users(&batch, csv)?,
-        None => csv.finish()?,
-    };
+    let first = batches.next()?.unwrap_or_default();
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
         audit::insert_export(db, rows, filter.is_filtered(), &context.origin())?;
     }
-    let next = move || {
-        let write =
-            |batch: ExportBatch| write_users(&batch, CsvRows::new(batch.users().len() * ROW_BYTES));
-        batches.next()?.map(write).transpose()
-    };
     let filename = format!("users-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment(CSV, &filename, first, next))
+    Ok(response::attachment(CSV, &filename, first, move || batches.next()))
 }
 
-/// Starts to read the batches of an export, one ahead of the one that is sent. No connection is held while the next one
-/// waits to be sent.
+/// Starts to read the batches of an export as CSV, one ahead of the one that is sent. No connection is held while the
+/// next one waits to be sent.
 fn start_reading(
     db: Arc<Database>,
     filter: ExportFilter,
     timeout: Duration,
-) -> Result<ReadAhead<ExportBatch>, Error> {
+) -> Result<ReadAhead<Vec<u8>>, Error> {
     let mut position = Some(ExportPosition::START);
     ReadAhead::start(move || {
         let Some(after) = position else {
             return Ok(None);
         };
-        let batch = exports::batch(&db, &filter, after, Instant::now() + timeout)?;
-        position = batch.end();
-        Ok(position.is_some().then_some(batch))
+        let start = || start_rows(after == ExportPosition::START);
+        let deadline = Instant::now() + timeout;
+        let (csv, end) = exports::batch(&db, &filter, after, deadline, start, write_user)?;
+        position = end;
+        csv.finish().map(Some)
     })
 }
 
-/// Appends the rows of `batch` to `csv` and returns the text.
-fn write_users(batch: &ExportBatch, mut csv: CsvRows) -> Result<Vec<u8>, Error> {
-    batch.users().try_for_each(|user| write_user(&mut csv, &user))?;
-    csv.finish()
+/// No rows yet, but the header where they are the `first` of an export.
+fn start_rows(first: bool) -> CsvRows {
+    let mut csv = CsvRows::new(exports::BATCH_ROWS as usize * ROW_BYTES);
+    if first {
+        HEADER.iter().for_each(|name| csv.cell(name));
+        csv.end();
+    }
+    csv
 }
 
-fn write_user(csv: &mut CsvRows, user: &ExportedUser) -> Result<(), Error> {
+fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
     csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     csv.text(user.username);
     csv.text(Some(user.email));
@@ -189,5 +184,5 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) -> Result<(), Error> {
     csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text));
     csv.cell(user.total_uploads.to_string());
     csv.cell(user.total_storage_used.to_string());
-    csv.end()
+    csv.end();
 }
