@@ -50,7 +50,7 @@ NUMBER = "\\set n random(1, 1000)\n"
 USER = "md5('user' || :n::text)::uuid"
 SESSION = "md5('session1user' || :n::text)::uuid"
 # One request; the service asks for those that come together at once, so it may exceed this limit.
-AUTHENTICATE = ("sessions/authenticate", [f"ARRAY[{USER}]", f"ARRAY[{SESSION}]", "ARRAY[NULL]::bigint[]", "7776000"])
+AUTHENTICATE = ("sessions/authenticate", [USER, SESSION, "NULL::bigint", "7776000"])
 LIST = ("files/list_newest", ["md5('user1')::uuid", "20", "0"])
 # A file of its own with every run of the statement, owned by {owner}, within quotas that are never reached.
 FILE_NUMBER = "\\set n random(1, 1000000000000000000)\n"
