@@ -26,8 +26,8 @@ use config::{ALL_SETTINGS, UsedSettings};
 #[derive(Parser)]
 #[command(
     version,
-    after_help = "Settings are environment variables: `cloakroom config` shows them, README.md explains them. A command \
-                  asks only for those that it uses.\n\n\
+    after_help = "Settings are environment variables: `cloakroom config` shows them, README.md explains them. \
+                  A command asks only for those that it uses.\n\n\
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]
 struct Arguments {

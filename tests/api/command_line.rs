@@ -153,7 +153,8 @@ fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
     let document = [("CLOAKROOM_ERROR_FORMAT", ""), ("CLOAKROOM_SMTP_URL", "")];
     let (url, cost, days, format, sender) = (
         "DATABASE_URL is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database",
-        "SCRYPT holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, such as 14,8,5",
+        "SCRYPT holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
+         such as 14,8,5",
         "TRASH_DAYS holds \"x\"; allowed: a whole number from 1 to 3650",
         "ERROR_FORMAT holds \"x\"; allowed: detail, envelope",
         "MAIL_FROM holds \"x\"; allowed: an e-mail address, such as Cloakroom <noreply@example.com>",

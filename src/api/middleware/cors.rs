@@ -5,9 +5,9 @@ use crate::config::CorsOrigins;
 use crate::http::response::{Response, no_content};
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
-const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, \
-                               X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, \
-                               Content-Range, Accept-Ranges";
+const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, \
+                               X-RateLimit-Remaining, X-RateLimit-Reset, X-RateLimit-Retry-After, \
+                               Retry-After, Content-Disposition, ETag, Content-Range, Accept-Ranges";
 /// Request headers that web pages may send in addition to those that the standard always allows.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID, Range, \
                                If-Range, If-None-Match";

@@ -67,7 +67,10 @@ pub fn error_schemas() -> Map<String, Value> {
     codes.dedup();
     let field_errors =
         json!({ "type": "array", "items": { "$ref": "#/components/schemas/FieldError" } });
-    let hint = json!({ "type": "string", "description": "What the sender of the request can do about it, for people." });
+    let hint = json!({
+        "type": "string",
+        "description": "What the sender of the request can do about it, for people.",
+    });
     let schemas = json!({
         "Error": {
             "type": "object",
