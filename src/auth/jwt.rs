@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use jwt_simple::prelude::{
-    Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, Token,
-    VerificationOptions,
-};
+use jwt_simple::prelude::{Duration as Seconds, JWTClaims, Token, VerificationOptions};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::signing_key::SigningKey;
 use super::verified_tokens::VerifiedTokens;
 use crate::config::Algorithm;
 use crate::error::TokenProblem;
-use crate::model::hex::hex;
 use crate::model::user::Role;
 
 /// Longest token that is verified, in bytes. The tokens made here are under 1,000 bytes long.
@@ -73,72 +69,13 @@ struct PrivateClaims {
     ver: Option<i32>,
 }
 
-/// A secret that signs and verifies tokens (RFC 7518, 3.2).
-enum Key {
-    Hs256(HS256Key),
-    Hs384(HS384Key),
-    Hs512(HS512Key),
-}
-
-impl Key {
-    /// Makes a key of the secret, whose length was checked when the settings were read.
-    fn new(algorithm: Algorithm, secret: &[u8]) -> Key {
-        let id = key_id(secret);
-        match algorithm {
-            Algorithm::Hs256 => Key::Hs256(HS256Key::from_bytes(secret).with_key_id(&id)),
-            Algorithm::Hs384 => Key::Hs384(HS384Key::from_bytes(secret).with_key_id(&id)),
-            Algorithm::Hs512 => Key::Hs512(HS512Key::from_bytes(secret).with_key_id(&id)),
-        }
-    }
-
-    /// The header `kid` of the tokens that this key signs.
-    fn id(&self) -> Option<&str> {
-        match self {
-            Key::Hs256(key) => key.key_id(),
-            Key::Hs384(key) => key.key_id(),
-            Key::Hs512(key) => key.key_id(),
-        }
-        .as_deref()
-    }
-
-    fn sign(&self, claims: JWTClaims<PrivateClaims>) -> Result<String, jwt_simple::Error> {
-        match self {
-            Key::Hs256(key) => key.authenticate(claims),
-            Key::Hs384(key) => key.authenticate(claims),
-            Key::Hs512(key) => key.authenticate(claims),
-        }
-    }
-
-    /// The claims of a token with a valid signature.
-    fn verify(
-        &self,
-        token: &str,
-        options: VerificationOptions,
-    ) -> Option<JWTClaims<PrivateClaims>> {
-        match self {
-            Key::Hs256(key) => key.verify_token(token, Some(options)),
-            Key::Hs384(key) => key.verify_token(token, Some(options)),
-            Key::Hs512(key) => key.verify_token(token, Some(options)),
-        }
-        .ok()
-    }
-}
-
-/// The id of a secret, for the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It reveals no more about
-/// the secret than the signature of the same token does, because an attacker could test guesses of the secret against
-/// either. The prefix makes it different from other hashes of the same secret.
-fn key_id(secret: &[u8]) -> String {
-    let hash = Sha256::new().chain_update(b"cloakroom token key id:").chain_update(secret);
-    hex(&hash.finalize()[..8])
-}
-
 /// The keys that sign and verify tokens. There are several while secrets are changed, because tokens that were signed
 /// with the old secret stay valid meanwhile.
 pub struct SigningKeys {
     /// Signs new tokens.
-    current: Key,
+    current: SigningKey,
     /// Verify tokens, but sign none.
-    old: Vec<Key>,
+    old: Vec<SigningKey>,
     /// The claim `iss` of new tokens, which verified ones must have too. If `None`, new tokens have no `iss`, and that
     /// of others is ignored.
     issuer: Option<String>,
@@ -164,8 +101,8 @@ impl SigningKeys {
         issuer: Option<String>,
     ) -> SigningKeys {
         SigningKeys {
-            current: Key::new(algorithm, secret),
-            old: old_secrets.map(|secret| Key::new(algorithm, secret)).collect(),
+            current: SigningKey::new(algorithm, secret),
+            old: old_secrets.map(|secret| SigningKey::new(algorithm, secret)).collect(),
             issuer,
             verified: VerifiedTokens::new(),
         }
@@ -383,12 +320,6 @@ mod tests {
             }
         }
         Ok(())
-    }
-
-    #[test]
-    fn a_key_id_is_the_same_in_every_process() {
-        // The first 16 digits of `(printf 'cloakroom token key id:'; printf '\7%.0s' {1..32}) | sha256sum`.
-        assert_eq!(key_id(&[7; 32]), "58e34b5e8386e07e");
     }
 
     #[test]

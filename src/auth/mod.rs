@@ -6,6 +6,7 @@ pub mod jwt;
 pub mod password;
 pub mod password_hasher;
 pub mod personal_token;
+mod signing_key;
 pub mod token_bucket;
 mod verified_tokens;
 

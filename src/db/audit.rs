@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::pool::TypedParams;
+use super::pooled_connection::TypedParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use super::pool::TypedParams;
+use super::pooled_connection::TypedParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;

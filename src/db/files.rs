@@ -7,7 +7,7 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pool::SqlParams;
+use super::pooled_connection::SqlParams;
 use super::{Database, sql};
 use crate::error::{Error, Forbidden};
 use crate::model::file::File;

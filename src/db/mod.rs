@@ -15,6 +15,7 @@ mod outage;
 pub mod outbox;
 pub mod personal_tokens;
 mod pool;
+mod pooled_connection;
 mod postgres_error;
 mod readiness;
 pub mod removals;

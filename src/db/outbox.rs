@@ -4,7 +4,7 @@
 use postgres::Row;
 use uuid::Uuid;
 
-use super::pool::SqlParams;
+use super::pooled_connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;

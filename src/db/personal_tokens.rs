@@ -5,7 +5,7 @@ use postgres::Row;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pool::SqlParams;
+use super::pooled_connection::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};

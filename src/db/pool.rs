@@ -6,19 +6,18 @@
 //! when it has idled, or when another one was found dead since its last check; and a query that only reads is repeated
 //! once where its connection dies under it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use postgres::fallible_iterator::FallibleIterator;
-use postgres::types::{ToSql, Type};
-use postgres::{Client, Row, RowIter, Statement};
-use r2d2::{ManageConnection, PooledConnection};
+use postgres::{Client, Row, RowIter};
+use r2d2::PooledConnection;
 
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::outage::Outage;
-use super::postgres_error::{is_connection_lost, is_stale_plan, translate};
+use super::pooled_connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
+use super::postgres_error::{is_connection_lost, translate};
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
@@ -28,14 +27,6 @@ const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
 const MAX_IDLE: Duration = Duration::from_secs(600);
 /// Most reads of exports that run at once. Fewer where the pool is so small that they would take all its connections.
 const MAX_EXPORT_READS: usize = 2;
-/// How much longer than the statement timeout an answer may take before the server counts as gone.
-const ANSWER_GRACE: Duration = Duration::from_secs(1);
-
-/// Parameters of a query.
-pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
-
-/// Parameters of a query that is planned for their values, with their types.
-pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
 /// The pool, through which every query runs. It is shared by all threads.
 pub struct Database {
@@ -243,164 +234,11 @@ struct CheckedOut<'a> {
     permit: Permit<'a>,
 }
 
-/// A connection and the statements prepared on it.
-struct DatabaseConnection {
-    client: Client,
-    /// By [`key`].
-    statements: HashMap<usize, Statement>,
-    /// The current value of `statement_timeout` on the server.
-    statement_timeout: Duration,
-    deadline: Deadline,
-    checked_at: Instant,
-    used_at: Instant,
-    /// Set while a query runs as well, so that it stays set if the query panics.
-    is_dead: bool,
-}
-
-impl DatabaseConnection {
-    fn query(
-        &mut self,
-        sql: &'static str,
-        params: SqlParams,
-        timeout: Duration,
-    ) -> Result<Vec<Row>, postgres::Error> {
-        self.run(timeout, |this| match this.query_prepared(sql, params) {
-            Err(error) if is_stale_plan(&error) => {
-                this.statements.remove(&key(sql));
-                this.query_prepared(sql, params)
-            }
-            outcome => outcome,
-        })
-    }
-
-    fn query_planned<T>(
-        &mut self,
-        sql: &'static str,
-        params: TypedParams,
-        timeout: Duration,
-        take: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
-    ) -> Result<T, postgres::Error> {
-        let params = params.iter().map(|(value, sql_type)| (*value, sql_type.clone()));
-        self.run(timeout, |this| take(this.client.query_typed_raw(sql, params)?))
-    }
-
-    /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which
-    /// `query` panics counts as dead: the client may have half a message in its buffer, which would garble the next.
-    fn run<T>(
-        &mut self,
-        timeout: Duration,
-        query: impl FnOnce(&mut DatabaseConnection) -> Result<T, postgres::Error>,
-    ) -> Result<T, postgres::Error> {
-        self.deadline.set(timeout + ANSWER_GRACE);
-        self.is_dead = true;
-        let outcome = self.set_statement_timeout(timeout).and_then(|()| query(self));
-        self.used_at = Instant::now();
-        self.is_dead = outcome
-            .as_ref()
-            .is_err_and(|error| self.client.is_closed() || is_connection_lost(error));
-        outcome
-    }
-
-    /// Costs a round trip only where the last query on this connection had another timeout.
-    fn set_statement_timeout(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
-        if self.statement_timeout != timeout {
-            // 0 would mean no timeout.
-            let millis = timeout.as_millis().max(1);
-            self.client.batch_execute(&format!("SET statement_timeout = {millis}"))?;
-            self.statement_timeout = timeout;
-        }
-        Ok(())
-    }
-
-    /// Runs `sql`, which is prepared at its first use on this connection.
-    fn query_prepared(
-        &mut self,
-        sql: &'static str,
-        params: SqlParams,
-    ) -> Result<Vec<Row>, postgres::Error> {
-        let statement = match self.statements.get(&key(sql)) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(sql)?;
-                self.statements.insert(key(sql), statement.clone());
-                statement
-            }
-        };
-        self.client.query(&statement, params)
-    }
-
-    /// Asks the server for an empty answer, and says whether it came within `wait`.
-    fn answers(&mut self, wait: Duration) -> bool {
-        self.deadline.set(wait);
-        self.is_dead = true;
-        self.is_dead = self.client.is_valid(wait).is_err();
-        self.checked_at = Instant::now();
-        !self.is_dead
-    }
-}
-
-/// The key of a prepared statement: the address of its text, which is static. Cheaper than hashing the text.
-fn key(sql: &'static str) -> usize {
-    sql.as_ptr() as usize
-}
-
-/// Opens connections for r2d2 and tells it which ones to discard.
-struct ConnectionFactory {
-    connector: Connector,
-    /// A connection that is open already, until the pool asks for its first one.
-    first: Mutex<Option<(Client, Deadline)>>,
-    timeout: Duration,
-    outage: Arc<Outage>,
-}
-
-impl ConnectionFactory {
-    fn open(&self) -> Result<DatabaseConnection, postgres::Error> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (client, deadline) = match first {
-            Some(connection) => connection,
-            None => self.connector.connect(self.timeout)?,
-        };
-        deadline.set(self.timeout);
-        let now = Instant::now();
-        let mut connection = DatabaseConnection {
-            client,
-            statements: HashMap::new(),
-            statement_timeout: Duration::MAX,
-            deadline,
-            checked_at: now,
-            used_at: now,
-            is_dead: false,
-        };
-        // A statement and not a start-up parameter, because connection poolers such as PgBouncer refuse unknown ones.
-        connection.set_statement_timeout(self.timeout)?;
-        Ok(connection)
-    }
-}
-
-impl ManageConnection for ConnectionFactory {
-    type Connection = DatabaseConnection;
-    type Error = postgres::Error;
-
-    fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
-        let began = Instant::now();
-        let outcome = self.open();
-        self.outage.note_attempt(began, outcome.as_ref().err());
-        outcome
-    }
-
-    fn is_valid(&self, connection: &mut DatabaseConnection) -> Result<(), postgres::Error> {
-        connection.client.is_valid(self.timeout)
-    }
-
-    fn has_broken(&self, connection: &mut DatabaseConnection) -> bool {
-        connection.is_dead || connection.client.is_closed()
-    }
-}
-
 #[cfg(test)]
 #[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
+    use postgres::types::Type;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use time::macros::datetime;
 

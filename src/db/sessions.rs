@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::batches::Batches;
-use super::pool::SqlParams;
+use super::pooled_connection::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};

@@ -8,7 +8,7 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pool::SqlParams;
+use super::pooled_connection::SqlParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::page::PageRequest;
