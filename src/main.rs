@@ -1,6 +1,7 @@
 //! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
 
 mod api;
+mod arguments;
 mod auth;
 mod background;
 mod commands;
@@ -16,75 +17,11 @@ mod storage;
 mod telemetry;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
+use arguments::{Arguments, Command};
 use config::{ALL_SETTINGS, UsedSettings};
-
-/// Accounts and files over HTTP and JSON, on PostgreSQL.
-#[derive(Parser)]
-#[command(
-    version,
-    after_help = "Settings are environment variables: `cloakroom config` shows them, README.md explains them. \
-                  A command asks only for those that it uses.\n\n\
-                  Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
-)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Serve HTTP, after bringing the database's schema up to date; also what happens with no command.
-    Serve,
-    /// Bring the database's schema up to date.
-    Migrate,
-    /// Print the effective settings, secrets masked; fail if `serve` would refuse them.
-    Config,
-    /// Print the OpenAPI document of the service with these settings; uses no database.
-    Openapi,
-    /// Make an admin, or make the account with that e-mail address one.
-    ///
-    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
-    /// otherwise the first line of standard input.
-    CreateAdmin {
-        /// E-mail address of the account.
-        #[arg(long)]
-        email: String,
-        /// Username of a new account; an existing one keeps its own.
-        #[arg(long)]
-        username: Option<String>,
-    },
-    /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
-    ///
-    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
-    /// no record; then it moves none.
-    Gc {
-        /// Move contents without a record also where they are over 5 % of all.
-        #[arg(long)]
-        confirm: bool,
-    },
-    /// Print the audit log, the oldest event first.
-    Audit {
-        /// How far to go back: a number and m, h or d, for minutes, hours or days.
-        #[arg(long, default_value = "1d", value_parser = commands::parse_age)]
-        since: Duration,
-    },
-    /// Make the data directory the database's, after a refusal that named both ids.
-    AdoptDataDir {
-        /// Installation id that the data directory holds, or `none`.
-        #[arg(value_parser = commands::parse_expected_id)]
-        id: commands::ExpectedId,
-    },
-    /// Send a test message and show the dialogue with the mail server; uses no database.
-    SendTestMail {
-        /// E-mail address of the recipient.
-        #[arg(long)]
-        to: String,
-    },
-}
 
 impl Command {
     /// The settings that the command uses. Faults of others are none of its business.

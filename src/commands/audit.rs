@@ -13,26 +13,6 @@ use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::logging;
 
-/// Longest time that `--since` may go back. No event is older than the service.
-const MAX_AGE_DAYS: u64 = 36_500;
-
-/// Parses a number with the unit `m`, `h` or `d`: minutes, hours or days.
-pub fn parse_age(text: &str) -> Result<Duration, String> {
-    let seconds_of = |unit| match unit {
-        'm' => Some(60),
-        'h' => Some(3600),
-        'd' => Some(86_400),
-        _ => None,
-    };
-    let unit = text.chars().next_back().and_then(seconds_of);
-    let number = text.get(..text.len().saturating_sub(1)).and_then(|digits| digits.parse().ok());
-    let seconds = unit.zip(number).and_then(|(unit, number): (u64, u64)| number.checked_mul(unit));
-    seconds
-        .filter(|seconds| *seconds <= MAX_AGE_DAYS * 86_400)
-        .map(Duration::from_secs)
-        .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
-}
-
 /// Prints the events of the last `age`, the oldest first, one line each. It changes nothing, and applies no migrations
 /// either.
 pub fn print_audit(config: &Config, age: Duration) -> Result<(), String> {
@@ -75,21 +55,4 @@ fn line(event: &AuditEvent) -> String {
         let _ = write!(line, " {}", event.details);
     }
     line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_a_number_of_minutes_hours_or_days() {
-        for (text, seconds) in [("30m", 1800), ("1h", 3600), ("7d", 604_800), ("0m", 0)] {
-            assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in
-            ["", "h", "1", "1s", "-1h", "1.5h", "1 h", "36501d", "99999999999999999999d", "1\u{e9}"]
-        {
-            assert!(parse_age(text).is_err(), "{text}");
-        }
-    }
 }

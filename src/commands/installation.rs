@@ -3,6 +3,7 @@
 
 use uuid::Uuid;
 
+use crate::arguments::ExpectedId;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::storage::Storage;
@@ -56,21 +57,6 @@ fn refusal(config: &Config, in_database: Option<Uuid>, in_directory: Option<Uuid
 
 fn name_of(id: Option<Uuid>) -> String {
     id.map_or("none".into(), |id| id.to_string())
-}
-
-/// The installation id that a user expects in the data directory; `None` if it should hold none.
-#[derive(Clone, Copy)]
-pub struct ExpectedId(Option<Uuid>);
-
-/// Parses the argument of `adopt-data-dir`: a UUID or `none`.
-pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
-    match text {
-        "none" => Ok(ExpectedId(None)),
-        _ => text
-            .parse()
-            .map(|id| ExpectedId(Some(id)))
-            .map_err(|_| "an installation id or `none` is expected".into()),
-    }
 }
 
 /// `cloakroom adopt-data-dir ID`: gives the data directory the installation id of the database. Fails if the directory

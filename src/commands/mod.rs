@@ -4,14 +4,15 @@ mod audit;
 mod create_admin;
 mod gc;
 mod installation;
+mod progress;
 mod send_test_mail;
 mod serve;
 mod signing_secret;
 
-pub use audit::{parse_age, print_audit};
+pub use audit::print_audit;
 pub use create_admin::create_admin;
 pub use gc::gc;
-pub use installation::{ExpectedId, adopt_data_dir, parse_expected_id};
+pub use installation::adopt_data_dir;
 pub use send_test_mail::{mailer, send_test_mail};
 pub use serve::serve;
 

@@ -6,7 +6,9 @@
 //! deletion removes the record first. So every recorded content exists and is complete, also after a crash. A crash can
 //! leave a content without a record, which `background::sweep` moves to the trash.
 
+mod content_hash;
 mod directory;
+mod disk_space;
 mod draft;
 pub mod private_file;
 mod trash;
@@ -19,6 +21,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::error::Error;
+pub use content_hash::copy_hashed;
+pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
 

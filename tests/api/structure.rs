@@ -52,6 +52,7 @@ fn every_query_fits_the_schema_and_is_used() {
 const LAYERS: &[&[&str]] = &[
     &["main"],
     &["commands"],
+    &["arguments"],
     &["server", "api", "background"],
     &["http", "auth", "db", "storage", "mail", "telemetry"],
     &["model", "semaphore"],

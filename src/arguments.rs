@@ -1,0 +1,123 @@
+//! The arguments of the command line. This file names nothing else of the program, so that the manual pages can be made
+//! from it without the program.
+
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use uuid::Uuid;
+
+/// Accounts and files over HTTP and JSON, on PostgreSQL.
+#[derive(Parser)]
+#[command(
+    version,
+    after_help = "Settings are environment variables: `cloakroom config` shows them, README.md explains them. \
+                  A command asks only for those that it uses.\n\n\
+                  Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Serve HTTP, after bringing the database's schema up to date; also what happens with no command.
+    Serve,
+    /// Bring the database's schema up to date.
+    Migrate,
+    /// Print the effective settings, secrets masked; fail if `serve` would refuse them.
+    Config,
+    /// Print the OpenAPI document of the service with these settings; uses no database.
+    Openapi,
+    /// Make an admin, or make the account with that e-mail address one.
+    ///
+    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
+    /// otherwise the first line of standard input.
+    CreateAdmin {
+        /// E-mail address of the account.
+        #[arg(long)]
+        email: String,
+        /// Username of a new account; an existing one keeps its own.
+        #[arg(long)]
+        username: Option<String>,
+    },
+    /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
+    ///
+    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
+    /// no record; then it moves none.
+    Gc {
+        /// Move contents without a record also where they are over 5 % of all.
+        #[arg(long)]
+        confirm: bool,
+    },
+    /// Print the audit log, the oldest event first.
+    Audit {
+        /// How far to go back: a number and m, h or d, for minutes, hours or days.
+        #[arg(long, default_value = "1d", value_parser = parse_age)]
+        since: Duration,
+    },
+    /// Make the data directory the database's, after a refusal that named both ids.
+    AdoptDataDir {
+        /// Installation id that the data directory holds, or `none`.
+        #[arg(value_parser = parse_expected_id)]
+        id: ExpectedId,
+    },
+    /// Send a test message and show the dialogue with the mail server; uses no database.
+    SendTestMail {
+        /// E-mail address of the recipient.
+        #[arg(long)]
+        to: String,
+    },
+}
+
+/// Longest time that `--since` may go back. No event is older than the service.
+const MAX_AGE_DAYS: u64 = 36_500;
+
+/// Parses a number with the unit `m`, `h` or `d`: minutes, hours or days.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
+    let seconds_of = |unit| match unit {
+        'm' => Some(60),
+        'h' => Some(3600),
+        'd' => Some(86_400),
+        _ => None,
+    };
+    let unit = text.chars().next_back().and_then(seconds_of);
+    let number = text.get(..text.len().saturating_sub(1)).and_then(|digits| digits.parse().ok());
+    let seconds = unit.zip(number).and_then(|(unit, number): (u64, u64)| number.checked_mul(unit));
+    seconds
+        .filter(|seconds| *seconds <= MAX_AGE_DAYS * 86_400)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
+}
+
+/// The installation id that a user expects in the data directory; `None` if it should hold none.
+#[derive(Clone, Copy)]
+pub struct ExpectedId(pub Option<Uuid>);
+
+/// Parses the argument of `adopt-data-dir`: a UUID or `none`.
+pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
+    match text {
+        "none" => Ok(ExpectedId(None)),
+        _ => text
+            .parse()
+            .map(|id| ExpectedId(Some(id)))
+            .map_err(|_| "an installation id or `none` is expected".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_of_minutes_hours_or_days() {
+        for (text, seconds) in [("30m", 1800), ("1h", 3600), ("7d", 604_800), ("0m", 0)] {
+            assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in
+            ["", "h", "1", "1s", "-1h", "1.5h", "1 h", "36501d", "99999999999999999999d", "1\u{e9}"]
+        {
+            assert!(parse_age(text).is_err(), "{text}");
+        }
+    }
+}
