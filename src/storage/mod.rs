@@ -44,12 +44,7 @@ impl Storage {
     /// failure: what to tell the operator.
     pub fn open(data_dir: &Path) -> Result<Storage, String> {
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
-        let storage = Storage {
-            contents: data_dir.join("files"),
-            drafts: data_dir.join("tmp"),
-            trash: data_dir.join("trash"),
-            installation_id: data_dir.join("installation-id"),
-        };
+        let storage = Storage::at(data_dir);
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
         let mut is_new = false;
         for path in [&storage.contents, &storage.drafts, &storage.trash] {
@@ -61,6 +56,27 @@ impl Storage {
             sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
         }
         Ok(storage)
+    }
+
+    /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
+    /// where there are no contents to look at. On failure: what to tell the operator.
+    pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
+        let storage = Storage::at(data_dir);
+        for path in [data_dir, &storage.contents] {
+            fs::read_dir(path).map_err(|e| {
+                format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
+            })?;
+        }
+        Ok(storage)
+    }
+
+    fn at(data_dir: &Path) -> Storage {
+        Storage {
+            contents: data_dir.join("files"),
+            drafts: data_dir.join("tmp"),
+            trash: data_dir.join("trash"),
+            installation_id: data_dir.join("installation-id"),
+        }
     }
 
     /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
