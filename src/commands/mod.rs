@@ -1,10 +1,12 @@
 //! The commands of the command line. A command that fails returns the message that its user is shown.
 
 mod audit;
+mod backup;
 mod create_admin;
 mod findings;
 mod gc;
 mod installation;
+mod postgres_programs;
 mod progress;
 mod send_test_mail;
 mod serve;

@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod batches;
+mod client_programs;
 mod connector;
 mod deadline;
 pub mod exports;
@@ -30,6 +31,7 @@ use postgres::Row;
 use crate::config::Config;
 use crate::error::Error;
 
+pub use client_programs::environment as client_environment;
 pub use failure_queue::FailureQueue;
 pub use migrations::{check_schema, open_and_migrate};
 pub use pool::Database;
