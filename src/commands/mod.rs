@@ -13,6 +13,7 @@ mod serve;
 mod signing_secret;
 
 pub use audit::print_audit;
+pub use backup::backup;
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::adopt_data_dir;

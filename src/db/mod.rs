@@ -3,6 +3,7 @@
 //! says more.
 
 pub mod audit;
+pub mod backup;
 mod batches;
 mod client_programs;
 mod connector;

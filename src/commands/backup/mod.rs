@@ -1,7 +1,13 @@
 //! Backups: a directory named after the time of the backup, with a dump of the database, the contents that it names, and
 //! a manifest of both.
 
+mod contents;
+mod create;
+mod directory;
+mod dump;
 pub mod manifest;
+
+pub use create::backup;
 
 /// The dump of the database, in the directory of a backup.
 pub const DUMP: &str = "database.dump";
