@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use postgres::{Client, IsolationLevel, Transaction};
+use postgres::{Client, IsolationLevel, Row, Transaction};
 use uuid::Uuid;
 
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::files::{self, FileOfOwner};
+use super::pooled_connection::SqlParams;
 use super::postgres_error::describe;
 use super::{Database, one_row, sql};
 use crate::config::Config;
@@ -22,6 +23,8 @@ const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
 pub struct Snapshot<'a> {
     transaction: Transaction<'a>,
     deadline: Deadline,
+    /// Names the server in messages.
+    server: &'a str,
     /// The id under which `pg_dump --snapshot` finds it.
     pub id: String,
     pub installation_id: Uuid,
@@ -60,21 +63,25 @@ pub fn with_snapshot<T>(
     work: impl FnOnce(&mut Snapshot) -> Result<T, String>,
 ) -> Result<T, String> {
     let connector = Connector::new(settings)?;
-    let failed =
-        |e: postgres::Error| format!("the database at {}: {}", connector.server(), describe(&e));
+    let server = connector.server();
+    let failed = |e: postgres::Error| failure(&server, &e);
     let (mut client, deadline) = connector.connect(settings.database_timeout).map_err(failed)?;
     deadline.set(MAX_ANSWER_TIME);
     if !lock(&mut client).map_err(failed)? {
         return Err("another backup of this database is running: nothing was done".into());
     }
     deadline.set(MAX_ANSWER_TIME);
-    let mut snapshot = Snapshot::take(&mut client, deadline.clone())
+    let mut snapshot = Snapshot::take(&mut client, deadline.clone(), &server)
         .map_err(failed)?
         .ok_or("the database has no installation id yet: start the service once")?;
     let outcome = work(&mut snapshot)?;
     deadline.set(MAX_ANSWER_TIME);
     snapshot.transaction.commit().map_err(failed)?;
     Ok(outcome)
+}
+
+fn failure(server: &str, error: &postgres::Error) -> String {
+    format!("the database at {server}: {}", describe(error))
 }
 
 /// Returns whether the connection has the lock now. Then all deletions that removed their contents are committed, and
@@ -87,12 +94,13 @@ fn lock(client: &mut Client) -> Result<bool, postgres::Error> {
     client.batch_execute(sql!("backup/pause_removals")).map(|()| true)
 }
 
-impl Snapshot<'_> {
+impl<'a> Snapshot<'a> {
     /// `None` where the database has no installation id.
     fn take(
-        client: &mut Client,
+        client: &'a mut Client,
         deadline: Deadline,
-    ) -> Result<Option<Snapshot<'_>>, postgres::Error> {
+        server: &'a str,
+    ) -> Result<Option<Snapshot<'a>>, postgres::Error> {
         let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
         let mut transaction = begin.read_only(true).start()?;
         let row = transaction.query_one(sql!("backup/snapshot"), &[])?;
@@ -108,26 +116,30 @@ impl Snapshot<'_> {
             files: count("files"),
             bytes: count("bytes"),
             transaction,
+            server,
         }))
     }
 
     /// Returns the thousand files whose ids follow `after`, or what is left of them, in order. Those of deleted users
     /// are left out.
     pub fn files_after(&mut self, after: Uuid) -> Result<Vec<RecordedContent>, String> {
-        self.deadline.set(MAX_ANSWER_TIME);
-        let rows = self.transaction.query(sql!("backup/files_after"), &[&after]);
-        let content = |row: &postgres::Row| RecordedContent {
+        let rows = self.query(sql!("backup/files_after"), &[&after])?;
+        let content = |row: &Row| RecordedContent {
             id: row.get("id"),
             size: row.get::<_, i64>("file_size") as u64,
             hash: row.get("file_hash"),
         };
-        Ok(rows.map_err(|e| describe(&e))?.iter().map(content).collect())
+        Ok(rows.iter().map(content).collect())
     }
 
-    /// Returns these files as messages name them.
+    /// Returns these files as messages name them, in the order of ids.
     pub fn with_owners(&mut self, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, String> {
+        let rows = self.query(sql!("files/with_owners"), &[&ids])?;
+        Ok(rows.iter().map(files::file_of_owner).collect())
+    }
+
+    fn query(&mut self, sql: &str, params: SqlParams) -> Result<Vec<Row>, String> {
         self.deadline.set(MAX_ANSWER_TIME);
-        let rows = self.transaction.query(sql!("files/with_owners"), &[&ids]);
-        Ok(rows.map_err(|e| describe(&e))?.iter().map(files::file_of_owner).collect())
+        self.transaction.query(sql, params).map_err(|e| failure(self.server, &e))
     }
 }
