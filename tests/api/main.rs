@@ -51,6 +51,7 @@ mod rate_limits;
 mod request_heads;
 mod resets;
 mod restore;
+mod restore_faults;
 mod scripts_run;
 mod session_lookups;
 mod session_management;
