@@ -45,6 +45,7 @@ mod outbox;
 mod overload;
 mod personal_tokens;
 mod plans;
+mod postgres_programs;
 mod production;
 mod protocol;
 mod rate_limits;
