@@ -61,7 +61,9 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
         return Err(give_up(fault, &mut empty, restoration));
     }
     finish(config, &manifest.header, &damage.contents, restoration).map_err(|fault| {
-        format!("{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore again")
+        format!(
+            "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore again"
+        )
     })
 }
 
@@ -77,8 +79,8 @@ fn check_versions(header: &Header, postgresql: &str) -> Result<(), String> {
     let major = postgres_programs::major_version;
     if major(&header.postgresql) > major(postgresql) {
         return Err(format!(
-            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version or \
-             a newer one",
+            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version \
+             or a newer one",
             header.postgresql
         ));
     }
@@ -97,8 +99,8 @@ fn refuse_damage(damage: &Damage, skip_damaged: bool) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is damaged \
-         by --skip-damaged"
+        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is \
+         damaged by --skip-damaged"
     ))
 }
 
@@ -205,8 +207,8 @@ fn finish(
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. {} sessions and {} personal tokens have ended; passwords are those \
-         of the backup, made at {}.",
+        "Restored as installation {installation_id}. {} sessions and {} personal tokens have ended; passwords are \
+         those of the backup, made at {}.",
         ended.sessions, ended.personal_tokens, header.created_at
     ));
     Ok(())
