@@ -80,7 +80,18 @@ impl Database {
 
     /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
     pub fn read(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        self.read_with(|connection| connection.query(sql, params, self.timeout))
+        self.read_within(self.timeout, sql, params)
+    }
+
+    /// Like [`Database::read`], but neither the wait for a connection nor the statement may take more than `limit`.
+    pub fn read_within(
+        &self,
+        limit: Duration,
+        sql: &'static str,
+        params: SqlParams,
+    ) -> Result<Vec<Row>, Error> {
+        let timeout = limit.min(self.timeout);
+        self.read_with(timeout, |connection| connection.query(sql, params, timeout))
     }
 
     /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
@@ -93,7 +104,7 @@ impl Database {
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
         let timeout = timeout.unwrap_or(self.timeout);
-        self.read_with(|connection| {
+        self.read_with(self.timeout, |connection| {
             connection.query_planned(sql, params, timeout, |rows| rows.collect())
         })
     }
@@ -113,14 +124,18 @@ impl Database {
         let _permit = self.export_permits.acquire(left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_with(|connection| connection.query_planned(sql, params, timeout, &take))
+        self.read_with(self.timeout, |connection| {
+            connection.query_planned(sql, params, timeout, &take)
+        })
     }
 
+    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be dead.
     fn read_with<T>(
         &self,
+        wait: Duration,
         query: impl Fn(&mut DatabaseConnection) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + wait;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
         match query(connection) {
@@ -208,6 +223,11 @@ impl Database {
     /// work that failed for it needs no line of its own.
     pub fn was_lost_since(&self, begin: Instant) -> bool {
         self.outage.was_lost_since(begin)
+    }
+
+    /// Most connections that may be open.
+    pub fn max_open(&self) -> usize {
+        self.pool.max_size() as usize
     }
 
     /// Number of connections that are in use.

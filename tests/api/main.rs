@@ -31,6 +31,7 @@ mod last_admin;
 mod lifecycle;
 mod mail_delivery;
 mod memory;
+mod metrics;
 mod migrations;
 mod mutated_requests;
 mod nginx;
