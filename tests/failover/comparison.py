@@ -106,6 +106,7 @@ class Comparison:
         self.counts["upload"] += len(client.kept)
         self.counts["deletion"] += len(client.deleted)
         self.counts["unknown"] += len(client.unknown_uploads) + len(client.unknown_deletions)
+        self.counts["unknown, but made"] += len(others) + len(client.unknown_deletions - recorded.keys())
 
     def contents(self):
         """Every record has its content; others are only those of uploads and deletions with an unknown outcome."""

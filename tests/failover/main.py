@@ -21,6 +21,8 @@ from servers import DATABASE_TIMEOUT, Postgres, Service, remove, wait_until
 LOAD = (Client, Reader, Reader, *[SignIns] * 3, *[Refreshes] * 3, *[Uploads] * 6)
 # Each kind of request has succeeded so often before the primary is lost.
 MIN_REQUESTS = 30
+# How long the standby gets nothing before the primary is killed, in seconds.
+LAG = 0.5
 # How long there is no primary, in seconds: so long that requests are answered 503, because they wait for a connection.
 OUTAGE = DATABASE_TIMEOUT + 2
 # How long the load continues once every kind of request has succeeded again, in seconds.
@@ -74,6 +76,10 @@ class Round:
         self.step("load")
         wait_until(lambda: min(self.successes(0).values()) >= MIN_REQUESTS, "answers to all kinds of requests")
         self.step(f"the primary is {self.way}")
+        if self.way == "killed":
+            # What is committed meanwhile will be lost, so none of it may be acknowledged.
+            primary.stop_sending()
+            time.sleep(LAG)
         lost = time.monotonic()
         primary.kill() if self.way == "killed" else primary.suspend()
         time.sleep(max(0, lost + OUTAGE - time.monotonic()))

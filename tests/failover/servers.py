@@ -117,6 +117,10 @@ class Postgres:
 
         wait_until(send, f"{number.name} of the server at {self.host}")
 
+    def stop_sending(self):
+        """From now on the standby gets nothing, so commits wait for it."""
+        os.kill(int(self.sql("SELECT pid FROM pg_stat_replication")), signal.SIGSTOP)
+
     def kill(self):
         """Ends the server as a loss of power would, apart from what the system has yet to write to the disk."""
         self._signal(signal.SIGKILL, lambda pid: processes.state(pid) in "ZX")
