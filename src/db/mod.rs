@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod batches;
+pub mod checks;
 mod connector;
 mod deadline;
 pub mod exports;
