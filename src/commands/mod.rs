@@ -2,6 +2,7 @@
 
 mod audit;
 mod create_admin;
+mod findings;
 mod gc;
 mod installation;
 mod progress;
