@@ -1,72 +1,74 @@
-//! What a command finds that examines an installation: lines on standard output, each of which begins with `ok`,
-//! `warning` or `fault`, so that they can be searched, and the numbers of those that are not ok.
+//! What a command that looks for faults has found: a line for each finding, and the number of each kind.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 
-/// How bad a finding is, from good to bad.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// All is as it should be.
-    #[default]
-    Ok,
-    /// Something may be wrong, or mends itself.
-    Warning,
-    /// Something is wrong.
-    Fault,
-}
-
-/// Prints findings and counts them.
+/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
 #[derive(Default)]
 pub struct Findings {
-    warnings: u64,
-    faults: u64,
-    /// The worst since the last conclusion.
-    worst: Severity,
+    warnings: usize,
+    faults: usize,
+    /// How many of both there were at the last conclusion.
+    concluded: (usize, usize),
 }
 
 impl Findings {
-    pub fn ok(&self, text: impl Display) {
-        print(Severity::Ok, text);
+    /// Something is as it should be.
+    pub fn ok(&mut self, text: &str) {
+        print(&format!("ok      {text}"));
     }
 
-    pub fn warning(&mut self, text: impl Display) {
+    /// Something works, but may harm later or is probably not intended. `advice` says what to do; it may be empty if
+    /// `text` does.
+    pub fn warning(&mut self, text: &str, advice: &str) {
         self.warnings += 1;
-        self.worst = self.worst.max(Severity::Warning);
-        print(Severity::Warning, text);
+        print(&format!("warning {text}"));
+        print_advice(advice);
     }
 
-    pub fn fault(&mut self, text: impl Display) {
+    /// Something does not work, or loses data. `advice` is as above.
+    pub fn fault(&mut self, text: &str, advice: &str) {
         self.faults += 1;
-        self.worst = Severity::Fault;
-        print(Severity::Fault, text);
+        print(&format!("fault   {text}"));
+        print_advice(advice);
     }
 
-    /// Prints a line that sums up the findings since the last one of these. It is as bad as the worst of them, and not
-    /// counted.
-    pub fn conclude(&mut self, text: impl Display) {
-        print(std::mem::take(&mut self.worst), text);
+    /// Prints a line that sums up what was found since the last one of these. It is as bad as the worst of that, and not
+    /// counted itself.
+    pub fn conclude(&mut self, text: &str) {
+        let (warnings, faults) = self.concluded;
+        self.concluded = (self.warnings, self.faults);
+        let word = match () {
+            _ if self.faults > faults => "fault",
+            _ if self.warnings > warnings => "warning",
+            _ => "ok",
+        };
+        print(&format!("{word:<7} {text}"));
     }
 
-    /// How many faults there are.
-    pub fn faults(&self) -> u64 {
-        self.faults
-    }
-
-    /// The numbers of both, such as `1 fault, 2 warnings`.
-    pub fn counts(&self) -> String {
-        let plural = |number| if number == 1 { "" } else { "s" };
-        let Findings { warnings, faults, .. } = self;
-        format!("{faults} fault{}, {warnings} warning{}", plural(*faults), plural(*warnings))
+    /// Prints how much was found. Fails if there are faults; warnings are no failure.
+    pub fn finish(self) -> Result<(), String> {
+        let (faults, warnings) = (count(self.faults, "fault"), count(self.warnings, "warning"));
+        print(&format!("{faults}, {warnings}."));
+        if self.faults == 0 { Ok(()) } else { Err(format!("{faults} found")) }
     }
 }
 
-/// Prints one line. A reader that closes the pipe early, such as `head`, does not stop the command.
-fn print(severity: Severity, text: impl Display) {
-    let word = match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Fault => "fault",
-    };
-    drop(writeln!(io::stdout(), "{word:<7} {text}"));
+/// The number with the noun in its singular or plural: `no faults`, `1 fault`, `2 faults`.
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        0 => format!("no {noun}s"),
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+fn print_advice(advice: &str) {
+    if !advice.is_empty() {
+        print(&format!("        {advice}"));
+    }
+}
+
+/// A reader that closes the pipe early, such as `head`, must not stop the work.
+fn print(line: &str) {
+    drop(writeln!(io::stdout(), "{line}"));
 }

@@ -46,7 +46,7 @@ impl Check<'_> {
             damaged += self.report_damaged(&suspects, &progress)?;
         }
         drop(progress);
-        self.findings.conclude(format_args!(
+        self.findings.conclude(&format!(
             "records: {files} files compared with their contents, {hashed} of them by hash; {damaged} damaged"
         ));
         Ok(())
@@ -92,21 +92,21 @@ impl Check<'_> {
                 Some(path) => format!("; {} is not what was uploaded", path.display()),
                 None => String::new(),
             };
-            self.findings.fault(format_args!("{name} {damage}{remark}"));
+            self.fault(&format!("{name} {damage}{remark}"));
             return Ok(());
         };
         let place = copy.display();
         if !self.repairs {
-            self.findings.fault(format_args!(
+            self.fault(&format!(
                 "{name} {damage}; it is {place}, from where `cloakroom check --repair` brings it back"
             ));
             return Ok(());
         }
         match self.storage.bring_back(*id, copy) {
-            Ok(()) => self
-                .findings
-                .warning(format_args!("{name} was missing and has been brought back from {place}")),
-            Err(error) => self.findings.fault(format_args!(
+            Ok(()) => {
+                self.warning(&format!("{name} was missing and has been brought back from {place}"))
+            }
+            Err(error) => self.fault(&format!(
                 "{name} {damage}, and cannot be brought back from {place}: {error}"
             )),
         }
@@ -130,10 +130,9 @@ impl Check<'_> {
         }
         drop(progress);
         for name in self.storage.foreign_entries()? {
-            self.findings
-                .warning(format_args!("files/: {:?} is no content of this program", name?));
+            self.warning(&format!("files/: {:?} is no content of this program", name?));
         }
-        self.findings.conclude(format_args!(
+        self.findings.conclude(&format!(
             "contents: {contents} over an hour old looked up; {unrecorded} without a record"
         ));
         Ok(())
@@ -145,11 +144,11 @@ impl Check<'_> {
         let Some(age) = self.storage.age_of(*id) else { return 0 };
         let sweep = "the next sweep moves it to the trash";
         if *is_deleted {
-            self.findings.warning(format_args!("files/{id} is of a deleted file: {sweep}"));
+            self.warning(&format!("files/{id} is of a deleted file: {sweep}"));
         } else if age < MAX_UNSWEPT_AGE {
-            self.findings.warning(format_args!("files/{id} has no record: {sweep}"));
+            self.warning(&format!("files/{id} has no record: {sweep}"));
         } else {
-            self.findings.fault(format_args!("files/{id} has no record"));
+            self.fault(&format!("files/{id} has no record"));
         }
         1
     }

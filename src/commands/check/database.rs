@@ -14,21 +14,21 @@ impl Check<'_> {
     pub fn compare_totals(&mut self) -> Result<(), Error> {
         let (kept, counted) = db::checks::service_total(self.db)?;
         match kept {
-            None => self.findings.fault("the table storage has no row: no file can be uploaded"),
-            Some(kept) if kept != counted => self.findings.fault(format_args!(
+            None => self.fault("the table storage has no row: no file can be uploaded"),
+            Some(kept) if kept != counted => self.fault(&format!(
                 "the total of the service is {kept} bytes, its files have {counted}"
             )),
             Some(_) => {}
         }
         let quota = self.config.storage_quota;
         if counted.unsigned_abs() > quota {
-            self.findings.warning(format_args!(
+            self.warning(&format!(
                 "all files have {counted} bytes, more than CLOAKROOM_STORAGE_QUOTA={quota}"
             ));
         }
         let users = self.compare_totals_of_users()?;
         self.findings
-            .conclude(format_args!("totals: {counted} bytes; {users} accounts, also deleted ones"));
+            .conclude(&format!("totals: {counted} bytes; {users} accounts, also deleted ones"));
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl Check<'_> {
         let UserTotals { name, kept, counted, .. } = user;
         let Totals { files, bytes } = *counted;
         if kept != counted {
-            self.findings.fault(format_args!(
+            self.fault(&format!(
                 "the totals of user {name} are {} files of {} bytes, the records are {files} of {bytes}",
                 kept.files, kept.bytes
             ));
@@ -60,12 +60,12 @@ impl Check<'_> {
         }
         let (max_bytes, max_files) = (self.config.user_storage_quota, self.config.user_file_quota);
         if bytes.unsigned_abs() > max_bytes {
-            self.findings.warning(format_args!(
+            self.warning(&format!(
                 "user {name} stores {bytes} bytes, more than CLOAKROOM_USER_STORAGE_QUOTA={max_bytes}"
             ));
         }
         if files > i64::from(max_files) {
-            self.findings.warning(format_args!(
+            self.warning(&format!(
                 "user {name} has {files} files, more than CLOAKROOM_USER_FILE_QUOTA={max_files}"
             ));
         }
@@ -75,11 +75,11 @@ impl Check<'_> {
     pub fn look_at_schema(&mut self) -> Result<(), Error> {
         for UnusedObject { kind, name, table } in db::checks::unused_objects(self.db)? {
             let problem = match kind.as_str() {
-                "index" => "is not valid; REINDEX INDEX makes it anew",
-                "constraint" => "is not validated; ALTER TABLE VALIDATE CONSTRAINT does so",
-                _ => "is disabled; ALTER TABLE ENABLE TRIGGER enables it",
+                "index" => "is not valid: REINDEX INDEX makes it anew",
+                "constraint" => "was never validated: ALTER TABLE VALIDATE CONSTRAINT does that",
+                _ => "is disabled: ALTER TABLE ENABLE TRIGGER enables it",
             };
-            self.findings.fault(format_args!("{kind} {name} of table {table} {problem}"));
+            self.fault(&format!("{kind} {name} of table {table} {problem}"));
         }
         self.findings.conclude("schema: indexes, constraints and triggers in force");
         Ok(())
@@ -89,7 +89,7 @@ impl Check<'_> {
     pub fn verify_indexes(&mut self) -> Result<(), Error> {
         let (is_usable, role) = db::checks::amcheck(self.db)?;
         if !is_usable {
-            self.findings.ok(format_args!(
+            self.findings.ok(&format!(
                 "amcheck: indexes not verified; to have that done, a superuser runs in this database: CREATE EXTENSION \
                  IF NOT EXISTS amcheck; GRANT EXECUTE ON FUNCTION bt_index_check(regclass, boolean) TO {role}"
             ));
@@ -102,7 +102,7 @@ impl Check<'_> {
             if let Some(problem) = db::checks::verify(self.db, index)? {
                 let name = &index.name;
                 progress.suspend(|| {
-                    self.findings.fault(format_args!(
+                    self.fault(&format!(
                         "index {name} is damaged, REINDEX INDEX makes it anew: {problem}"
                     ));
                 });
@@ -110,7 +110,7 @@ impl Check<'_> {
             progress.advance(1);
         }
         drop(progress);
-        self.findings.conclude(format_args!("amcheck: {} indexes verified", indexes.len()));
+        self.findings.conclude(&format!("amcheck: {} indexes verified", indexes.len()));
         Ok(())
     }
 }

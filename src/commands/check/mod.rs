@@ -35,8 +35,8 @@ pub fn check(config: &Config, sample: f64, repairs: bool) -> Result<(), String> 
     let (storage, db) = match open(config) {
         Ok(opened) => opened,
         Err(reason) => {
-            findings.fault(reason);
-            return Err("nothing was checked".into());
+            findings.fault(&reason, "");
+            return findings.finish();
         }
     };
     let mut check = Check { config, storage: &storage, db: &db, sample, repairs, findings };
@@ -46,9 +46,8 @@ pub fn check(config: &Config, sample: f64, repairs: bool) -> Result<(), String> 
     check.run("totals", Check::compare_totals);
     check.run("schema", Check::look_at_schema);
     check.run("amcheck", Check::verify_indexes);
-    let counts = check.findings.counts();
-    println!("Checked in {:.1} s: {counts}.", begin.elapsed().as_secs_f64());
-    if check.findings.faults() == 0 { Ok(()) } else { Err("there are faults, see above".into()) }
+    println!("checked in {:.1} s", begin.elapsed().as_secs_f64());
+    check.findings.finish()
 }
 
 /// Opens both sides, and makes sure that they can be compared: the schema is this program's, and they belong together.
@@ -65,8 +64,17 @@ impl Check<'_> {
     /// Runs a step, which prints what it finds. One that cannot be finished is a fault.
     fn run(&mut self, name: &str, step: fn(&mut Self) -> Result<(), Error>) {
         if let Err(error) = step(self) {
-            self.findings.fault(format_args!("{name}: {}", error.cause()));
-            self.findings.conclude(format_args!("{name}: not finished"));
+            self.fault(&format!("{name}: {}", error.cause()));
+            self.findings.conclude(&format!("{name}: not finished"));
         }
+    }
+    /// Prints a fault of one line, which is enough to find what it is about.
+    fn fault(&mut self, text: &str) {
+        self.findings.fault(text, "");
+    }
+
+    /// Prints a warning of one line.
+    fn warning(&mut self, text: &str) {
+        self.findings.warning(text, "");
     }
 }
