@@ -1,7 +1,9 @@
 //! The commands of the command line. A command that fails returns the message that its user is shown.
 
 mod audit;
+mod check;
 mod create_admin;
+mod findings;
 mod gc;
 mod installation;
 mod progress;
@@ -10,6 +12,7 @@ mod serve;
 mod signing_secret;
 
 pub use audit::print_audit;
+pub use check::check;
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::adopt_data_dir;

@@ -11,6 +11,7 @@ mod audit_log;
 mod audit_tour;
 mod background;
 mod bad_input;
+mod check;
 mod command_line;
 mod current_password;
 mod database;
