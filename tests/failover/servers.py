@@ -24,7 +24,7 @@ def wait_until(condition, what, seconds=MAX_START):
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > deadline:
-            raise RuntimeError(f"not within {seconds} s: {what}")
+            raise TimeoutError(f"not within {seconds} s: {what}")
         time.sleep(0.05)
     return result
 
