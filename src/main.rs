@@ -40,7 +40,9 @@ impl Command {
                 "CLOAKROOM_USER_STORAGE_QUOTA",
                 "CLOAKROOM_USER_FILE_QUOTA",
             ],
-            Command::AdoptDataDir { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"],
+            Command::Backup { .. } | Command::AdoptDataDir { .. } => {
+                &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
+            }
             Command::SendTestMail { .. } => {
                 &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"]
             }
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
         Command::Check { sample, repair } => commands::check(&config, sample, repair),
+        Command::Backup { directory, keep } => commands::backup(&config, &directory, keep),
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

@@ -3,8 +3,10 @@
 //! says more.
 
 pub mod audit;
+pub mod backup;
 mod batches;
 pub mod checks;
+mod client_programs;
 mod connector;
 mod deadline;
 pub mod exports;
@@ -31,6 +33,7 @@ use postgres::Row;
 use crate::config::Config;
 use crate::error::Error;
 
+pub use client_programs::environment as client_environment;
 pub use failure_queue::FailureQueue;
 pub use migrations::{check_schema, open_and_migrate};
 pub use pool::Database;

@@ -15,14 +15,14 @@ pub mod private_file;
 mod trash;
 
 use std::fs::{self, DirEntry, File, Metadata};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::error::Error;
-pub use content_hash::copy_hashed;
+pub use content_hash::{CopyError, copy_hashed};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
@@ -121,9 +121,14 @@ impl Storage {
     /// Opens a content for reading. Fails where it is missing, or is not `size` bytes long.
     pub fn read(&self, id: Uuid, size: u64) -> Result<File, Error> {
         let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
-        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
+        let file = self.open_content(id).map_err(|e| damaged(e.to_string()))?;
         let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
+    }
+
+    /// Opens a content of any size for reading.
+    pub fn open_content(&self, id: Uuid) -> io::Result<File> {
+        File::open(self.path(id))
     }
 
     /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next
