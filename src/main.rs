@@ -40,7 +40,8 @@ impl Command {
                 "CLOAKROOM_USER_STORAGE_QUOTA",
                 "CLOAKROOM_USER_FILE_QUOTA",
             ],
-            Command::Backup { .. } | Command::AdoptDataDir { .. } => {
+            Command::Backup { verify: true, .. } => &[],
+            Command::Backup { .. } | Command::Restore { .. } | Command::AdoptDataDir { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
             }
             Command::SendTestMail { .. } => {
@@ -79,7 +80,11 @@ fn main() -> ExitCode {
         Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
         Command::Check { sample, repair } => commands::check(&config, sample, repair),
-        Command::Backup { directory, keep } => commands::backup(&config, &directory, keep),
+        Command::Backup { directory, verify: true, .. } => commands::verify_backup(&directory),
+        Command::Backup { directory, keep, .. } => commands::backup(&config, &directory, keep),
+        Command::Restore { backup, skip_damaged } => {
+            commands::restore(&config, &backup, skip_damaged)
+        }
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

@@ -46,7 +46,7 @@ impl From<io::Error> for Damage {
 }
 
 impl From<CopyError> for Damage {
-    fn from(CopyError::Read(error) | CopyError::Write(error): CopyError) -> Damage {
+    fn from((CopyError::Read(error) | CopyError::Write(error)): CopyError) -> Damage {
         error.into()
     }
 }
