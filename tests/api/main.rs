@@ -12,6 +12,7 @@ mod audit_tour;
 mod background;
 mod bad_input;
 mod check;
+mod check_database;
 mod command_line;
 mod current_password;
 mod database;

@@ -15,6 +15,7 @@ mod received_mail;
 mod request;
 mod server;
 mod smtp;
+mod stopped_service;
 mod terminal;
 mod verbs;
 
@@ -43,6 +44,7 @@ pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
+pub use stopped_service::{StoppedService, findings, listing, one_names};
 pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.
