@@ -9,8 +9,8 @@ use crate::db::checks::{SchemaFault, Totals, UserTotals};
 use crate::error::Error;
 
 impl Check<'_> {
-    /// Compares the totals that are kept with the records, and with the quotas. To be above a quota is no fault, because
-    /// quotas may be lowered at any time.
+    /// Compares the totals that are kept with the records, and with the quotas. To be above a quota is no fault,
+    /// because quotas may be lowered at any time.
     pub fn compare_totals(&mut self) -> Result<(), Error> {
         let (kept, counted) = db::checks::service_total(self.db)?;
         match kept {
