@@ -15,6 +15,7 @@ mod backup_faults;
 mod backup_verify;
 mod bad_input;
 mod check;
+mod check_database;
 mod command_line;
 mod current_password;
 mod database;

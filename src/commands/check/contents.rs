@@ -47,7 +47,8 @@ impl Check<'_> {
         }
         drop(progress);
         self.findings.conclude(&format!(
-            "records: {files} files compared with their contents, {hashed} of them by hash; {damaged} damaged"
+            "records: {files} files compared with their contents, {hashed} of them by hash; {damaged} damaged or \
+             missing"
         ));
         Ok(())
     }
@@ -121,7 +122,8 @@ impl Check<'_> {
         let storage = self.storage;
         for ids in storage.old_contents()? {
             let ids = ids?;
-            // Before the records are looked up, because the content of a deleted file is removed after its record.
+            // An upload has its record before its content is an hour old. A deletion removes the record first, so
+            // whether the content is still there is asked after the record was looked up.
             for content in db::checks::unrecorded(self.db, &ids)? {
                 unrecorded += progress.suspend(|| self.report_unrecorded(&content));
             }

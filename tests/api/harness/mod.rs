@@ -17,6 +17,7 @@ mod request;
 mod restored;
 mod server;
 mod smtp;
+mod stopped_service;
 mod terminal;
 mod verbs;
 
@@ -47,6 +48,7 @@ pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
+pub use stopped_service::{StoppedService, findings, listing, one_names};
 pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.
