@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::arguments::ExpectedId;
 use crate::config::Config;
+use crate::db::installation::DatabaseSide;
 use crate::db::{self, Database};
 use crate::storage::Storage;
 use crate::telemetry::logging;
@@ -15,8 +16,7 @@ pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), St
     db::installation::reconcile(db, |database| {
         let in_directory = storage.installation_id()?;
         let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
-        let id = common_id(database.id, in_directory, database.has_files && has_contents)
-            .ok_or_else(|| refusal(config, database.id, in_directory))?;
+        let id = judge(config, &database, in_directory, has_contents)?;
         if in_directory.is_none() {
             storage.create_installation_id(id)?;
         } else if database.id.is_none() && has_contents {
@@ -28,6 +28,18 @@ pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), St
         }
         Ok(id)
     })
+}
+
+/// Decides, without changing anything, with which id the two sides may be used together. On failure: what to tell the
+/// operator.
+pub fn judge(
+    config: &Config,
+    database: &DatabaseSide,
+    in_directory: Option<Uuid>,
+    has_contents: bool,
+) -> Result<Uuid, String> {
+    common_id(database.id, in_directory, database.has_files && has_contents)
+        .ok_or_else(|| refusal(config, database.id, in_directory))
 }
 
 /// The id that both sides have, or that the side without one is to get; `None` if they may not belong together. Where

@@ -2,6 +2,8 @@
 
 mod audit;
 mod create_admin;
+mod doctor;
+mod doubtful_settings;
 mod findings;
 mod gc;
 mod installation;
@@ -12,6 +14,7 @@ mod signing_secret;
 
 pub use audit::print_audit;
 pub use create_admin::create_admin;
+pub use doctor::doctor;
 pub use gc::gc;
 pub use installation::adopt_data_dir;
 pub use send_test_mail::{mailer, send_test_mail};
@@ -20,12 +23,12 @@ pub use serve::serve;
 use std::io::{self, Write};
 
 use crate::api;
-use crate::config::{Config, UsedSettings};
+use crate::config::{Config, ShownSetting, UsedSettings};
 use crate::db;
 use crate::telemetry::logging;
 
-/// Reads the settings that a command uses. The error lists everything that is wrong with them, one line each.
-pub fn read_settings(used: UsedSettings) -> Result<Config, Vec<String>> {
+/// Reads the settings that a command uses. Returns them with everything that is wrong with them, one line each.
+pub fn read_settings(used: UsedSettings) -> (Config, Vec<String>) {
     Config::from_environment(used, |config| db::check_settings(config).map(drop))
 }
 
@@ -40,7 +43,7 @@ pub fn migrate(config: &Config) -> Result<(), String> {
 /// `cloakroom config`: prints the effective settings, secrets masked.
 pub fn print_config(config: &Config) -> Result<(), String> {
     let mut out = io::stdout().lock();
-    for (name, value) in &config.shown {
+    for ShownSetting { name, value, .. } in &config.shown {
         writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
     }
     Ok(())

@@ -6,6 +6,7 @@ pub mod audit;
 mod batches;
 mod connector;
 mod deadline;
+pub mod diagnosis;
 pub mod exports;
 mod failure_queue;
 pub mod files;
