@@ -33,6 +33,13 @@ impl Command {
             Command::Gc { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"]
             }
+            Command::Check { .. } => &[
+                "CLOAKROOM_DATABASE_",
+                "CLOAKROOM_DATA_DIR",
+                "CLOAKROOM_STORAGE_QUOTA",
+                "CLOAKROOM_USER_STORAGE_QUOTA",
+                "CLOAKROOM_USER_FILE_QUOTA",
+            ],
             Command::AdoptDataDir { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"],
             Command::SendTestMail { .. } => {
                 &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"]
@@ -72,6 +79,7 @@ fn main() -> ExitCode {
         Command::Openapi => commands::print_openapi(&config),
         Command::Doctor { all } => commands::doctor(config, &faults, all),
         Command::Gc { confirm } => commands::gc(&config, confirm),
+        Command::Check { sample, repair } => commands::check(&config, sample, repair),
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

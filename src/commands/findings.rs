@@ -7,6 +7,8 @@ use std::io::{self, Write};
 pub struct Findings {
     warnings: usize,
     faults: usize,
+    /// How many of both there were at the last conclusion.
+    concluded: (usize, usize),
 }
 
 impl Findings {
@@ -28,6 +30,19 @@ impl Findings {
         self.faults += 1;
         print(&format!("fault   {text}"));
         print_advice(advice);
+    }
+
+    /// Prints a line that sums up what was found since the last one of these. It is as bad as the worst of that, and not
+    /// counted itself.
+    pub fn conclude(&mut self, text: &str) {
+        let (warnings, faults) = self.concluded;
+        self.concluded = (self.warnings, self.faults);
+        let word = match () {
+            _ if self.faults > faults => "fault",
+            _ if self.warnings > warnings => "warning",
+            _ => "ok",
+        };
+        print(&format!("{word:<7} {text}"));
     }
 
     /// Prints how much was found. Fails if there are faults; warnings are no failure.

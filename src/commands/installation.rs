@@ -14,9 +14,7 @@ use crate::telemetry::logging;
 /// lost by that. On failure: what to tell the operator.
 pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
     db::installation::reconcile(db, |database| {
-        let in_directory = storage.installation_id()?;
-        let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
-        let id = judge(config, &database, in_directory, has_contents)?;
+        let Agreement { id, in_directory, has_contents } = compare(config, &database, storage)?;
         if in_directory.is_none() {
             storage.create_installation_id(id)?;
         } else if database.id.is_none() && has_contents {
@@ -30,16 +28,31 @@ pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), St
     })
 }
 
-/// Decides, without changing anything, with which id the two sides may be used together. On failure: what to tell the
-/// operator.
-pub fn judge(
+/// Fails where [`check`] fails, and changes nothing: no side gets an id.
+pub fn check_only(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
+    let database = db::installation::find(db).map_err(|e| e.cause().into_owned())?;
+    compare(config, &database, storage).map(drop)
+}
+
+/// What both sides have, where they may belong together.
+pub struct Agreement {
+    /// The id of both, or the one that the side without one is to get.
+    pub id: Uuid,
+    pub in_directory: Option<Uuid>,
+    pub has_contents: bool,
+}
+
+/// Compares the two sides, and changes nothing. On failure: what to tell the operator.
+pub fn compare(
     config: &Config,
     database: &DatabaseSide,
-    in_directory: Option<Uuid>,
-    has_contents: bool,
-) -> Result<Uuid, String> {
-    common_id(database.id, in_directory, database.has_files && has_contents)
-        .ok_or_else(|| refusal(config, database.id, in_directory))
+    storage: &Storage,
+) -> Result<Agreement, String> {
+    let in_directory = storage.installation_id()?;
+    let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
+    let id = common_id(database.id, in_directory, database.has_files && has_contents)
+        .ok_or_else(|| refusal(config, database.id, in_directory))?;
+    Ok(Agreement { id, in_directory, has_contents })
 }
 
 /// The id that both sides have, or that the side without one is to get; `None` if they may not belong together. Where

@@ -1,6 +1,7 @@
 //! The commands of the command line. A command that fails returns the message that its user is shown.
 
 mod audit;
+mod check;
 mod create_admin;
 mod doctor;
 mod doubtful_settings;
@@ -13,6 +14,7 @@ mod serve;
 mod signing_secret;
 
 pub use audit::print_audit;
+pub use check::check;
 pub use create_admin::create_admin;
 pub use doctor::doctor;
 pub use gc::gc;

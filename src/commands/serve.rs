@@ -52,8 +52,9 @@ pub fn serve(config: Config) -> Result<(), String> {
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
     let app = Arc::new(app.map_err(|e| e.cause().into_owned())?);
-    let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
-        .map_err(|e| format!("thread of the audit log: {e}"))?;
+    let failure_writer =
+        FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
+            .map_err(|e| format!("thread of the audit log: {e}"))?;
     listen(app)?;
     failure_writer.stop();
     Ok(())

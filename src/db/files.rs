@@ -212,9 +212,24 @@ pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Erro
     Ok(rows.iter().map(file).collect())
 }
 
-/// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left
-/// out.
-pub fn ids_after(db: &Database, after: Uuid) -> Result<Vec<Uuid>, Error> {
-    let rows = db.read(sql!("files/ids_after"), &[&after])?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+/// What a content must be by its record.
+pub struct RecordedContent {
+    pub id: Uuid,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256, hexadecimal.
+    pub hash: String,
+}
+
+/// Returns the thousand contents that follow `after`, or what is left of them, in the order of ids. Those of deleted
+/// users are left out.
+pub fn contents_after(db: &Database, after: Uuid) -> Result<Vec<RecordedContent>, Error> {
+    let rows = db.read(sql!("files/contents_after"), &[&after])?;
+    let content = |row: &Row| RecordedContent {
+        id: row.get("id"),
+        // The table has a constraint that keeps it from being negative.
+        size: row.get::<_, i64>("file_size").unsigned_abs(),
+        hash: row.get("file_hash"),
+    };
+    Ok(rows.iter().map(content).collect())
 }

@@ -7,7 +7,8 @@ use postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::pool::Database;
-use super::sql;
+use super::{one_row, sql};
+use crate::error::Error;
 
 /// How long the comparison may take, including the wait for other processes that compare.
 const MAX_TIME: Duration = Duration::from_secs(60);
@@ -32,6 +33,12 @@ pub fn look_up(client: &mut Client) -> Result<Option<DatabaseSide>, postgres::Er
         Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
         outcome => outcome.map(|row| Some(DatabaseSide::of(&row))),
     }
+}
+
+/// Reads the database's side, for a command that changes nothing.
+pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
+    let row = one_row(db.read(sql!("installation/find"), &[])?)?;
+    Ok(DatabaseSide::of(&row))
 }
 
 /// Passes the database's side to `compare`, and stores the id that it returns if the database has none. Processes that

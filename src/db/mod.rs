@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod batches;
+pub mod checks;
 mod connector;
 mod deadline;
 pub mod diagnosis;
@@ -32,7 +33,7 @@ use crate::config::Config;
 use crate::error::Error;
 
 pub use failure_queue::FailureQueue;
-pub use migrations::open_and_migrate;
+pub use migrations::{check_schema, open_and_migrate};
 pub use pool::Database;
 pub use readiness::Readiness;
 

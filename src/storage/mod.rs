@@ -10,10 +10,11 @@ mod content_hash;
 mod directory;
 mod disk_space;
 mod draft;
+mod examination;
 pub mod private_file;
 mod trash;
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry, File, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use directory::{check as check_directory, user_name};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
+pub use examination::{Damage, examine};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -55,6 +57,18 @@ impl Storage {
         if is_new {
             // Makes the names of the new directories survive a loss of power.
             sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
+        }
+        Ok(storage)
+    }
+
+    /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
+    /// where there are no contents to look at. On failure: what to tell the operator.
+    pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
+        let storage = Storage::at(data_dir);
+        for path in [data_dir, &storage.contents] {
+            fs::read_dir(path).map_err(|e| {
+                format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
+            })?;
         }
         Ok(storage)
     }
@@ -176,6 +190,11 @@ impl Storage {
     }
 }
 
+/// The age of a file; `None` where that is in the future, as after the clock was set back, or unknown.
+fn age(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok()?.elapsed().ok()
+}
+
 /// The ids of the old entries of a directory. Entries that this program did not make are left out.
 fn old_ids(directory: &Path) -> Result<impl Iterator<Item = Result<Uuid, Error>>, Error> {
     let entries = fs::read_dir(directory).map_err(translate)?;
@@ -193,7 +212,5 @@ fn id_of(entry: &DirEntry) -> Option<Uuid> {
 /// The id of an entry that this program made and that is old enough to be swept.
 fn old_id(entry: &DirEntry) -> Option<Uuid> {
     let id = id_of(entry)?;
-    let modified = entry.metadata().ok()?.modified().ok()?;
-    // `elapsed` fails for a time in the future, as after the clock was set back: then the age is unknown.
-    modified.elapsed().is_ok_and(|age| age > MIN_SWEPT_AGE).then_some(id)
+    age(&entry.metadata().ok()?).is_some_and(|age| age > MIN_SWEPT_AGE).then_some(id)
 }

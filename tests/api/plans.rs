@@ -28,6 +28,9 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by commands and at the start",
         &[
             "audit/since",
+            "checks/unrecorded",
+            "checks/user_totals",
+            "checks/verify_index",
             "files/with_owners",
             "installation/insert",
             "schema_history/insert",
@@ -41,7 +44,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         &[
             "audit/insert_failures",
             "audit/sweep",
-            "files/ids_after",
+            "files/contents_after",
             "files/recorded",
             "outbox/defer",
             "outbox/remove",

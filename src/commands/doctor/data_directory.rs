@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::commands::findings::Findings;
-use crate::commands::installation;
+use crate::commands::installation::{self, Agreement};
 use crate::config::Config;
 use crate::db::diagnosis::DatabaseFacts;
 use crate::storage::{self, DiskSpace, Storage};
@@ -189,25 +189,20 @@ fn judge_installation(
     storage: &Storage,
     database: Option<&DatabaseFacts>,
 ) {
-    let in_directory = match storage.installation_id() {
-        Ok(id) => id,
-        Err(fault) => return findings.fault(&format!("installation id: {fault}"), ""),
+    let side = database.and_then(|facts| facts.installation.as_ref().ok()?.as_ref());
+    let [contents, ..] = storage.directories();
+    let Some(side) = side.filter(|_| contents.exists()) else {
+        let text =
+            "installation id: not compared, because one side was not asked or has had no start yet";
+        return findings.ok(text);
     };
-    let Some(side) = database.and_then(|facts| facts.installation.as_ref().ok()?.as_ref()) else {
-        return findings.ok(
-            "installation id: not compared, because the database has none yet or was not asked",
-        );
-    };
-    let has_contents = storage.count_contents(1).is_ok_and(|count| count > 0);
-    match installation::judge(config, side, in_directory, has_contents) {
+    match installation::compare(config, side, storage) {
         Err(refusal) => findings.fault(&format!("installation id: {refusal}"), ""),
-        Ok(_) if side.id.is_none() || in_directory.is_none() => {
-            findings.ok(
-                "installation id: the next start of the service gives it to the side that has none",
-            );
+        Ok(Agreement { id, in_directory, .. }) if side.id == in_directory => {
+            findings.ok(&format!("installation id: {id}, in the database and in the directory"));
         }
-        Ok(id) => {
-            findings.ok(&format!("installation id: {id}, in the database and in the directory"))
-        }
+        Ok(_) => findings.ok(
+            "installation id: the next start of the service gives it to the side that has none",
+        ),
     }
 }
