@@ -30,6 +30,16 @@ pub enum Command {
     Config,
     /// Print the OpenAPI document of the service with these settings; uses no database.
     Openapi,
+    /// Look at the settings, the database, the data directory, the limits of this process and the mail server, and say
+    /// what is wrong and what to do about it; changes nothing.
+    ///
+    /// Run it with the settings of the service and as its user. Each line begins with ok, warning or fault. Fails if
+    /// there is a fault.
+    Doctor {
+        /// Show also the settings that have their defaults.
+        #[arg(long)]
+        all: bool,
+    },
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and

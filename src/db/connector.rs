@@ -10,7 +10,7 @@ use r2d2_postgres::PostgresConnectionManager;
 use super::deadline::Deadline;
 use super::postgres_error::describe;
 use super::tls::TlsSettings;
-use crate::config;
+use crate::config::{self, is_loopback};
 
 /// The port of PostgreSQL where the settings name none.
 pub(super) const DEFAULT_PORT: u16 = 5432;
@@ -70,6 +70,21 @@ impl Connector {
             }
         });
         servers.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether every server is on this host.
+    pub fn is_local(&self) -> bool {
+        let addresses = self.config.get_hostaddrs();
+        let is_local = |host: &Host| match host {
+            Host::Tcp(name) => is_loopback(name),
+            Host::Unix(_) => true,
+        };
+        // Where both are given, the addresses are those of the hosts.
+        if addresses.is_empty() {
+            self.config.get_hosts().iter().all(is_local)
+        } else {
+            addresses.iter().all(|address| address.to_canonical().is_loopback())
+        }
     }
 
     /// Connects to the first host that accepts. Once connected, reads end after `wait`, until the returned deadline is

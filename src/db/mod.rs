@@ -9,6 +9,7 @@ pub mod checks;
 mod client_programs;
 mod connector;
 mod deadline;
+pub mod diagnosis;
 pub mod exports;
 mod failure_queue;
 pub mod files;

@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 pub use content_hash::{CopyError, copy_hashed};
+pub use directory::{check as check_directory, user_name};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
@@ -52,7 +53,7 @@ impl Storage {
         let storage = Storage::at(data_dir);
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
         let mut is_new = false;
-        for path in [&storage.contents, &storage.drafts, &storage.trash] {
+        for path in storage.directories() {
             is_new |= directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
         }
@@ -76,13 +77,19 @@ impl Storage {
         Ok(storage)
     }
 
-    fn at(data_dir: &Path) -> Storage {
+    /// Names the places of a data directory, without looking at it. For what must not change anything.
+    pub fn at(data_dir: &Path) -> Storage {
         Storage {
             contents: data_dir.join("files"),
             drafts: data_dir.join("tmp"),
             trash: data_dir.join("trash"),
             installation_id: data_dir.join("installation-id"),
         }
+    }
+
+    /// The directories within the data directory.
+    pub fn directories(&self) -> [&Path; 3] {
+        [&self.contents, &self.drafts, &self.trash]
     }
 
     /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what

@@ -21,6 +21,8 @@ mod current_password;
 mod database;
 mod deleted_users;
 mod docs_pages;
+mod doctor;
+mod doctor_database;
 mod downloads;
 mod exports;
 mod failed_sign_ins;
