@@ -48,6 +48,7 @@ mod openapi;
 mod outage;
 mod outbox;
 mod overload;
+mod package;
 mod personal_tokens;
 mod plans;
 mod production;
