@@ -13,6 +13,7 @@ mod background;
 mod bad_input;
 mod check;
 mod check_database;
+mod check_repair;
 mod command_line;
 mod current_password;
 mod database;
