@@ -68,7 +68,10 @@ fn print_advice(advice: &str) {
     }
 }
 
-/// A reader that closes the pipe early, such as `head`, must not stop the work.
+/// Prints a line. Parts of it may come from a server or a file name: control characters, which could begin another line
+/// or be commands for the terminal, become blanks. A reader that closes the pipe early, such as `head`, must not stop
+/// the work.
 fn print(line: &str) {
+    let line = line.replace(char::is_control, " ");
     drop(writeln!(io::stdout(), "{line}"));
 }

@@ -1,11 +1,13 @@
 //! What all tests share: the real binary on a database of its own, one method per endpoint, and assertions on answers.
 
+mod backups;
 mod certificates;
 mod cluster;
 mod connection;
 mod data_directory;
 mod database;
 mod database_proxy;
+mod doctor;
 mod documented;
 mod form;
 mod jwt;
@@ -13,6 +15,7 @@ mod nginx;
 mod process;
 mod received_mail;
 mod request;
+mod restored;
 mod server;
 mod smtp;
 mod stopped_service;
@@ -27,12 +30,14 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+pub use backups::{Backups, fill, manifest};
 pub use certificates::CertificateAuthority;
 pub use cluster::Cluster;
 pub use connection::{RawConnection, ask};
 pub use data_directory::{Directory, make_older};
 pub use database::Database;
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
+pub use doctor::{doctor, everything, expect_finding, findings, report_of, stopped_service};
 pub use documented::{document, operation};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
@@ -42,6 +47,7 @@ pub use process::{
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
+pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
 pub use stopped_service::{StoppedService, findings, listing, one_names};
