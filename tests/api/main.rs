@@ -16,6 +16,7 @@ mod backup_verify;
 mod bad_input;
 mod check;
 mod check_database;
+mod check_repair;
 mod command_line;
 mod current_password;
 mod database;

@@ -70,6 +70,7 @@ impl Check<'_> {
             self.findings.conclude(&format!("{name}: not finished"));
         }
     }
+
     /// Prints a fault of one line, which is enough to find what it is about.
     fn fault(&mut self, text: &str) {
         self.findings.fault(text, "");
