@@ -69,7 +69,8 @@ fn advice(code: &SqlState) -> &'static str {
     }
 }
 
-/// Formats an error for the log, with what to do about it if that is not obvious. PostgreSQL's DETAIL is left out, because it may hold values of a row.
+/// Formats an error for the log, with what to do about it if that is not obvious. PostgreSQL's DETAIL is left out,
+/// because it may hold values of a row.
 pub fn describe(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {
