@@ -1,4 +1,4 @@
-"""The servers of the test: two PostgreSQL, of which the second is a synchronous standby of the first, and the service."""
+"""The servers of the test: two of PostgreSQL, of which the second is a synchronous standby, and the service."""
 
 import contextlib
 import os
@@ -40,7 +40,7 @@ def run(command, text=None, **options):
 
 
 def remove(directory):
-    """Stops the server that scripts/postgres runs in a directory, and deletes its data; all is well if there is none."""
+    """Stops the server that scripts/postgres runs in a directory, if there is one, and deletes its data."""
     run(["scripts/postgres", "remove", str(directory)])
     shutil.rmtree(directory, ignore_errors=True)
 
