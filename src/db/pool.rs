@@ -23,6 +23,10 @@ use crate::semaphore::{Permit, Semaphore};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
+/// A server that does not answer an empty query for this long hangs. Less where the timeout is short.
+const MAX_CHECK: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts of r2d2 to open a connection. After an outage the service is back that soon.
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Unused connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
 /// Most reads of exports that run at once. Fewer where the pool is so small that they would take all its connections.
@@ -61,7 +65,8 @@ impl Database {
             .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
-            .connection_timeout(timeout)
+            // Nothing but twice the longest pause between attempts: each check-out says how long it waits.
+            .connection_timeout(2 * MAX_RECONNECT_PAUSE)
             // r2d2's own check would be a round trip before every query.
             .test_on_check_out(false)
             // The factory notes failures. r2d2 tries again by itself.
@@ -198,10 +203,26 @@ impl Database {
                 connection.is_dead = true;
                 continue;
             }
-            if self.is_trusted(&connection) || connection.answers(left) {
+            if self.is_trusted(&connection) || self.answers(&mut connection, left) {
                 return Ok(CheckedOut { connection, permit });
             }
             self.suspect_older(&connection);
+        }
+    }
+
+    /// Checks a connection for at most `left`. If the server seems to hang, no other connection to it is worth the
+    /// wait: all are replaced, perhaps by connections to another host.
+    fn answers(&self, connection: &mut DatabaseConnection, left: Duration) -> bool {
+        let limit = MAX_CHECK.min(self.timeout / 2);
+        let began = Instant::now();
+        match connection.check(limit.min(left)) {
+            Ok(()) => true,
+            Err(error) => {
+                if began.elapsed() >= limit {
+                    self.outage.note_broken_connection(&error);
+                }
+                false
+            }
         }
     }
 
