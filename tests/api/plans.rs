@@ -33,6 +33,8 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "checks/verify_index",
             "files/with_owners",
             "installation/insert",
+            "restore/remove_files",
+            "restore/renew",
             "schema_history/insert",
             "users/ensure_development_admin",
             "users/find_development_admin",
