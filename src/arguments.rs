@@ -56,12 +56,26 @@ pub enum Command {
     /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
     /// Contents that the last backup has are hard-linked to it, so they take their space once.
     Backup {
-        /// Directory of the backups; made if it is missing.
+        /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+        /// Read all of a backup again, and name everything in it that is damaged or missing; uses no database.
+        #[arg(long, conflicts_with = "keep")]
+        verify: bool,
         /// After a whole backup, keep so many of this installation, and remove the older ones.
         #[arg(long, value_name = "N", value_parser = parse_count)]
         keep: Option<usize>,
+    },
+    /// Restore a backup into an empty database and an empty data directory.
+    ///
+    /// Reads the whole backup first, and changes nothing if anything is damaged. What is restored is an installation of
+    /// its own: all sessions and personal access tokens end, and passwords are those of the day of the backup.
+    Restore {
+        /// Directory of one backup, such as /var/backups/cloakroom/2026-01-02T03-04-05Z.
+        backup: PathBuf,
+        /// Restore without the files whose contents are damaged or missing in the backup.
+        #[arg(long)]
+        skip_damaged: bool,
     },
     /// Print the audit log, the oldest event first.
     Audit {

@@ -33,7 +33,8 @@ impl Command {
             Command::Gc { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"]
             }
-            Command::Backup { .. } | Command::AdoptDataDir { .. } => {
+            Command::Backup { verify: true, .. } => &[],
+            Command::Backup { .. } | Command::Restore { .. } | Command::AdoptDataDir { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
             }
             Command::SendTestMail { .. } => {
@@ -71,7 +72,11 @@ fn main() -> ExitCode {
         Command::Config => commands::print_config(&config),
         Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
-        Command::Backup { directory, keep } => commands::backup(&config, &directory, keep),
+        Command::Backup { directory, verify: true, .. } => commands::verify_backup(&directory),
+        Command::Backup { directory, keep, .. } => commands::backup(&config, &directory, keep),
+        Command::Restore { backup, skip_damaged } => {
+            commands::restore(&config, &backup, skip_damaged)
+        }
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

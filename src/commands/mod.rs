@@ -8,18 +8,22 @@ mod gc;
 mod installation;
 mod postgres_programs;
 mod progress;
+mod restore;
 mod send_test_mail;
 mod serve;
 mod signing_secret;
 
 pub use audit::print_audit;
 pub use backup::backup;
+pub use backup::verify::verify as verify_backup;
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::adopt_data_dir;
+pub use restore::restore;
 pub use send_test_mail::{mailer, send_test_mail};
 pub use serve::serve;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::api;
@@ -52,4 +56,9 @@ pub fn print_config(config: &Config) -> Result<(), String> {
 /// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
 pub fn print_openapi(config: &Config) -> Result<(), String> {
     writeln!(io::stdout(), "{}", api::openapi_document(config)).map_err(|e| e.to_string())
+}
+
+/// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
+fn print_line(line: impl Display) {
+    drop(writeln!(io::stdout(), "{line}"));
 }

@@ -22,6 +22,7 @@ mod postgres_error;
 mod readiness;
 pub mod removals;
 pub mod resets;
+pub mod restore;
 pub mod sessions;
 pub mod stats;
 mod tls;
@@ -34,7 +35,7 @@ use crate::error::Error;
 
 pub use client_programs::environment as client_environment;
 pub use failure_queue::FailureQueue;
-pub use migrations::{check_schema, open_and_migrate};
+pub use migrations::{check_schema, newest_schema_version, open_and_migrate};
 pub use pool::Database;
 pub use readiness::Readiness;
 

@@ -14,6 +14,7 @@ mod nginx;
 mod process;
 mod received_mail;
 mod request;
+mod restored;
 mod server;
 mod smtp;
 mod terminal;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use backups::{Backups, manifest};
+pub use backups::{Backups, fill, manifest};
 pub use certificates::CertificateAuthority;
 pub use cluster::Cluster;
 pub use connection::{RawConnection, ask};
@@ -43,6 +44,7 @@ pub use process::{
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
+pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
 pub use terminal::Terminal;
