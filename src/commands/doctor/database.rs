@@ -236,7 +236,7 @@ fn judge_replication(findings: &mut Findings, state: &ServerState, standbys: &[S
 
 fn judge_standby(findings: &mut Findings, standby: &Standby) {
     let name = &standby.name;
-    let (Some(state), Some(bytes)) = (&standby.state, standby.bytes_behind) else {
+    let Some(state) = &standby.state else {
         let text = format!(
             "replication: standby {name} is connected; its state may not be seen by this user"
         );
@@ -244,8 +244,11 @@ fn judge_standby(findings: &mut Findings, standby: &Standby) {
             .warning(&text, "GRANT pg_monitor TO the user in CLOAKROOM_DATABASE_URL shows it.");
     };
     let sync_state = standby.sync_state.as_deref().unwrap_or("async");
-    let text = format!("replication: standby {name}: {state}, {sync_state}, {bytes} bytes behind");
-    if state != "streaming" || bytes > MAX_BYTES_BEHIND {
+    // What only receives the log, as pg_receivewal does, applies nothing.
+    let behind =
+        standby.bytes_behind.map(|bytes| format!(", {bytes} bytes behind")).unwrap_or_default();
+    let text = format!("replication: standby {name}: {state}, {sync_state}{behind}");
+    if state != "streaming" || standby.bytes_behind > Some(MAX_BYTES_BEHIND) {
         findings.warning(&text, "Look at its log, its disk and the network if this does not pass.");
     } else {
         findings.ok(&text);
