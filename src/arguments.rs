@@ -1,6 +1,7 @@
 //! The arguments of the command line. This file names nothing else of the program, so that the manual pages can be made
 //! from it without the program.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -72,6 +73,32 @@ pub enum Command {
         #[arg(long)]
         repair: bool,
     },
+    /// Make a backup of the database and of all contents, also beside a running service.
+    ///
+    /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
+    /// Contents that the last backup has are hard-linked to it, so they take their space once.
+    Backup {
+        /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Read all of a backup again, and name everything in it that is damaged or missing; uses no database.
+        #[arg(long, conflicts_with = "keep")]
+        verify: bool,
+        /// After a whole backup, keep so many of this installation, and remove the older ones.
+        #[arg(long, value_name = "N", value_parser = parse_count)]
+        keep: Option<usize>,
+    },
+    /// Restore a backup into an empty database and an empty data directory.
+    ///
+    /// Reads the whole backup first, and changes nothing if anything is damaged. What is restored is an installation of
+    /// its own: all sessions and personal access tokens end, and passwords are those of the day of the backup.
+    Restore {
+        /// Directory of one backup, such as /var/backups/cloakroom/2026-01-02T03-04-05Z.
+        backup: PathBuf,
+        /// Restore without the files whose contents are damaged or missing in the backup.
+        #[arg(long)]
+        skip_damaged: bool,
+    },
     /// Print the audit log, the oldest event first.
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
@@ -120,6 +147,11 @@ pub fn parse_percentage(text: &str) -> Result<f64, String> {
     percentage
         .filter(|percentage| *percentage > 0.0 && *percentage <= 100.0)
         .ok_or_else(|| "a percentage such as 5% is expected, over 0 and at most 100".into())
+}
+
+/// Parses a number that is at least 1.
+pub fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is expected".into())
 }
 
 /// The installation id that a user expects in the data directory; `None` if it should hold none.

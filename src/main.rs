@@ -40,7 +40,10 @@ impl Command {
                 "CLOAKROOM_USER_STORAGE_QUOTA",
                 "CLOAKROOM_USER_FILE_QUOTA",
             ],
-            Command::AdoptDataDir { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"],
+            Command::Backup { verify: true, .. } => &[],
+            Command::Backup { .. } | Command::Restore { .. } | Command::AdoptDataDir { .. } => {
+                &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
+            }
             Command::SendTestMail { .. } => {
                 &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"]
             }
@@ -80,6 +83,11 @@ fn main() -> ExitCode {
         Command::Doctor { all } => commands::doctor(config, &faults, all),
         Command::Gc { confirm } => commands::gc(&config, confirm),
         Command::Check { sample, repair } => commands::check(&config, sample, repair),
+        Command::Backup { directory, verify: true, .. } => commands::verify_backup(&directory),
+        Command::Backup { directory, keep, .. } => commands::backup(&config, &directory, keep),
+        Command::Restore { backup, skip_damaged } => {
+            commands::restore(&config, &backup, skip_damaged)
+        }
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

@@ -71,23 +71,25 @@ pub fn service_total(db: &Database) -> Result<(Option<i64>, i64), Error> {
     Ok((row.get("kept"), row.get("counted")))
 }
 
-/// A part of the schema that is there and has no effect.
-pub struct UnusedObject {
+/// An index, a constraint or a trigger that is missing or has no effect.
+pub struct SchemaFault {
     /// `index`, `constraint` or `trigger`.
     pub kind: String,
     pub name: String,
-    pub table: String,
+    /// The table that has it; `None` if it is missing.
+    pub table: Option<String>,
 }
 
-/// Returns invalid indexes, constraints that were never validated, and disabled triggers.
-pub fn unused_objects(db: &Database) -> Result<Vec<UnusedObject>, Error> {
-    let rows = db.read(sql!("checks/unused_objects"), &[])?;
-    let object = |row: &Row| UnusedObject {
+/// Returns the indexes, constraints and triggers of the migrations that are missing, and those that have no effect:
+/// invalid indexes, constraints that were never validated, disabled triggers.
+pub fn schema_faults(db: &Database) -> Result<Vec<SchemaFault>, Error> {
+    let rows = db.read(sql!("checks/schema_faults"), &[])?;
+    let fault = |row: &Row| SchemaFault {
         kind: row.get("kind"),
         name: row.get("name"),
         table: row.get("table_name"),
     };
-    Ok(rows.iter().map(object).collect())
+    Ok(rows.iter().map(fault).collect())
 }
 
 /// Whether the extension `amcheck` may be used, and the name of the database user, quoted for SQL.

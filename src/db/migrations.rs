@@ -93,6 +93,11 @@ pub fn check_schema(db: &Database) -> Result<(), String> {
     Ok(())
 }
 
+/// The newest version of the schema that this program knows.
+pub fn newest_schema_version() -> i32 {
+    MIGRATIONS.len() as i32
+}
+
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,
 /// fails at once.
 fn wait_for_database(connector: &Connector) -> Result<(Client, Deadline), String> {

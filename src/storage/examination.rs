@@ -9,7 +9,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::draft::translate;
-use super::{MIN_SWEPT_AGE, Storage, age, copy_hashed, id_of};
+use super::{CopyError, MIN_SWEPT_AGE, Storage, age, copy_hashed, id_of};
 use crate::error::Error;
 
 /// What is wrong with a content. The text of each follows the name of the content in a sentence.
@@ -42,6 +42,12 @@ impl From<io::Error> for Damage {
             ErrorKind::NotFound => Damage::Missing,
             _ => Damage::Unreadable(error),
         }
+    }
+}
+
+impl From<CopyError> for Damage {
+    fn from((CopyError::Read(error) | CopyError::Write(error)): CopyError) -> Damage {
+        error.into()
     }
 }
 

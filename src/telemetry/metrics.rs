@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 /// The name of an endpoint, used as a label: its method and the template of its path. There are only as many names as
 /// endpoints, so no client can make the metrics grow, and all are static, so counting a request allocates nothing.
@@ -79,13 +79,24 @@ pub struct Metrics {
     mail_sent: Counter,
 }
 
-/// A value that another part of the process, the file system or the database knows. It is read when the metrics are
-/// asked for. One that cannot be read is left out: its last value would look like the present one.
+/// A gauge whose value another part of the process, the file system or the database knows. It is read when the metrics
+/// are asked for. One that cannot be read is left out: its last value would look like the present one.
 pub struct Reading {
-    /// What follows `cloakroom_`.
-    pub name: &'static str,
-    pub help: &'static str,
-    pub value: i64,
+    name: &'static str,
+    help: &'static str,
+    value: i64,
+}
+
+impl Reading {
+    /// `name` is what follows `cloakroom_`.
+    pub fn new(name: &'static str, help: &'static str, value: impl TryInto<i64>) -> Reading {
+        Reading { name, help, value: gauge_value(value) }
+    }
+}
+
+/// A number as the value of a gauge. None that is shown comes near the limit.
+fn gauge_value(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// A histogram with sixteen buckets whose upper bounds double from half a millisecond to 16 seconds.
@@ -94,57 +105,48 @@ fn duration_histogram() -> Histogram {
     Histogram::new((0..16).map(|n| 0.0005 * f64::from(1 << n)))
 }
 
+/// Makes a metric and registers it. A counter's name gets the suffix `_total` where it is shown.
+fn register<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub fn new() -> Metrics {
         let mut root = Registry::default();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let help = "Unix time at which the process started";
         root.register("process_start_time_seconds", help, ConstGauge::new(started.as_secs_f64()));
-        let registry = root.sub_registry_with_prefix("cloakroom");
+        let cloakroom = root.sub_registry_with_prefix("cloakroom");
         let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version of the program", build);
-        let requests = Family::default();
-        registry.register("requests", "Requests by endpoint and status", requests.clone());
+        cloakroom.register("build", "The version of the program", build);
         let durations = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
         let help = "Time from a request's head to its response";
-        registry.register("request_duration_seconds", help, durations.clone());
-        let rate_limited = Family::default();
-        let help = "Requests refused by a rate limit, by its class";
-        registry.register("rate_limit_refusals", help, rate_limited.clone());
-        let audit_failures = Family::default();
-        let help = "Refused actions in the audit log, as events or only in a count";
-        registry.register("audit_failures", help, audit_failures.clone());
-        let mut gauge = |name, help| {
-            let gauge: Gauge = Gauge::default();
-            registry.register(name, help, gauge.clone());
-            gauge
-        };
-        let connections = gauge("connections_open", "Open client connections");
-        let help = "Client connections that may be open, 0 if the server has no limit";
-        let connections_max = gauge("connections_max", help);
-        let running = gauge("requests_running", "Requests being answered");
-        let mut counter = |name, help| {
-            let counter: Counter = Counter::default();
-            registry.register(name, help, counter.clone());
-            counter
-        };
-        let help = "Failed attempts to write refused actions to the audit log";
-        let audit_write_errors = counter("audit_write_errors", help);
-        let help = "Refused actions that are missing from the audit log";
-        let audit_lost = counter("audit_failures_lost", help);
-        let mail_sent = counter("mail_sent", "Messages that the mail server has taken");
+        cloakroom.register("request_duration_seconds", help, durations.clone());
+        let requests_help = "Requests by endpoint and status";
+        let max_help = "Client connections there may be, 0 if the server has no limit";
+        let rate_limited_help = "Requests refused by a rate limit, by its class";
+        let failures_help = "Refused actions in the audit log, as events or only in a count";
+        let write_errors_help = "Failed attempts to write refused actions to the audit log";
+        let lost_help = "Refused actions that are missing from the audit log";
+        let sent_help = "Messages that the mail server has taken";
         Metrics {
-            registry: Arc::new(root),
-            requests,
+            requests: register(cloakroom, "requests", requests_help),
             durations,
-            connections,
-            connections_max,
-            running,
-            rate_limited,
-            audit_failures,
-            audit_write_errors,
-            audit_lost,
-            mail_sent,
+            connections: register(cloakroom, "connections_open", "Open client connections"),
+            connections_max: register(cloakroom, "connections_max", max_help),
+            running: register(cloakroom, "requests_running", "Requests being answered"),
+            rate_limited: register(cloakroom, "rate_limit_refusals", rate_limited_help),
+            audit_failures: register(cloakroom, "audit_failures", failures_help),
+            audit_write_errors: register(cloakroom, "audit_write_errors", write_errors_help),
+            audit_lost: register(cloakroom, "audit_failures_lost", lost_help),
+            mail_sent: register(cloakroom, "mail_sent", sent_help),
+            registry: Arc::new(root),
         }
     }
 
@@ -190,7 +192,7 @@ impl Metrics {
 
     /// Says how many client connections the server lets be open.
     pub fn set_connections_max(&self, max: usize) {
-        self.connections_max.set(gauge_value(max as u64));
+        self.connections_max.set(gauge_value(max));
     }
 
     /// Counts an open client connection until the returned guard is dropped.
@@ -215,11 +217,6 @@ impl Metrics {
         text::encode_eof(&mut out)?;
         Ok(out)
     }
-}
-
-/// A count as the value of a gauge. Nothing that is counted here exceeds it.
-pub fn gauge_value(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Adds one to a gauge until it is dropped.

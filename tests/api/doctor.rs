@@ -23,8 +23,8 @@ fn a_healthy_service_has_no_findings_and_nothing_is_changed() {
     let (database, data) = stopped_service("ann");
     let (files, schema) = (everything(data.path()), schema_of(&database));
     let report = doctor(&database.url, &data, &[("CLOAKROOM_STORAGE_QUOTA", "1000000")]);
-    assert_eq!(findings(&report, "fault   "), [""; 0], "{report}");
-    assert_eq!(findings(&report, "warning "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "fault   "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "warning "), [""; 0], "{report}");
     let version: String =
         database.value("SELECT split_part(current_setting('server_version'), ' ', 1)");
     let id: String = database.value("SELECT id::text FROM installation");
@@ -80,7 +80,7 @@ fn settings_are_listed_with_their_source_and_defaults_on_request() {
         "CLOAKROOM_JWT_ISSUER=a fault   b [31m (set)",
     ] {
         assert!(
-            findings(&report, "ok      setting: ").contains(&line),
+            lines_of(&report, "ok      setting: ").contains(&line),
             "{line} is not in {report}"
         );
     }
@@ -90,7 +90,7 @@ fn settings_are_listed_with_their_source_and_defaults_on_request() {
     expect_finding(&all, "ok      setting: CLOAKROOM_TRASH_DAYS=7 (default)", "");
     expect_finding(&all, "ok      setting: CLOAKROOM_LOG=debug (from RUST_LOG)", "");
     let shown = run(&database.url, &["config"], &[]).exits(0).out();
-    assert_eq!(findings(&all, "ok      setting: ").len(), shown.lines().count(), "{all}");
+    assert_eq!(lines_of(&all, "ok      setting: ").len(), shown.lines().count(), "{all}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_first_start_that_is_still_to_come_is_described_and_not_anticipated() {
     let report = doctor(&database.url, &data, &settings);
     expect_finding(&report, "warning schema: the database is empty", "");
     expect_finding(&report, "warning data directory: ", "/new: No such file or directory");
-    assert_eq!(findings(&report, "fault   "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "fault   "), [""; 0], "{report}");
     assert_eq!((everything(data.path()).len(), schema_of(&database)), (0, (0, 0)));
 }
 

@@ -57,7 +57,7 @@ fn an_older_schema_is_a_warning_and_stays_and_a_newer_one_a_fault() {
          SELECT 999, 'later', applied_on, checksum FROM refinery_schema_history LIMIT 1",
     );
     let report = doctor(&database.url, &data, &[]);
-    expect_finding(&report, "fault   database: ", "schema version 999");
+    expect_finding(&report, "fault   schema: ", "schema version 999");
     expect_finding(&report, "ok      installation id: ", "");
 }
 

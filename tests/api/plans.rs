@@ -31,6 +31,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "checks/unrecorded",
             "checks/user_totals",
             "checks/verify_index",
+            "backup/files_after",
             "files/with_owners",
             "installation/insert",
             "schema_history/insert",

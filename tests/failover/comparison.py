@@ -116,18 +116,25 @@ class Comparison:
         extra = len(stored - recorded)
         self.expect(extra <= self.counts["unknown"], f"{extra} contents without a record")
 
+    def look(self, comparison, clients):
+        """A request that fails ends one comparison, and not the others."""
+        try:
+            comparison(clients)
+        except RuntimeError as error:
+            self.found.append(str(error))
+
     def all(self, lost, promoted):
-        self.answers(lost, promoted)
-        self.sign_ins([client for client in self.clients if isinstance(client, SignIns)])
+        self.look(self.sign_ins, [client for client in self.clients if isinstance(client, SignIns)])
         for client in self.clients:
             if isinstance(client, Refreshes):
-                self.refreshes(client)
+                self.look(self.refreshes, client)
             if isinstance(client, Uploads):
-                self.uploads(client)
+                self.look(self.uploads, client)
         self.contents()
         for text, query in DISAGREEMENTS.items():
             count = self.server.sql(query)
             self.expect(count == "0", f"{count} {text}")
+        self.answers(lost, promoted)
         return self
 
 

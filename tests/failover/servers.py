@@ -1,4 +1,4 @@
-"""The servers of the test: two PostgreSQL, of which the second is a synchronous standby of the first, and the service."""
+"""The servers of the test: two of PostgreSQL, of which the second is a synchronous standby, and the service."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ def wait_until(condition, what, seconds=MAX_START):
     deadline = time.monotonic() + seconds
     while not (result := condition()):
         if time.monotonic() > deadline:
-            raise RuntimeError(f"not within {seconds} s: {what}")
+            raise TimeoutError(f"not within {seconds} s: {what}")
         time.sleep(0.05)
     return result
 
@@ -40,7 +40,7 @@ def run(command, text=None, **options):
 
 
 def remove(directory):
-    """Stops the server that scripts/postgres runs in a directory, and deletes its data; all is well if there is none."""
+    """Stops the server that scripts/postgres runs in a directory, if there is one, and deletes its data."""
     run(["scripts/postgres", "remove", str(directory)])
     shutil.rmtree(directory, ignore_errors=True)
 

@@ -3,10 +3,11 @@
 use crate::api::context::{App, RequestContext};
 use crate::api::openapi::{Answer, Content, Operation, Tag};
 use crate::config::MetricsAccess;
-use crate::db::stats;
+use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
-use crate::telemetry::metrics::{Reading, gauge_value};
+use crate::storage::DiskSpace;
+use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -44,62 +45,48 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
     Ok(Response::new(200, OPENMETRICS, text.into_bytes()))
 }
 
-/// What is read only now. Values of the database and of the file system are missing while these do not answer.
+/// What is read only now. Values that the database or the file system does not tell are missing.
 fn readings(app: &App) -> Vec<Reading> {
-    let reading = |name, help, value| Reading { name, help, value };
-    let count = |name, help, count: usize| reading(name, help, gauge_value(count as u64));
-    let (hashes_running, hashes_waiting) = app.hasher.load();
     let stored = stats::stored(&app.db);
+    let is_up = usize::from(stored.is_ok());
+    let (hashes_running, hashes_waiting) = app.hasher.load();
+    let quota = app.config.storage_quota;
     let mut readings = vec![
-        count("pool_size", "Database connections that may be open", app.db.max_open()),
-        count("pool_open", "Database connections", app.db.open()),
-        count("pool_in_use", "Database connections in use", app.db.in_use()),
-        count("pool_waiting", "Requests that wait for the database", app.db.waiting()),
-        count("hashes_running", "Passwords being hashed", hashes_running),
-        count("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
-        count("database_up", "Whether the database answered just now", usize::from(stored.is_ok())),
-        reading(
-            "storage_quota_bytes",
-            "Bytes that all files may have together",
-            gauge_value(app.config.storage_quota),
-        ),
+        Reading::new("database_up", "Whether the database answered just now", is_up),
+        Reading::new("pool_size", "Database connections there may be", app.db.max_open()),
+        Reading::new("pool_open", "Database connections", app.db.open()),
+        Reading::new("pool_in_use", "Database connections in use", app.db.in_use()),
+        Reading::new("pool_waiting", "Requests that wait for the database", app.db.waiting()),
+        Reading::new("hashes_running", "Passwords being hashed", hashes_running),
+        Reading::new("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
+        Reading::new("storage_quota_bytes", "Bytes that all files may have together", quota),
     ];
-    if let Ok(stored) = stored {
-        let help = "Messages that were given up in the last 30 days";
-        readings.extend([
-            reading("stored_bytes", "Bytes of all files", stored.bytes),
-            reading("mail_waiting", "Messages that wait to be sent", stored.mail_waiting),
-            reading("mail_failed", help, stored.mail_failed),
-            reading(
-                "mail_oldest_seconds",
-                "Age of the oldest of these",
-                stored.mail_oldest_seconds,
-            ),
-        ]);
-    }
-    // Named as those of Prometheus's node exporter.
-    if let Ok(space) = app.storage.disk_space() {
-        readings.extend(
-            [
-                (
-                    "filesystem_size_bytes",
-                    "Size of the data directory's file system",
-                    space.total_bytes,
-                ),
-                (
-                    "filesystem_avail_bytes",
-                    "Bytes that the service may still take of it",
-                    space.free_bytes,
-                ),
-                (
-                    "filesystem_files",
-                    "Inodes of it, 0 if their number is not fixed",
-                    space.total_inodes,
-                ),
-                ("filesystem_files_free", "Inodes that are free", space.free_inodes),
-            ]
-            .map(|(name, help, value)| reading(name, help, gauge_value(value))),
-        );
-    }
+    readings.extend(stored.into_iter().flat_map(totals));
+    readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
     readings
+}
+
+fn totals(stored: StoredTotals) -> [Reading; 4] {
+    let failed_help = "Messages that were given up in the last 30 days";
+    let oldest_help = "Age of the oldest message that waits to be sent";
+    [
+        Reading::new("stored_bytes", "Bytes of all files", stored.bytes),
+        Reading::new("mail_waiting", "Messages that wait to be sent", stored.mail_waiting),
+        Reading::new("mail_failed", failed_help, stored.mail_failed),
+        Reading::new("mail_oldest_seconds", oldest_help, stored.mail_oldest_seconds),
+    ]
+}
+
+/// Named like the metrics of Prometheus's node exporter.
+fn disk_space(space: DiskSpace) -> [Reading; 4] {
+    let available_help = "Bytes that the service may take of the data directory's file system";
+    let inodes_help = "Inodes of the data directory's file system, 0 if it has no fixed number";
+    let size_help = "Size of the data directory's file system";
+    let free_help = "Free inodes of the data directory's file system";
+    [
+        Reading::new("filesystem_size_bytes", size_help, space.total_bytes),
+        Reading::new("filesystem_avail_bytes", available_help, space.free_bytes),
+        Reading::new("filesystem_files", inodes_help, space.total_inodes),
+        Reading::new("filesystem_files_free", free_help, space.free_inodes),
+    ]
 }

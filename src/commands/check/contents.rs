@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -47,7 +46,8 @@ impl Check<'_> {
         }
         drop(progress);
         self.findings.conclude(&format!(
-            "records: {files} files compared with their contents, {hashed} of them by hash; {damaged} damaged"
+            "records: {files} files compared with their contents, {hashed} of them by hash; {damaged} damaged or \
+             missing"
         ));
         Ok(())
     }
@@ -81,34 +81,33 @@ impl Check<'_> {
     ) -> Result<(), Error> {
         let FileOfOwner { id, filename, owner } = file;
         let name = format!("files/{id} ({filename:?}, owner {owner})");
-        let copies = match damage {
-            Damage::Missing => self.storage.in_trash(*id)?,
-            _ => Vec::new(),
-        };
-        let is_whole =
-            |path: &Path| storage::examine(path, content.size, Some(&content.hash), || {}).is_ok();
-        let Some(copy) = copies.iter().find(|path| is_whole(path)) else {
-            let remark = match copies.first() {
-                Some(path) => format!("; {} is not what was uploaded", path.display()),
-                None => String::new(),
-            };
-            self.fault(&format!("{name} {damage}{remark}"));
-            return Ok(());
-        };
-        let place = copy.display();
-        if !self.repairs {
-            self.fault(&format!(
-                "{name} {damage}; it is {place}, from where `cloakroom check --repair` brings it back"
-            ));
+        if !matches!(damage, Damage::Missing) {
+            self.fault(&format!("{name} {damage}"));
             return Ok(());
         }
-        match self.storage.bring_back(*id, copy) {
-            Ok(()) => {
-                self.warning(&format!("{name} was missing and has been brought back from {place}"))
+        let (size, hash) = (content.size, Some(content.hash.as_str()));
+        let copies = self.storage.in_trash(*id)?;
+        let copy = copies.iter().find(|path| storage::examine(path, size, hash, || {}).is_ok());
+        let problem = match copy {
+            Some(copy) if self.repairs => match self.storage.bring_back(*id, copy) {
+                Ok(()) => {
+                    let place = copy.display();
+                    self.warning(&format!("{name} was missing and is back, from {place}"));
+                    return Ok(());
+                }
+                Err(error) => format!("{} cannot be moved back: {error}", copy.display()),
+            },
+            Some(copy) => {
+                format!("it is {}: `cloakroom check --repair` moves it back", copy.display())
             }
-            Err(error) => self.fault(&format!(
-                "{name} {damage}, and cannot be brought back from {place}: {error}"
-            )),
+            None => match copies.first() {
+                Some(other) => format!("{} is not what was uploaded", other.display()),
+                None => "the trash does not have it".to_owned(),
+            },
+        };
+        // Another process may have brought it back meanwhile.
+        if self.storage.examine(*id, size, hash, || {}).is_err() {
+            self.fault(&format!("{name} {damage}; {problem}"));
         }
         Ok(())
     }
@@ -121,7 +120,8 @@ impl Check<'_> {
         let storage = self.storage;
         for ids in storage.old_contents()? {
             let ids = ids?;
-            // Before the records are looked up, because the content of a deleted file is removed after its record.
+            // An upload has its record before its content is an hour old. A deletion removes the record first, so
+            // whether the content is still there is asked after the record was looked up.
             for content in db::checks::unrecorded(self.db, &ids)? {
                 unrecorded += progress.suspend(|| self.report_unrecorded(&content));
             }

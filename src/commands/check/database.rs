@@ -5,12 +5,12 @@ use uuid::Uuid;
 use super::Check;
 use crate::commands::progress::{Progress, Unit};
 use crate::db;
-use crate::db::checks::{Totals, UnusedObject, UserTotals};
+use crate::db::checks::{SchemaFault, Totals, UserTotals};
 use crate::error::Error;
 
 impl Check<'_> {
-    /// Compares the totals that are kept with the records, and with the quotas. To be above a quota is no fault, because
-    /// quotas may be lowered at any time.
+    /// Compares the totals that are kept with the records, and with the quotas. To be above a quota is no fault,
+    /// because quotas may be lowered at any time.
     pub fn compare_totals(&mut self) -> Result<(), Error> {
         let (kept, counted) = db::checks::service_total(self.db)?;
         match kept {
@@ -71,17 +71,21 @@ impl Check<'_> {
         }
     }
 
-    /// Looks for parts of the schema that are there without effect, as after a restore that was broken off.
+    /// Looks for parts of the schema that are missing or have no effect, as after a restore that was broken off.
     pub fn look_at_schema(&mut self) -> Result<(), Error> {
-        for UnusedObject { kind, name, table } in db::checks::unused_objects(self.db)? {
+        for SchemaFault { kind, name, table } in db::checks::schema_faults(self.db)? {
+            let Some(table) = table else {
+                self.fault(&format!("{kind} {name} is missing: one of sql/migrations/ makes it"));
+                continue;
+            };
             let problem = match kind.as_str() {
                 "index" => "is not valid: REINDEX INDEX makes it anew",
                 "constraint" => "was never validated: ALTER TABLE VALIDATE CONSTRAINT does that",
-                _ => "is disabled: ALTER TABLE ENABLE TRIGGER enables it",
+                _ => "is disabled: ALTER TABLE ENABLE TRIGGER ALL enables it",
             };
             self.fault(&format!("{kind} {name} of table {table} {problem}"));
         }
-        self.findings.conclude("schema: indexes, constraints and triggers in force");
+        self.findings.conclude("schema: indexes, constraints and triggers looked at");
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 mod contents;
 mod database;
 
+use std::io::{self, Write};
 use std::time::Instant;
 
 use super::findings::Findings;
@@ -46,7 +47,8 @@ pub fn check(config: &Config, sample: f64, repairs: bool) -> Result<(), String> 
     check.run("totals", Check::compare_totals);
     check.run("schema", Check::look_at_schema);
     check.run("amcheck", Check::verify_indexes);
-    println!("checked in {:.1} s", begin.elapsed().as_secs_f64());
+    // A reader that closes the pipe early, such as `head`, must not change the exit status.
+    drop(writeln!(io::stdout(), "checked in {:.1} s", begin.elapsed().as_secs_f64()));
     check.findings.finish()
 }
 
@@ -68,6 +70,7 @@ impl Check<'_> {
             self.findings.conclude(&format!("{name}: not finished"));
         }
     }
+
     /// Prints a fault of one line, which is enough to find what it is about.
     fn fault(&mut self, text: &str) {
         self.findings.fault(text, "");

@@ -43,9 +43,10 @@ pub fn look(findings: &mut Findings, config: &Arc<Config>) -> Option<DatabaseFac
     judge_result(findings, &facts.state, |findings, state| {
         judge_state(findings, config, &facts, state)
     });
-    judge_result(findings, &facts.schema, |findings, schema| {
-        judge_schema(findings, schema.applied, schema.newest);
-    });
+    match &facts.schema {
+        Ok(schema) => judge_schema(findings, schema.applied, schema.newest),
+        Err(reason) => findings.fault(&format!("schema: {reason}"), ""),
+    }
     judge_result(findings, &facts.installation, |_, _| {});
     judge_result(findings, &facts.stored, |_, _| {});
     Some(facts)
@@ -256,28 +257,28 @@ fn judge_standby(findings: &mut Findings, standby: &Standby) {
 }
 
 fn judge_extensions(findings: &mut Findings, facts: &DatabaseFacts, state: &ServerState) {
-    // Before the first start there is neither.
     let has_schema = facts.schema.as_ref().is_ok_and(|schema| schema.applied > 0);
-    match &state.trigram_version {
-        _ if !has_schema => {}
+    let fault = match &state.trigram_version {
         Some(version) if state.has_search_index => {
             findings.ok(&format!("extension pg_trgm: {version}, with the index users_search"));
+            None
         }
-        found => {
-            let missing = if found.is_some() { "the index users_search is" } else { "not" };
-            findings.warning(
-                &format!("extension pg_trgm: {missing} {}", if found.is_some() { "missing" } else { "installed" }),
-                "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then \
-                 CREATE INDEX users_search ON users USING gin (lower(email) gin_trgm_ops, lower(name) gin_trgm_ops, \
-                 lower(username) gin_trgm_ops) WHERE NOT is_deleted AND NOT is_development_admin;",
-            );
-        }
+        Some(_) => Some("the index users_search is missing"),
+        None => Some("not installed"),
+    };
+    // The first start makes both.
+    if let Some(fault) = fault.filter(|_| has_schema) {
+        findings.warning(
+            &format!("extension pg_trgm: {fault}"),
+            "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then CREATE \
+             INDEX users_search ON users USING gin (lower(email) gin_trgm_ops, lower(name) gin_trgm_ops, \
+             lower(username) gin_trgm_ops) WHERE NOT is_deleted AND NOT is_development_admin;",
+        );
     }
     match &state.amcheck_version {
         Some(version) => findings.ok(&format!("extension amcheck: {version}")),
-        None => {
-            findings.ok("extension amcheck: not installed; with it, damaged indexes can be found")
-        }
+        None => findings
+            .ok("extension amcheck: not installed, so `cloakroom check` verifies no indexes"),
     }
 }
 
