@@ -5,9 +5,11 @@
 pub mod audit;
 pub mod backup;
 mod batches;
+pub mod checks;
 mod client_programs;
 mod connector;
 mod deadline;
+pub mod diagnosis;
 pub mod exports;
 mod failure_queue;
 pub mod files;
