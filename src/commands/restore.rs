@@ -38,6 +38,11 @@ const LEFT_OUT: [&str; 7] = [
     "--no-subscriptions",
     "--no-security-labels",
 ];
+/// The database of `pg_restore`: the one of its environment, because this names none; without the argument, the program
+/// would only print SQL. A server that cannot be reached any more is noticed within two minutes. How long a statement
+/// takes has no limit, because nobody knows how long an index does; the operator can break off at any time.
+const DATABASE: &str =
+    "--dbname=keepalives_idle=60 keepalives_interval=10 keepalives_count=6 tcp_user_timeout=120000";
 /// Bytes of the messages of `pg_restore` that are looked at.
 const MAX_MESSAGES: u64 = 64 * 1024;
 
@@ -139,8 +144,7 @@ fn copy_contents(
 fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
     let path = backup.join(DUMP);
     let file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    // An empty name stands for the database in the environment; without one the program would only print SQL.
-    pg_restore.args(["--dbname=", "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
+    pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
     pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |e: io::Error| format!("pg_restore: {e}");
     let mut child = pg_restore.spawn().map_err(failed)?;
