@@ -144,11 +144,12 @@ impl Database {
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
         match query(connection) {
-            Err(_) if connection.is_dead => {
+            Err(error) if connection.is_dead => {
                 self.suspect_older(connection);
                 drop(checked_out);
-                let checked_out = &mut self.check_out(deadline)?;
-                query(&mut checked_out.connection).map_err(|error| self.failure(error))
+                let again = self.check_out(deadline);
+                let mut again = again.inspect_err(|_| self.outage.note_broken_connection(&error))?;
+                query(&mut again.connection).map_err(|error| self.failure(error))
             }
             outcome => outcome.map_err(|error| self.failure(error)),
         }
