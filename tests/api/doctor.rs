@@ -23,8 +23,8 @@ fn a_healthy_service_has_no_findings_and_nothing_is_changed() {
     let (database, data) = stopped_service("ann");
     let (files, schema) = (everything(data.path()), schema_of(&database));
     let report = doctor(&database.url, &data, &[("CLOAKROOM_STORAGE_QUOTA", "1000000")]);
-    assert_eq!(findings(&report, "fault   "), [""; 0], "{report}");
-    assert_eq!(findings(&report, "warning "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "fault   "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "warning "), [""; 0], "{report}");
     let version: String =
         database.value("SELECT split_part(current_setting('server_version'), ' ', 1)");
     let id: String = database.value("SELECT id::text FROM installation");
@@ -80,7 +80,7 @@ fn settings_are_listed_with_their_source_and_defaults_on_request() {
         "CLOAKROOM_JWT_ISSUER=a fault   b [31m (set)",
     ] {
         assert!(
-            findings(&report, "ok      setting: ").contains(&line),
+            lines_of(&report, "ok      setting: ").contains(&line),
             "{line} is not in {report}"
         );
     }
@@ -90,7 +90,7 @@ fn settings_are_listed_with_their_source_and_defaults_on_request() {
     expect_finding(&all, "ok      setting: CLOAKROOM_TRASH_DAYS=7 (default)", "");
     expect_finding(&all, "ok      setting: CLOAKROOM_LOG=debug (from RUST_LOG)", "");
     let shown = run(&database.url, &["config"], &[]).exits(0).out();
-    assert_eq!(findings(&all, "ok      setting: ").len(), shown.lines().count(), "{all}");
+    assert_eq!(lines_of(&all, "ok      setting: ").len(), shown.lines().count(), "{all}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_first_start_that_is_still_to_come_is_described_and_not_anticipated() {
     let report = doctor(&database.url, &data, &settings);
     expect_finding(&report, "warning schema: the database is empty", "");
     expect_finding(&report, "warning data directory: ", "/new: No such file or directory");
-    assert_eq!(findings(&report, "fault   "), [""; 0], "{report}");
+    assert_eq!(lines_of(&report, "fault   "), [""; 0], "{report}");
     assert_eq!((everything(data.path()).len(), schema_of(&database)), (0, (0, 0)));
 }
 
@@ -250,6 +250,17 @@ fn a_quota_without_room_on_the_disk_is_a_warning() {
 }
 
 #[test]
+fn a_directory_to_which_nothing_can_be_written_is_a_fault() {
+    let (database, data) = stopped_service("ann");
+    let mut doctor = command(&database.url, &data, &[]);
+    doctor.arg("doctor");
+    // A limit on the size of files makes writes fail as on a full disk. The output goes to a pipe.
+    let report = report_of(within_shell("ulimit -f 0", doctor).output().expect("the shell runs"));
+    expect_finding(&report, "fault   data directory: ", "is not writable: File too large");
+    expect_finding(&report, "ok      schema: ", "");
+}
+
+#[test]
 fn limits_that_are_too_low_for_the_settings_are_warnings() {
     let (database, data) = stopped_service("ann");
     let report_within = |line: &str, settings: &[(&str, &str)]| {
@@ -294,6 +305,10 @@ fn the_mail_server_is_asked_as_far_as_a_message_and_sent_none() {
     expect_finding(&report, "fault   mail: ", "connecting: Connection refused");
     expect_finding(&report, "        Check the host and the port in CLOAKROOM_SMTP_URL", "");
     expect_finding(&report_with("none"), "ok      mail: CLOAKROOM_SMTP_URL is none", "");
+    // A host that is not known to be this one.
+    let open = SmtpServer::start(SmtpOptions::default());
+    let report = report_with(&format!("smtp://127.1:{}", open.address.port()));
+    expect_finding(&report, "warning mail: smtp://127.1:", "offers no encryption");
     let incomplete = [("CLOAKROOM_SMTP_URL", &*url)];
     let report = doctor(&database.url, &data, &incomplete);
     expect_finding(

@@ -126,6 +126,21 @@ fn after_a_restart_of_the_database_nothing_fails() {
     expect_only(&after, &[200], Duration::from_secs(20));
 }
 
+#[test]
+fn an_error_that_only_a_pooler_of_transactions_causes_is_logged_with_what_to_do() {
+    let api = Server::start(&[]);
+    for (number, code) in ["26000", "42P05"].into_iter().enumerate() {
+        api.database.run(&format!(
+            "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
+             CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail()"
+        ));
+        api.register(&format!("ann{number}")).refused(500, "Internal server error");
+        let line = api.logged(&format!("ERROR: no ({code})"));
+        assert!(line.contains("must use session pooling"), "{line}");
+    }
+}
+
 /// The level and the message of every line of a log in JSON that is not about a request, after the one about the start.
 fn lines_beside_requests(log: &str) -> Vec<(String, String)> {
     let text = |line: &Value, name: &str| line[name].as_str().expect("a text").to_owned();

@@ -62,7 +62,7 @@ def _stat(pid):
 
 
 def state(pid):
-    """What the process does, as a letter: `T` if it is stopped, `Z` if nobody has waited for its end, `X` if it is gone."""
+    """What the process does: `T` if it is stopped, `Z` if it has ended unnoticed by its parent, `X` if it is gone."""
     stat = _stat(pid)
     return stat[0] if stat else "X"
 

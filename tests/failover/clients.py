@@ -23,7 +23,7 @@ JSON = "application/json"
 
 @dataclass
 class Answer:
-    """How a request was answered, and when. Times are those of time.monotonic; the status is 0 if there was no answer."""
+    """How a request was answered, and when, by time.monotonic. The status is 0 if there was no answer."""
 
     kind: str
     began: float

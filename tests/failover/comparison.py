@@ -124,7 +124,6 @@ class Comparison:
             self.found.append(str(error))
 
     def all(self, lost, promoted):
-        self.answers(lost, promoted)
         self.look(self.sign_ins, [client for client in self.clients if isinstance(client, SignIns)])
         for client in self.clients:
             if isinstance(client, Refreshes):
@@ -135,6 +134,7 @@ class Comparison:
         for text, query in DISAGREEMENTS.items():
             count = self.server.sql(query)
             self.expect(count == "0", f"{count} {text}")
+        self.answers(lost, promoted)
         return self
 
 

@@ -64,7 +64,7 @@ pub fn expect_finding(report: &str, beginning: &str, part: &str) {
 }
 
 /// The lines that begin with `kind`, without those that depend on the machine on which the tests run.
-pub fn findings<'a>(report: &'a str, kind: &str) -> Vec<&'a str> {
+pub fn lines_of<'a>(report: &'a str, kind: &str) -> Vec<&'a str> {
     let of_machine = ["disk: ", "inodes: ", "limits: ", "database durability: "];
     let lines = report.lines().filter_map(|line| line.strip_prefix(kind));
     lines.filter(|line| !of_machine.iter().any(|it| line.starts_with(it))).collect()
