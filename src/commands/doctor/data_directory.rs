@@ -31,6 +31,11 @@ pub fn look(findings: &mut Findings, config: &Config, database: Option<&Database
         Ok(metadata) => metadata,
         Err(error) => return report_missing(findings, path, &error.to_string(), has_records),
     };
+    if metadata.is_dir()
+        && let Err(refusal) = storage::refuse_partial(path)
+    {
+        return findings.fault(&format!("data directory: {refusal}"), "");
+    }
     let storage = Storage::at(path);
     if !is_usable(findings, path, &storage, has_records) {
         return;
