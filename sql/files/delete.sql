@@ -1,8 +1,8 @@
 -- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner,
 -- whether it was removed, and whether its content may be removed too; no row means that there is no such file, or that
 -- its owner is deleted.
--- The content stays while a backup holds this lock: see backup/pause_removals. The lock is kept until the transaction is
--- committed, so a backup takes its snapshot either after that, and does not name the file, or keeps the content.
+-- The content stays while a backup holds this lock: see backup/pause_removals. The lock is kept until the transaction
+-- is committed, so a backup takes its snapshot either after that, and does not name the file, or keeps the content.
 -- The owner's row is locked before anything is deleted, because uploads and the trigger on files lock rows in the
 -- same order: the owner's, then that of storage. So no two of them can deadlock.
 WITH owner AS (

@@ -32,8 +32,8 @@ impl Findings {
         print_advice(advice);
     }
 
-    /// Prints a line that sums up what was found since the last one of these. It is as bad as the worst of that, and not
-    /// counted itself.
+    /// Prints a line that sums up what was found since the last one of these. It is as bad as the worst of that, and
+    /// not counted itself.
     pub fn conclude(&mut self, text: &str) {
         let (warnings, faults) = self.concluded;
         self.concluded = (self.warnings, self.faults);

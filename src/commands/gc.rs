@@ -1,8 +1,6 @@
 //! `cloakroom gc`: moves contents without a record to the trash, and reports records whose content is missing.
 
-use std::io::{self, Write};
-
-use super::installation;
+use super::{installation, print_line};
 use crate::background::sweep;
 use crate::config::Config;
 use crate::db;
@@ -17,16 +15,19 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     let storage = Storage::open(&config.data_dir)?;
     let db = db::open_and_migrate(config)?;
     installation::check(config, &db, &storage)?;
-    // A reader that closes the pipe early, such as `head`, must not stop the work.
-    let print = |line: String| drop(writeln!(io::stdout(), "{line}"));
-    let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print)
+    let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print_line)
         .map_err(|e| e.cause().into_owned())?;
     let missing = sweep::missing_contents(&storage, &db).map_err(|e| e.cause().into_owned())?;
     for FileOfOwner { id, filename, owner } in &missing {
-        print(format!("the content of file {id} ({filename:?}, owner {owner}) is missing"));
+        print_line(format_args!(
+            "the content of file {id} ({filename:?}, owner {owner}) is missing"
+        ));
     }
     let (moved, removed) = (swept.moved, swept.removed);
-    print(format!("{moved} moved to the trash, {removed} removed, {} missing.", missing.len()));
+    print_line(format_args!(
+        "{moved} moved to the trash, {removed} removed, {} missing.",
+        missing.len()
+    ));
     let are_missing = "contents are missing: restore them from a backup, or delete their files";
     let missing = (!missing.is_empty()).then(|| are_missing.to_owned());
     let faults: Vec<_> = swept.refusal.into_iter().chain(missing).collect();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::auth::random_bytes;
 use crate::config::Config;
@@ -15,8 +15,31 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     if let Some(secret) = &config.jwt_secret {
         return Ok(secret.expose().as_bytes().to_vec());
     }
-    let path = config.data_dir.join("jwt-secret");
-    let secret = read_or_create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let path = path(config);
+    let secret = read_or_create(&path);
+    long_enough(config, &path, secret)
+}
+
+/// Fails where [`load`] would fail because of the file, and does not make it. The error is a message for the operator.
+pub fn check_file(config: &Config) -> Result<(), String> {
+    let path = path(config);
+    if config.jwt_secret.is_some() || !path.exists() {
+        return Ok(());
+    }
+    long_enough(config, &path, fs::read(&path)).map(drop)
+}
+
+fn path(config: &Config) -> PathBuf {
+    config.data_dir.join("jwt-secret")
+}
+
+/// The secret that was read from the file, if it was read and is as long as the algorithm demands.
+fn long_enough(
+    config: &Config,
+    path: &Path,
+    secret: io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, String> {
+    let secret = secret.map_err(|e| format!("{}: {e}", path.display()))?;
     match secret.len() {
         length if length >= config.jwt_algorithm.min_secret_bytes() => Ok(secret),
         length => Err(format!(

@@ -44,9 +44,9 @@ pub fn is_running(db: &Database) -> Result<bool, Error> {
 }
 
 /// Takes the lock of backups, and then a snapshot, and passes it to `work`. Until that returns, no content that the
-/// snapshot names is removed: `sql/backup/pause_removals.sql` says why. Fails if another backup holds the lock, and also
-/// if the connection was lost while `work` ran, because then the lock was lost too. On failure, its own or that of
-/// `work`: what to tell the operator.
+/// snapshot names is removed: `sql/backup/pause_removals.sql` says why. Fails if another backup holds the lock, and
+/// also if the connection was lost while `work` ran, because then the lock was lost too. On failure, its own or that
+/// of `work`: what to tell the operator.
 ///
 /// The connection is none of the pool's: the lock belongs to it for as long as the backup takes.
 pub fn with_snapshot<T>(

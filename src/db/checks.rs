@@ -13,14 +13,14 @@ use crate::error::Error;
 
 /// How long a statement may take that reads a large part of a table.
 const MAX_STATEMENT_TIME: Duration = Duration::from_secs(600);
-/// How long the verification of one index may take. One of ten million entries takes about a minute.
+/// How long the verification of one index may take. One of a million entries takes a second where all of it is cached.
 const MAX_INDEX_TIME: Duration = Duration::from_secs(3600);
 
 /// A content without a record.
 pub struct UnrecordedContent {
     pub id: Uuid,
-    /// Whether a user has deleted the file. Then its content stays until a sweep if a backup was running, or if it could
-    /// not be removed.
+    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running, or if it could not
+    /// be removed.
     pub is_deleted: bool,
 }
 

@@ -144,13 +144,15 @@ impl Database {
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
         match query(connection) {
-            Err(_) if connection.is_dead => {
+            Err(error) if connection.is_dead => {
                 self.suspect_older(connection);
                 drop(checked_out);
-                let checked_out = &mut self.check_out(deadline)?;
-                query(&mut checked_out.connection).map_err(|error| self.failure(error))
+                let again = self.check_out(deadline);
+                let mut again = again.inspect_err(|_| self.outage.note_broken_connection(&error))?;
+                let connection = &mut again.connection;
+                query(connection).map_err(|error| self.failure(connection, error))
             }
-            outcome => outcome.map_err(|error| self.failure(error)),
+            outcome => outcome.map_err(|error| self.failure(connection, error)),
         }
     }
 
@@ -165,7 +167,7 @@ impl Database {
                 return translate(error);
             }
             self.suspect_older(connection);
-            self.outage.note_broken_connection(&error);
+            self.outage.note_broken_connection(connection.opened_at, &error);
             Error::OutcomeUnknown
         })
     }
@@ -178,14 +180,15 @@ impl Database {
         work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
         let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
-        let outcome = checked_out.connection.run(timeout, |this| work(&mut this.client));
-        outcome.map_err(|error| self.failure(error))
+        let connection = &mut checked_out.connection;
+        let outcome = connection.run(timeout, |this| work(&mut this.client));
+        outcome.map_err(|error| self.failure(connection, error))
     }
 
     /// Translates the error of a query that is not repeated.
-    fn failure(&self, error: postgres::Error) -> Error {
+    fn failure(&self, connection: &DatabaseConnection, error: postgres::Error) -> Error {
         if is_connection_lost(&error) {
-            self.outage.note_broken_connection(&error);
+            self.outage.note_broken_connection(connection.opened_at, &error);
             return Error::Unavailable;
         }
         translate(error)
@@ -219,7 +222,7 @@ impl Database {
             Ok(()) => true,
             Err(error) => {
                 if began.elapsed() >= limit {
-                    self.outage.note_broken_connection(&error);
+                    self.outage.note_broken_connection(connection.opened_at, &error);
                 }
                 false
             }

@@ -30,6 +30,7 @@ pub struct DatabaseConnection {
     /// The current value of `statement_timeout` on the server.
     statement_timeout: Duration,
     deadline: Deadline,
+    pub opened_at: Instant,
     pub checked_at: Instant,
     pub used_at: Instant,
     /// Set while a query runs as well, so that it stays set if the query panics.
@@ -149,6 +150,7 @@ impl ConnectionFactory {
             statements: HashMap::new(),
             statement_timeout: Duration::MAX,
             deadline,
+            opened_at: now,
             checked_at: now,
             used_at: now,
             is_dead: false,
@@ -165,8 +167,10 @@ impl ManageConnection for ConnectionFactory {
 
     fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
         let began = Instant::now();
-        let outcome = self.open();
+        let mut outcome = self.open();
         self.outage.note_attempt(began, outcome.as_ref().err());
+        // Later than the end of an outage, if this attempt has ended one.
+        outcome.iter_mut().for_each(|connection| connection.opened_at = Instant::now());
         outcome
     }
 

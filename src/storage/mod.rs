@@ -29,7 +29,7 @@ pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
 pub use examination::{Damage, examine};
-pub use restoration::Restoration;
+pub use restoration::{Restoration, refuse_partial};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -49,9 +49,9 @@ impl Storage {
     /// failure: what to tell the operator.
     pub fn open(data_dir: &Path) -> Result<Storage, String> {
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
-        restoration::refuse_partial(data_dir)?;
         let storage = Storage::at(data_dir);
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
+        refuse_partial(data_dir)?;
         let mut is_new = false;
         for path in storage.directories() {
             is_new |= directory::prepare(path)
@@ -67,7 +67,7 @@ impl Storage {
     /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
     /// where there are no contents to look at. On failure: what to tell the operator.
     pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
-        restoration::refuse_partial(data_dir)?;
+        refuse_partial(data_dir)?;
         let storage = Storage::at(data_dir);
         for path in [data_dir, &storage.contents] {
             fs::read_dir(path).map_err(|e| {

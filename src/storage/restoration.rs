@@ -28,7 +28,7 @@ pub struct Restoration {
 }
 
 /// Fails where a restoration was begun and not finished. On failure: what to tell the operator.
-pub(super) fn refuse_partial(data_dir: &Path) -> Result<(), String> {
+pub fn refuse_partial(data_dir: &Path) -> Result<(), String> {
     // What cannot be looked at cannot be used either, and the one who tries says why.
     if !exists(&data_dir.join(PARTIAL)).unwrap_or(false) {
         return Ok(());

@@ -86,8 +86,8 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     assert_eq!(output.out(), lines.concat());
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
     let error = format!(
-        "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their files. \
-         {} is not whole\n",
+        "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their \
+         files. {} is not whole\n",
         partial.display()
     );
     assert_eq!(output.err(), error);

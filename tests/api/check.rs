@@ -210,6 +210,9 @@ fn nothing_is_compared_with_a_wrong_database_or_directory() {
     refuses(&other, &[], &["is none"]);
     assert_eq!(other.database.count("installation"), 0);
     assert_eq!(before.len(), listing(other.data.path()).len());
+    // A restoration that was broken off leaves this.
+    fs::create_dir(other.data.join("restore.partial")).expect("a directory");
+    refuses(&other, &["--repair"], &["restore.partial"]);
     // A directory that is not there is not made, nor is what it should have.
     let empty =
         StoppedService { database: service.database.clone(), data: Arc::new(Directory::create()) };

@@ -27,8 +27,12 @@ fn wrong_totals_are_faults() {
     let readme = include_str!("../../scripts/README.md");
     let (_, rest) = readme.split_once("```sql\nBEGIN;").expect("statements");
     let (statements, _) = rest.split_once("```").expect("an end");
-    service.database.run(&format!("BEGIN; DELETE FROM files WHERE file_path = 'f'; {statements}"));
-    assert!(service.warnings(&[]).is_empty());
+    for damage in ["DELETE FROM files WHERE file_path = 'f'", "DELETE FROM storage"] {
+        service.database.run(damage);
+        assert_ne!(service.faults(&[]).len(), 0);
+        service.database.run(&format!("BEGIN; {statements}"));
+        assert!(service.warnings(&[]).is_empty());
+    }
     service.database.run("DELETE FROM storage");
     one_names(&service.faults(&[]), &["the table storage has no row"]);
 }

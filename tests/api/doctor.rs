@@ -196,6 +196,13 @@ fn a_data_directory_that_cannot_be_used_is_a_fault() {
         expect_finding(&report, "fault   data directory: ", fault);
     }
     assert!(!data.join("missing").exists());
+    fs::create_dir(data.join("restore.partial")).expect("a directory");
+    let report = doctor(&database.url, &data, &[]);
+    expect_finding(&report, "fault   data directory: ", "restore.partial");
+    fs::remove_dir(data.join("restore.partial")).expect("removed");
+    fs::write(data.join("jwt-secret"), "s3cret").expect("a file");
+    let report = doctor(&database.url, &data, &[("CLOAKROOM_JWT_SECRET", "")]);
+    expect_finding(&report, "fault   data directory: ", "jwt-secret holds 6 bytes, too few");
     let other_device = Path::new("/dev/shm").join(database.name());
     fs::create_dir(&other_device).expect("a directory");
     fs::remove_dir(data.join("trash")).expect("removed");

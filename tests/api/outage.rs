@@ -127,6 +127,33 @@ fn after_a_restart_of_the_database_nothing_fails() {
 }
 
 #[test]
+fn a_change_that_breaks_after_the_outage_it_met_is_no_second_outage() {
+    let database = Database::create();
+    let (first, second) =
+        (DatabaseProxy::start(&database.url), DatabaseProxy::start(&database.url));
+    let url = with_both_hosts(&first.url, &second.url) + "&connect_timeout=1";
+    let data = Arc::new(Directory::create());
+    // The change must not reach the end of its time before the outage is over.
+    let settings = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"), ("CLOAKROOM_LOG_FORMAT", "json")];
+    let api = Server::spawn(command(&url, &data, &settings), &database, &data);
+    let ann = api.sign_up("ann");
+    let lock = database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let change = scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
+        database.wait_for_blocked_statement();
+        first.hold(b"");
+        api.profile(&ann).expect(200);
+        api.logged(" is back after ");
+        database.end_connections("wait_event_type = 'Lock'");
+        change.join().expect("no panic").refused(503, "Service temporarily unavailable");
+    });
+    lock.roll_back();
+    api.profile(&ann).expect(200);
+    let lines = lines_beside_requests(&api.log());
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+}
+
+#[test]
 fn an_error_that_only_a_pooler_of_transactions_causes_is_logged_with_what_to_do() {
     let api = Server::start(&[]);
     for (number, code) in ["26000", "42P05"].into_iter().enumerate() {

@@ -10,8 +10,10 @@ use uuid::Uuid;
 use super::CONTENTS;
 use super::directory::{create_directory, describe};
 use super::manifest::{Content, ManifestWriter};
+use crate::commands::print_line;
 use crate::commands::progress::{Progress, Unit};
 use crate::db::backup::Snapshot;
+use crate::db::files::FileOfOwner;
 use crate::storage::{CopyError, Storage, copy_hashed};
 
 /// Puts contents into a backup, and counts them.
@@ -40,13 +42,12 @@ impl<'a> ContentCopier<'a> {
     }
 
     /// Puts all contents into the backup that the snapshot names, and notes each in the manifest. One that is missing
-    /// or damaged is passed to `report` as a line, and the others follow nevertheless, so that one run names all. On
-    /// failure: what to tell the operator.
+    /// or damaged is printed as a line, and the others follow nevertheless, so that one run names all. On failure: what
+    /// to tell the operator.
     pub fn copy_all(
         &mut self,
         snapshot: &mut Snapshot,
         manifest: &mut ManifestWriter,
-        mut report: impl FnMut(String),
     ) -> Result<(), String> {
         let mut progress = Progress::new("copying contents", Unit::Bytes, Some(snapshot.bytes));
         let mut newest = Uuid::nil();
@@ -64,7 +65,7 @@ impl<'a> ContentCopier<'a> {
                 manifest.add(&content)?;
             }
             self.damaged += faults.len() as u64;
-            report_faults(snapshot, &faults, &mut report)?;
+            progress.suspend(|| print_faults(snapshot, &faults))?;
         }
     }
 
@@ -116,22 +117,16 @@ impl<'a> ContentCopier<'a> {
     }
 }
 
-/// Passes a line about each of these contents to `report`.
-fn report_faults(
-    snapshot: &mut Snapshot,
-    faults: &[(Uuid, String)],
-    mut report: impl FnMut(String),
-) -> Result<(), String> {
+/// Prints a line for each of these contents.
+fn print_faults(snapshot: &mut Snapshot, faults: &[(Uuid, String)]) -> Result<(), String> {
     if faults.is_empty() {
         return Ok(());
     }
     let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
     // Both are in the order of ids.
     for (file, (id, fault)) in snapshot.with_owners(&ids)?.iter().zip(faults) {
-        report(format!(
-            "the content of file {id} ({:?}, owner {}) {fault}",
-            file.filename, file.owner
-        ));
+        let FileOfOwner { filename, owner, .. } = file;
+        print_line(format_args!("the content of file {id} ({filename:?}, owner {owner}) {fault}"));
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! `cloakroom backup DIR`: makes a backup, also beside a running service.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -10,7 +9,7 @@ use super::directory::{BackupDirectory, PartialBackup};
 use super::dump::dump;
 use super::manifest::{Header, ManifestWriter};
 use crate::commands::serve::ignore_file_size_signal;
-use crate::commands::{installation, postgres_programs};
+use crate::commands::{installation, postgres_programs, print_line};
 use crate::config::Config;
 use crate::db;
 use crate::db::backup::Snapshot;
@@ -28,7 +27,7 @@ pub fn backup(config: &Config, directory: &Path, keep: Option<usize>) -> Result<
     let postgresql = check(config, &storage)?;
     let pg_dump = postgres_programs::command(config, "pg_dump", &postgresql)?;
     let backups = BackupDirectory::open(directory)?;
-    backups.remove_partial(print)?;
+    backups.remove_partial()?;
     let written = db::backup::with_snapshot(config, |snapshot| {
         let partial = backups.begin()?;
         let last = backups.backups_of(snapshot.installation_id)?.next();
@@ -40,14 +39,14 @@ pub fn backup(config: &Config, directory: &Path, keep: Option<usize>) -> Result<
     let path = partial.finish()?;
     let Header { users, files, bytes, installation_id, .. } = header;
     let seconds = begin.elapsed().as_secs_f32();
-    print(format!(
+    print_line(format_args!(
         "{} is whole: {users} users, {files} files of {bytes} bytes, {copied} copied, {linked} linked to the backup \
          before, in {seconds:.1} s.",
         path.display()
     ));
     for old in backups.backups_of(installation_id)?.skip(keep.unwrap_or(usize::MAX)) {
         backups.remove(&old)?;
-        print(format!("removed {}", old.display()));
+        print_line(format_args!("removed {}", old.display()));
     }
     Ok(())
 }
@@ -81,20 +80,15 @@ fn write(
         dump: dump(pg_dump, &snapshot.id, &partial.path)?,
     };
     let mut manifest = ManifestWriter::create(&partial.path, &header)?;
-    copier.copy_all(snapshot, &mut manifest, print)?;
+    copier.copy_all(snapshot, &mut manifest)?;
     if copier.damaged > 0 {
         return Err(format!(
-            "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their files. {} \
-             is not whole",
+            "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their files. \
+             {} is not whole",
             copier.damaged,
             partial.path.display()
         ));
     }
     manifest.finish()?;
     Ok(header)
-}
-
-/// Prints a line. A reader that closes the pipe early, such as `head`, must not stop the work.
-fn print(line: String) {
-    drop(writeln!(io::stdout(), "{line}"));
 }

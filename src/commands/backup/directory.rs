@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::PARTIAL;
 use super::manifest::Manifest;
+use crate::commands::print_line;
 
 /// The name of a whole backup. It has no colon, which some file systems do not allow in names.
 const NAME: &[BorrowedFormatItem] =
@@ -59,13 +60,13 @@ impl BackupDirectory {
         }
     }
 
-    /// Removes what interrupted runs have left, and passes a line about each to `report`. No other process uses it,
-    /// because this one has the lock.
-    pub fn remove_partial(&self, mut report: impl FnMut(String)) -> Result<(), String> {
+    /// Removes what interrupted runs have left, and prints a line for each. No other process uses it, because this one
+    /// has the lock.
+    pub fn remove_partial(&self) -> Result<(), String> {
         let is_partial = |name: &str| name.strip_suffix(PARTIAL).is_some_and(is_backup_name);
         for path in self.directories(is_partial)? {
             fs::remove_dir_all(&path).map_err(|e| describe(&path, &e))?;
-            report(format!("removed {}, which was not whole", path.display()));
+            print_line(format_args!("removed {}, which was not whole", path.display()));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::findings::Findings;
 use crate::commands::installation::{self, Agreement};
+use crate::commands::signing_secret;
 use crate::config::Config;
 use crate::db::diagnosis::DatabaseFacts;
 use crate::storage::{self, DiskSpace, Storage};
@@ -31,6 +32,11 @@ pub fn look(findings: &mut Findings, config: &Config, database: Option<&Database
         Ok(metadata) => metadata,
         Err(error) => return report_missing(findings, path, &error.to_string(), has_records),
     };
+    if metadata.is_dir()
+        && let Err(refusal) = storage::refuse_partial(path)
+    {
+        return findings.fault(&format!("data directory: {refusal}"), "");
+    }
     let storage = Storage::at(path);
     if !is_usable(findings, path, &storage, has_records) {
         return;
@@ -48,6 +54,9 @@ pub fn look(findings: &mut Findings, config: &Config, database: Option<&Database
             &format!("data directory: {shown} belongs to user {owner}, who is not the one who runs this"),
             &format!("Run this as the user of the service, and if that is not {owner}: chown --recursive."),
         );
+    }
+    if let Err(fault) = signing_secret::check_file(config) {
+        findings.fault(&format!("data directory: {fault}"), "");
     }
     judge_modes(findings, path, &storage);
     judge_file_systems(findings, &storage);

@@ -20,7 +20,7 @@ pub fn look(findings: &mut Findings, config: &Config, refused: &[String], all: b
         findings.ok(&format!("setting: {defaults} others have their defaults, which --all shows"));
     }
     for fault in refused {
-        findings.fault(&format!("setting: {fault}"), "`serve` refuses to start with it.");
+        findings.fault(&format!("setting: {fault}"), "");
     }
     for DoubtfulSetting { level, text, advice } in doubtful_settings::find(config) {
         let text = format!("setting: {text}");
