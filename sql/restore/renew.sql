@@ -1,5 +1,5 @@
 -- Makes a restored database an installation of its own, with id $1, and ends all access that was given before. Returns
--- the number of sessions that were open, and of personal tokens that were valid.
+-- the number of sessions that were open, and of personal tokens that were valid, which are also in the one event.
 -- Sessions are deleted, because the tokens of a session without a row are not valid. sessions_ended_at ends tokens
 -- without a session. The version of the credentials ends links for password resets; it grows by more than any account
 -- can have changed its credentials since the backup, because the links made since then must not work either.
@@ -17,6 +17,12 @@ WITH installation_id AS (
     DELETE FROM outbox WHERE failed_at IS NULL
 ), accounts AS (
     UPDATE users SET sessions_ended_at = now(), credentials_version = credentials_version + 10000 WHERE NOT is_deleted
+), ended AS (
+    SELECT (SELECT count(*) FROM ended_sessions WHERE was_open) AS sessions,
+           (SELECT count(*) FROM ended_tokens WHERE was_valid) AS personal_tokens
+), event AS (
+    INSERT INTO audit_events (action, details)
+    SELECT 'auth.logout', jsonb_build_object('scope', 'restore', 'sessions', sessions, 'tokens', personal_tokens)
+    FROM ended
 )
-SELECT (SELECT count(*) FROM ended_sessions WHERE was_open) AS sessions,
-       (SELECT count(*) FROM ended_tokens WHERE was_valid) AS personal_tokens
+SELECT sessions, personal_tokens FROM ended

@@ -8,8 +8,8 @@ use crate::config::{self, Config};
 use crate::db;
 
 /// Prepares a run of `program` on the configured database: `pg_dump` or `pg_restore`, of the major version of the
-/// server. Its input is closed, and it never asks for a password. Its environment holds the settings of the database and
-/// nothing else of this process's but the search path and the language. On failure: what to tell the operator.
+/// server. Its input is closed, and it never asks for a password. Its environment holds the settings of the database
+/// and nothing else of this process's but the search path and the language. On failure: what to tell the operator.
 ///
 /// A newer program does not do, though `pg_dump` reads older servers: its dump may not be readable by the server's own
 /// `pg_restore`, and a newer `pg_restore` sets parameters that the server does not know.
@@ -40,7 +40,7 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     Ok(command)
 }
 
-/// Where the program may be: Debian keeps the versions apart in directories of their own, others have one in the `PATH`.
+/// Where the program may be: Debian has a directory for each version, other systems have one version in the `PATH`.
 fn candidates(program: &str, major: u32, path: Vec<PathBuf>) -> Vec<PathBuf> {
     let of_debian = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin"));
     iter::once(of_debian).chain(path).map(|directory| directory.join(program)).collect()

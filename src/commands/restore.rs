@@ -38,6 +38,11 @@ const LEFT_OUT: [&str; 7] = [
     "--no-subscriptions",
     "--no-security-labels",
 ];
+/// The database of `pg_restore`: the one of its environment, because this names none; without the argument, the program
+/// would only print SQL. A server that cannot be reached any more is noticed within two minutes. How long a statement
+/// takes has no limit, because nobody knows how long an index does; the operator can break off at any time.
+const DATABASE: &str =
+    "--dbname=keepalives_idle=60 keepalives_interval=10 keepalives_count=6 tcp_user_timeout=120000";
 /// Bytes of the messages of `pg_restore` that are looked at.
 const MAX_MESSAGES: u64 = 64 * 1024;
 
@@ -61,7 +66,9 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
         return Err(give_up(fault, &mut empty, restoration));
     }
     finish(config, &manifest.header, &damage.contents, restoration).map_err(|fault| {
-        format!("{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore again")
+        format!(
+            "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore again"
+        )
     })
 }
 
@@ -77,8 +84,8 @@ fn check_versions(header: &Header, postgresql: &str) -> Result<(), String> {
     let major = postgres_programs::major_version;
     if major(&header.postgresql) > major(postgresql) {
         return Err(format!(
-            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version or \
-             a newer one",
+            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version \
+             or a newer one",
             header.postgresql
         ));
     }
@@ -97,8 +104,8 @@ fn refuse_damage(damage: &Damage, skip_damaged: bool) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is damaged \
-         by --skip-damaged"
+        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is \
+         damaged by --skip-damaged"
     ))
 }
 
@@ -137,8 +144,7 @@ fn copy_contents(
 fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
     let path = backup.join(DUMP);
     let file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    // An empty name stands for the database in the environment; without one the program would only print SQL.
-    pg_restore.args(["--dbname=", "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
+    pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
     pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |e: io::Error| format!("pg_restore: {e}");
     let mut child = pg_restore.spawn().map_err(failed)?;
@@ -205,8 +211,8 @@ fn finish(
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. {} sessions and {} personal tokens have ended; passwords are those \
-         of the backup, made at {}.",
+        "Restored as installation {installation_id}. {} sessions and {} personal tokens have ended; passwords are \
+         those of the backup, made at {}.",
         ended.sessions, ended.personal_tokens, header.created_at
     ));
     Ok(())

@@ -63,8 +63,8 @@ impl EmptyDatabase {
         match database.table()? {
             None => Ok(database),
             Some(table) => Err(format!(
-                "the database at {} is not empty: it has the table {table}. Restore into a new one (createdb); one that \
-                 an interrupted restore has left is removed first (dropdb)",
+                "the database at {} is not empty: it has the table {table}. Restore into a new one (createdb); one \
+                 that an interrupted restore has left is removed first (dropdb)",
                 database.server
             )),
         }

@@ -29,12 +29,13 @@ pub struct Restoration {
 
 /// Fails where a restoration was begun and not finished. On failure: what to tell the operator.
 pub fn refuse_partial(data_dir: &Path) -> Result<(), String> {
-    if !exists(&data_dir.join(PARTIAL)) {
+    // What cannot be looked at cannot be used either, and the one who tries says why.
+    if !exists(&data_dir.join(PARTIAL)).unwrap_or(false) {
         return Ok(());
     }
     Err(format!(
-        "CLOAKROOM_DATA_DIR={}: it holds {PARTIAL}, because `cloakroom restore` is running or was interrupted. If it is \
-         not running, make the database anew (dropdb, createdb) and run it again",
+        "CLOAKROOM_DATA_DIR={}: it holds {PARTIAL}, because `cloakroom restore` is running or was interrupted. If it \
+         is not running, make the database anew (dropdb, createdb) and run it again",
         data_dir.display()
     ))
 }
@@ -43,16 +44,18 @@ impl Restoration {
     /// Fails where the data directory holds anything that a restoration could overwrite. It need not exist. What an
     /// interrupted restoration has left does not matter. On failure: what to tell the operator.
     pub fn check(data_dir: &Path) -> Result<(), String> {
-        let was_interrupted = exists(&data_dir.join(PARTIAL));
+        let failed = |fault| format!("CLOAKROOM_DATA_DIR={}: {fault}", data_dir.display());
+        let holds = |name| exists(&data_dir.join(name)).map_err(|e| failed(format!("{name}: {e}")));
         // An interrupted restoration may have made the id, but neither of the others.
-        let occupied = if was_interrupted { &OCCUPIED[..2] } else { &OCCUPIED[..] };
-        let found = occupied.iter().find(|name| exists(&data_dir.join(name)));
-        found.map_or(Ok(()), |name| {
-            Err(format!(
-                "CLOAKROOM_DATA_DIR={}: it holds {name}, so it belongs to an installation: restore into a new directory",
-                data_dir.display()
-            ))
-        })
+        let occupied = if holds(PARTIAL)? { &OCCUPIED[..2] } else { &OCCUPIED[..] };
+        for name in occupied {
+            if holds(name)? {
+                return Err(failed(format!(
+                    "it holds {name}, so it belongs to an installation: restore into a new directory"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Begins one: creates the data directory where there is none, and marks it. What an interrupted restoration has
@@ -72,7 +75,7 @@ impl Restoration {
     /// leaves the mark, or nothing at all.
     fn begin_empty(&self) -> io::Result<()> {
         remove_if_there(&self.data_dir.join("installation-id"))?;
-        if exists(&self.contents) {
+        if exists(&self.contents)? {
             fs::remove_dir_all(&self.contents)?;
         }
         DirBuilder::new().mode(0o700).create(&self.contents)?;
@@ -135,9 +138,12 @@ fn lock(path: &Path) -> Result<File, String> {
     }
 }
 
-/// Whether there is anything with this name, also if it cannot be looked at.
-fn exists(path: &Path) -> bool {
-    fs::symlink_metadata(path).map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true)
+/// Whether there is anything with this name.
+fn exists(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        outcome => outcome.map(|_| true),
+    }
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

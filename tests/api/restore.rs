@@ -33,8 +33,8 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
         "manifest: 2 users, 1 files, 7 bytes\n\
          database: 2 users, 1 files, 7 bytes\n\
          contents: 1 files, 7 bytes\n\
-         Restored as installation {id}. 2 sessions and 0 personal tokens have ended; passwords are those of the backup, \
-         made at {time}.\n"
+         Restored as installation {id}. 2 sessions and 0 personal tokens have ended; passwords are those of the \
+         backup, made at {time}.\n"
     );
     assert_eq!(printed, expected);
     assert_eq!(target.entries(), ["files", "installation-id"]);
@@ -81,6 +81,11 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     for token in [&before, &after] {
         restored.reset_password(token, "another password").expect(400);
     }
+    let root = restored.sign_up_admin("root");
+    let events = restored.all_events(&root, "action=auth.logout");
+    assert_eq!(events.len(), 1, "{events:?}");
+    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1});
+    assert_eq!((&events[0]["details"], &events[0]["actor_id"]), (&details, &json!(null)));
     restored.me(restored.sign_in("ann")).expect(200);
     restored.me(restored.sign_in("bob")).expect(200);
 }
@@ -189,6 +194,13 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
         );
         assert_eq!(target.entries(), Vec::<String>::new());
     }
+    let target = Target::create();
+    fs::write(target.data.join("data"), "a file").expect("written");
+    let mut command = target.command(&backup, &[]);
+    command.env("CLOAKROOM_DATA_DIR", target.data.join("data"));
+    let error = command.output().expect("it runs").exits(1).err();
+    assert!(error.contains("Not a directory"), "{error}");
+    assert_eq!((target.entries(), target.tables()), (vec!["data".to_owned()], 0));
     // The running service's own place.
     let before = api.data.contents();
     let error = api.run_beside(&["restore", backup.to_str().expect("a path")]).exits(1).err();

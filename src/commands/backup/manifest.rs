@@ -11,8 +11,8 @@
 //! "sha256":"8d96..."}
 //! ```
 //!
-//! The hash in the last line is that of all lines before it, as `head -n -1 manifest.json | sha256sum` computes it, so a
-//! manifest that was changed or cut short is noticed. The contents are in the order of their ids, each once.
+//! The hash in the last line is that of all lines before it, as `head -n -1 manifest.json | sha256sum` computes it, so
+//! a manifest that was changed or cut short is noticed. The contents are in the order of their ids, each once.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};

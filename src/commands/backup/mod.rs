@@ -1,5 +1,5 @@
-//! Backups: a directory named after the time of the backup, with a dump of the database, the contents that it names, and
-//! a manifest of both.
+//! Backups: a directory named after the time of the backup, with a dump of the database, the contents that it names,
+//! and a manifest of both.
 
 mod contents;
 mod create;
