@@ -19,7 +19,8 @@ const MAX_INDEX_TIME: Duration = Duration::from_secs(3600);
 /// A content without a record.
 pub struct UnrecordedContent {
     pub id: Uuid,
-    /// Whether a user has deleted the file. Then the content stays until a sweep only if it could not be removed.
+    /// Whether a user has deleted the file. Then its content stays until a sweep if a backup was running, or if it could
+    /// not be removed.
     pub is_deleted: bool,
 }
 

@@ -144,6 +144,11 @@ fn advice(error: &postgres::Error) -> &'static str {
             "target_session_attrs asks for a server that takes writes, and none does: promote a standby, or correct \
              the hosts in CLOAKROOM_DATABASE_URL."
         }
+        // How rustls reports a certificate that it does not accept.
+        (_, Some(ErrorKind::InvalidData)) => {
+            "The server's certificate must be valid for the host in CLOAKROOM_DATABASE_URL, and its authority must be \
+             the one in CLOAKROOM_DATABASE_CA."
+        }
         _ => {
             "Check the host and the port in CLOAKROOM_DATABASE_URL, whether the server runs, its log, and firewalls."
         }

@@ -229,11 +229,15 @@ pub struct RecordedContent {
 /// users are left out.
 pub fn contents_after(db: &Database, after: Uuid) -> Result<Vec<RecordedContent>, Error> {
     let rows = db.read(sql!("files/contents_after"), &[&after])?;
-    let content = |row: &Row| RecordedContent {
+    Ok(rows.iter().map(recorded_content).collect())
+}
+
+/// Reads a row of the query `files/contents_after`.
+pub(super) fn recorded_content(row: &Row) -> RecordedContent {
+    RecordedContent {
         id: row.get("id"),
         // The table has a constraint that keeps it from being negative.
         size: row.get::<_, i64>("file_size").unsigned_abs(),
         hash: row.get("file_hash"),
-    };
-    Ok(rows.iter().map(content).collect())
+    }
 }

@@ -47,13 +47,13 @@ fn quotas_that_are_exceeded_are_warnings() {
         ("CLOAKROOM_USER_FILE_QUOTA", "2"),
     ];
     let output = service.run(&["check"], &within).exits(0);
-    assert_eq!(findings(&output, "warning").len(), 0);
+    assert_eq!(findings_of(&output, "warning").len(), 0);
     let above = [
         ("CLOAKROOM_STORAGE_QUOTA", "6"),
         ("CLOAKROOM_USER_STORAGE_QUOTA", "4"),
         ("CLOAKROOM_USER_FILE_QUOTA", "1"),
     ];
-    let warnings = findings(&service.run(&["check"], &above).exits(0), "warning");
+    let warnings = findings_of(&service.run(&["check"], &above).exits(0), "warning");
     one_names(&warnings, &["all files have 7 bytes, more than CLOAKROOM_STORAGE_QUOTA=6"]);
     one_names(&warnings, &["user ann stores 5 bytes, more than CLOAKROOM_USER_STORAGE_QUOTA=4"]);
     one_names(&warnings, &["user bob has 2 files, more than CLOAKROOM_USER_FILE_QUOTA=1"]);
@@ -124,14 +124,14 @@ fn damaged_indexes_are_named_where_amcheck_is_installed() {
         (0..3).for_each(|n| drop(api.new_file(&ann, "a.txt", &format!("{n}"))));
     });
     let hint = "CREATE EXTENSION IF NOT EXISTS amcheck; GRANT EXECUTE";
-    one_names(&findings(&service.check(&[]).exits(0), "ok"), &["amcheck: ", hint]);
+    one_names(&findings_of(&service.check(&[]).exits(0), "ok"), &["amcheck: ", hint]);
     service.database.run("CREATE EXTENSION amcheck");
     let btrees: i64 = service.database.count(
         "pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_am ON pg_am.oid = c.relam
          WHERE amname = 'btree' AND relnamespace = 'public'::regnamespace",
     );
     let output = service.check(&[]).exits(0);
-    one_names(&findings(&output, "ok"), &[&format!("amcheck: {btrees} indexes verified")]);
+    one_names(&findings_of(&output, "ok"), &[&format!("amcheck: {btrees} indexes verified")]);
     // The index keeps what the function returned once, as after an upgrade of the system that changed a sort order.
     service.database.run(
         "CREATE FUNCTION sort_key(uuid) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1::text $$;
@@ -188,13 +188,13 @@ fn what_the_role_may_not_do_is_said_and_the_rest_is_checked() {
     service.database.run(&format!("REVOKE SELECT ON storage FROM {role}"));
     let forbidden = check();
     service.database.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
-    one_names(&findings(&before.exits(0), "ok"), &["not verified", &format!("{grant} {role}")]);
-    one_names(&findings(&after.exits(0), "ok"), &["indexes verified"]);
+    one_names(&findings_of(&before.exits(0), "ok"), &["not verified", &format!("{grant} {role}")]);
+    one_names(&findings_of(&after.exits(0), "ok"), &["indexes verified"]);
     // A step that fails is a fault, and the others are gone through.
-    let faults = findings(&forbidden, "fault");
+    let faults = findings_of(&forbidden, "fault");
     one_names(&faults, &["totals: ", "permission denied for table storage"]);
     one_names(&faults, &["totals: not finished"]);
-    assert_eq!((faults.len(), findings(&forbidden.exits(1), "ok").len()), (2, 4));
+    assert_eq!((faults.len(), findings_of(&forbidden.exits(1), "ok").len()), (2, 4));
 }
 
 #[test]
@@ -230,6 +230,6 @@ fn a_database_that_cannot_be_reached_is_a_fault() {
         .output()
         .expect("the binary runs")
         .exits(1);
-    one_names(&findings(&output, "fault"), &["the database cannot be reached"]);
+    one_names(&findings_of(&output, "fault"), &["the database cannot be reached"]);
     assert!(!output.err().contains("secret"));
 }

@@ -45,10 +45,10 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
     assert_eq!(listing(data.path()), before);
 
     let output = service.check(&["--repair"]).exits(1);
-    let warnings = findings(&output, "warning");
+    let warnings = findings_of(&output, "warning");
     one_names(&warnings, &[whole, "was missing and is back, from", &place.display().to_string()]);
     one_names(&warnings, &[twice, "was missing and is back, from", &earlier.display().to_string()]);
-    let faults = findings(&output, "fault");
+    let faults = findings_of(&output, "fault");
     one_names(&faults, &[changed, "is missing; "]);
     one_names(&faults, &[damaged, "another SHA-256"]);
     assert_eq!(fs::read_to_string(content(whole)).expect("a content"), "one");

@@ -250,6 +250,17 @@ fn a_quota_without_room_on_the_disk_is_a_warning() {
 }
 
 #[test]
+fn a_directory_to_which_nothing_can_be_written_is_a_fault() {
+    let (database, data) = stopped_service("ann");
+    let mut doctor = command(&database.url, &data, &[]);
+    doctor.arg("doctor");
+    // A limit on the size of files makes writes fail as on a full disk. The output goes to a pipe.
+    let report = report_of(within_shell("ulimit -f 0", doctor).output().expect("the shell runs"));
+    expect_finding(&report, "fault   data directory: ", "is not writable: File too large");
+    expect_finding(&report, "ok      schema: ", "");
+}
+
+#[test]
 fn limits_that_are_too_low_for_the_settings_are_warnings() {
     let (database, data) = stopped_service("ann");
     let report_within = |line: &str, settings: &[(&str, &str)]| {
@@ -294,6 +305,10 @@ fn the_mail_server_is_asked_as_far_as_a_message_and_sent_none() {
     expect_finding(&report, "fault   mail: ", "connecting: Connection refused");
     expect_finding(&report, "        Check the host and the port in CLOAKROOM_SMTP_URL", "");
     expect_finding(&report_with("none"), "ok      mail: CLOAKROOM_SMTP_URL is none", "");
+    // A host that is not known to be this one.
+    let open = SmtpServer::start(SmtpOptions::default());
+    let report = report_with(&format!("smtp://127.1:{}", open.address.port()));
+    expect_finding(&report, "warning mail: smtp://127.1:", "offers no encryption");
     let incomplete = [("CLOAKROOM_SMTP_URL", &*url)];
     let report = doctor(&database.url, &data, &incomplete);
     expect_finding(

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use postgres::{Client, NoTls};
+
+use crate::database::certificate;
 use crate::harness::*;
 
 /// Nothing listens there.
@@ -53,7 +57,7 @@ fn an_older_schema_is_a_warning_and_stays_and_a_newer_one_a_fault() {
          SELECT 999, 'later', applied_on, checksum FROM refinery_schema_history LIMIT 1",
     );
     let report = doctor(&database.url, &data, &[]);
-    expect_finding(&report, "fault   database: ", "schema version 999");
+    expect_finding(&report, "fault   schema: ", "schema version 999");
     expect_finding(&report, "ok      installation id: ", "");
 }
 
@@ -144,6 +148,47 @@ fn a_user_who_may_not_read_the_tables_is_a_fault() {
     expect_finding(&report, "fault   database: ", "permission denied");
 }
 
+/// Runs `work` while a program receives the log of the server, as a standby does.
+fn with_receiver<T>(cluster: &Cluster, work: impl FnOnce() -> T) -> T {
+    let log = Directory::create();
+    let url = format!("{}?application_name=receiver", cluster.url);
+    let mut receiver = Command::new("pg_receivewal")
+        .args(["--no-password", "--dbname", &url, "--directory"])
+        .arg(log.path())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("pg_receivewal");
+    let mut client = Client::connect(&cluster.url, NoTls).expect("a connection");
+    let streams = "SELECT FROM pg_stat_replication WHERE state = 'streaming'";
+    wait_until(|| !client.query(streams, &[]).expect("rows").is_empty());
+    let result = work();
+    receiver.kill().and_then(|()| receiver.wait()).expect("a child");
+    result
+}
+
+#[test]
+fn tls_is_shown_with_whether_the_certificate_is_verified() {
+    let cluster = Cluster::start("doctor-tls");
+    let database = Database::create_on(&cluster.url);
+    let owner = fs::metadata(&cluster.directory).expect("a directory");
+    let (files, data) = (Directory::create(), Directory::create());
+    cluster.stop();
+    cluster.start_with(&certificate(files.path(), Some((owner.uid(), owner.gid()))));
+    let report = doctor(&database.url, &data, &[]);
+    expect_finding(
+        &report,
+        "ok      database connection: TLSv1.",
+        "CLOAKROOM_DATABASE_CA is not set",
+    );
+    let authority = files.join("server.crt").display().to_string();
+    let report = doctor(&database.url, &data, &[("CLOAKROOM_DATABASE_CA", &authority)]);
+    expect_finding(&report, "ok      database connection: TLSv1.", "with a verified certificate");
+    certificate(files.path(), None);
+    let report = doctor(&database.url, &data, &[("CLOAKROOM_DATABASE_CA", &authority)]);
+    expect_finding(&report, "fault   database: no connection", "certificate");
+    expect_finding(&report, "        The server's certificate must be valid for the host", "");
+}
+
 #[test]
 fn a_standby_is_a_fault_and_so_are_commits_that_wait_for_a_missing_one() {
     let cluster = Cluster::start("doctor");
@@ -154,6 +199,15 @@ fn a_standby_is_a_fault_and_so_are_commits_that_wait_for_a_missing_one() {
     cluster.stop();
     cluster.start_with("-c max_connections=10 -c synchronous_standby_names=other");
     let waiting = doctor(&database.url, &data, &[]);
+    cluster.stop();
+    cluster.start_again();
+    let reader = format!("{}_reader", database.name());
+    database.run(&format!("CREATE ROLE {reader} LOGIN PASSWORD 's3cret'"));
+    let (streaming, invisible) = with_receiver(&cluster, || {
+        let (_, address) = database.url.rsplit_once('@').expect("a URL");
+        let invisible = doctor(&format!("postgres://{reader}:s3cret@{address}"), &data, &[]);
+        (doctor(&database.url, &data, &[]), invisible)
+    });
     cluster.stop();
     let signal = cluster.directory.join("cluster/standby.signal");
     fs::write(&signal, "").expect("a file");
@@ -168,6 +222,13 @@ fn a_standby_is_a_fault_and_so_are_commits_that_wait_for_a_missing_one() {
     expect_finding(&waiting, "warning replication: 1 slots without a standby", "");
     expect_finding(&waiting, "warning database connections: 7 allowed", "");
     expect_finding(&waiting, "warning database durability: fsync off", "");
+    expect_finding(&streaming, "ok      replication: standby receiver: streaming, async", "");
+    expect_finding(
+        &invisible,
+        "warning replication: standby receiver is connected; its state may not be",
+        "",
+    );
+    expect_finding(&invisible, "        GRANT pg_monitor TO ", "");
     expect_finding(&standby, "fault   database: the server at ", "is a standby");
     expect_finding(&standby, "        ", "target_session_attrs=read-write");
     expect_finding(&no_primary, "fault   database: no connection", "");

@@ -55,12 +55,15 @@ class Round:
         """Returns the comparison, and when the primary was lost and the standby promoted."""
         with contextlib.ExitStack() as stack:
             self.step(f"{self.way}: a primary and its synchronous standby")
-            remove(self.directory / "postgres")
+            directory = self.directory / "postgres"
+            remove(directory)
             shutil.rmtree(self.directory / "data", ignore_errors=True)
-            primary = Postgres(self.directory / "postgres")
-            stack.callback(primary.remove)
+            # Before they are made, so that nothing stays where that is interrupted.
+            stack.callback(remove, directory)
+            primary = Postgres(directory)
+            stack.callback(remove, primary.standby_home)
             standby = primary.add_standby()
-            stack.callback(standby.remove)
+            stack.callback(primary.kill)  # One that hangs could not be stopped.
             service = Service(self.binary, self.directory, (primary, standby))
             stack.callback(service.stop)
             service.wait()
@@ -140,7 +143,7 @@ def main():
                 this = Round(way, target / "debug" / "cloakroom", directory, step)
                 comparison, lost, promoted = this.run()
                 print(f"{report(this.clients, lost, promoted)} The primary was {way}. ", end="")
-                print(", ".join(f"{kind}: {count}" for kind, count in comparison.counts.items()) + " compared.\n")
+                print(", ".join(f"{kind}: {count}" for kind, count in comparison.counts.items()) + " compared.\n", flush=True)
                 found += comparison.found
         except KeyboardInterrupt:
             sys.exit("Interrupted.")

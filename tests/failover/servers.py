@@ -49,8 +49,6 @@ class Postgres:
     """A server that scripts/postgres runs in `directory`, where a data directory may exist already."""
 
     def __init__(self, directory):
-        self.directory = directory
-        self.is_suspended = False
         self.url = run(["scripts/postgres", "start", str(directory)]).splitlines()[-1]
         # The script puts the server elsewhere where its user cannot reach the directory.
         self.home = pathlib.Path(self.sql("SHOW data_directory")).parent
@@ -59,6 +57,11 @@ class Postgres:
     def host(self):
         """Address and port."""
         return self.url.rpartition("@")[2].partition("/")[0]
+
+    @property
+    def standby_home(self):
+        """Where `add_standby` puts the standby."""
+        return self.home.with_name(self.home.name + "-standby")
 
     def environment(self):
         """How libpq's tools connect. Not by arguments, which everybody on the machine sees."""
@@ -76,7 +79,7 @@ class Postgres:
 
     def add_standby(self):
         """Makes a copy that follows this server, and lets every commit here wait until it is on the disk there."""
-        home = self.home.with_name(self.home.name + "-standby")
+        home = self.standby_home
         remove(home)
         home.mkdir(0o700)
         (home / "lock").touch()
@@ -124,23 +127,15 @@ class Postgres:
     def kill(self):
         """Ends the server as a loss of power would, apart from what the system has yet to write to the disk."""
         self._signal(signal.SIGKILL, lambda pid: processes.state(pid) in "ZX")
-        self.is_suspended = False
 
     def suspend(self):
         """From now on the server hangs: connections stay open and new ones are made, but nothing answers."""
-        self.is_suspended = True
         self._signal(signal.SIGSTOP, lambda pid: processes.state(pid) in "TZX")
 
     def promote(self):
         """Makes a standby accept writes, and waits until it does."""
         if self.sql("SELECT pg_promote()") != "t":
             raise RuntimeError("the standby was not promoted")
-
-    def remove(self):
-        """Ends the server, and deletes its data."""
-        if self.is_suspended:
-            self.kill()
-        remove(self.directory)
 
 
 class Service:

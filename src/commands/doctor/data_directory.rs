@@ -139,9 +139,10 @@ fn judge_room(
     let missing = stored.map(|stored| {
         config.storage_quota.saturating_sub(stored.bytes.try_into().unwrap_or_default())
     });
-    if free_bytes < MIN_FREE_BYTES {
+    let shortage = Shortage::of(free_bytes, total_bytes, MIN_FREE_BYTES);
+    if shortage == Shortage::Acute {
         findings.fault(&text, "Uploads are about to fail: free room or enlarge the file system.");
-    } else if is_low(free_bytes, total_bytes) {
+    } else if shortage == Shortage::Near {
         findings.warning(&text, "Free room or enlarge the file system before uploads fail.");
     } else if let Some(missing) = missing.filter(|missing| *missing > free_bytes) {
         let advice = format!(
@@ -159,23 +160,41 @@ fn judge_inodes(findings: &mut Findings, space: &DiskSpace, path: &Path) {
     let DiskSpace { total_inodes, free_inodes, .. } = *space;
     let text = format!("inodes: {free_inodes} of {total_inodes} are free");
     if total_inodes == 0 {
-        findings.ok("inodes: the file system has no fixed number of them");
-    } else if free_inodes < MIN_FREE_INODES {
-        findings.fault(
+        return findings.ok("inodes: the file system has no fixed number of them");
+    }
+    match Shortage::of(free_inodes, total_inodes, MIN_FREE_INODES) {
+        Shortage::None => findings.ok(&text),
+        Shortage::Near => {
+            let advice = format!(
+                "Remove small files, or move {} to a file system with more.",
+                path.display()
+            );
+            findings.warning(&text, &advice);
+        }
+        Shortage::Acute => findings.fault(
             &text,
-            "Uploads are about to fail, each of which needs an inode: remove small files.",
-        );
-    } else if is_low(free_inodes, total_inodes) {
-        let advice =
-            format!("Remove small files, or move {} to a file system with more.", path.display());
-        findings.warning(&text, &advice);
-    } else {
-        findings.ok(&text);
+            "Uploads are about to fail, because each needs an inode: remove small files.",
+        ),
     }
 }
 
-fn is_low(free: u64, total: u64) -> bool {
-    free < total / 100 * MIN_FREE_PERCENT
+/// Whether a file system runs out of something.
+#[derive(Debug, PartialEq, Eq)]
+enum Shortage {
+    None,
+    Near,
+    Acute,
+}
+
+impl Shortage {
+    /// Acute with less than `min` free, near with less than [`MIN_FREE_PERCENT`] of the total.
+    fn of(free: u64, total: u64, min: u64) -> Shortage {
+        match free {
+            _ if free < min => Shortage::Acute,
+            _ if free < total / 100 * MIN_FREE_PERCENT => Shortage::Near,
+            _ => Shortage::None,
+        }
+    }
 }
 
 /// The number of bytes in a unit that people read.
@@ -204,5 +223,25 @@ fn judge_installation(
         Ok(_) => findings.ok(
             "installation id: the next start of the service gives it to the side that has none",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenth_should_be_free_and_a_minimum_must_be() {
+        for (free, total, shortage) in [
+            (0, 0, Shortage::Acute),
+            (99, 200, Shortage::Acute),
+            (100, 1000, Shortage::None),
+            (199, 2000, Shortage::Near),
+            (200, 2000, Shortage::None),
+            (u64::MAX / 20, u64::MAX, Shortage::Near),
+            (u64::MAX, u64::MAX, Shortage::None),
+        ] {
+            assert_eq!(Shortage::of(free, total, 100), shortage, "{free} of {total}");
+        }
     }
 }

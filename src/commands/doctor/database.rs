@@ -43,9 +43,10 @@ pub fn look(findings: &mut Findings, config: &Arc<Config>) -> Option<DatabaseFac
     judge_result(findings, &facts.state, |findings, state| {
         judge_state(findings, config, &facts, state)
     });
-    judge_result(findings, &facts.schema, |findings, schema| {
-        judge_schema(findings, schema.applied, schema.newest);
-    });
+    match &facts.schema {
+        Ok(schema) => judge_schema(findings, schema.applied, schema.newest),
+        Err(reason) => findings.fault(&format!("schema: {reason}"), ""),
+    }
     judge_result(findings, &facts.installation, |_, _| {});
     judge_result(findings, &facts.stored, |_, _| {});
     Some(facts)
@@ -236,7 +237,7 @@ fn judge_replication(findings: &mut Findings, state: &ServerState, standbys: &[S
 
 fn judge_standby(findings: &mut Findings, standby: &Standby) {
     let name = &standby.name;
-    let (Some(state), Some(bytes)) = (&standby.state, standby.bytes_behind) else {
+    let Some(state) = &standby.state else {
         let text = format!(
             "replication: standby {name} is connected; its state may not be seen by this user"
         );
@@ -244,8 +245,11 @@ fn judge_standby(findings: &mut Findings, standby: &Standby) {
             .warning(&text, "GRANT pg_monitor TO the user in CLOAKROOM_DATABASE_URL shows it.");
     };
     let sync_state = standby.sync_state.as_deref().unwrap_or("async");
-    let text = format!("replication: standby {name}: {state}, {sync_state}, {bytes} bytes behind");
-    if state != "streaming" || bytes > MAX_BYTES_BEHIND {
+    // What only receives the log, as pg_receivewal does, applies nothing.
+    let behind =
+        standby.bytes_behind.map(|bytes| format!(", {bytes} bytes behind")).unwrap_or_default();
+    let text = format!("replication: standby {name}: {state}, {sync_state}{behind}");
+    if state != "streaming" || standby.bytes_behind > Some(MAX_BYTES_BEHIND) {
         findings.warning(&text, "Look at its log, its disk and the network if this does not pass.");
     } else {
         findings.ok(&text);
@@ -253,28 +257,28 @@ fn judge_standby(findings: &mut Findings, standby: &Standby) {
 }
 
 fn judge_extensions(findings: &mut Findings, facts: &DatabaseFacts, state: &ServerState) {
-    // Before the first start there is neither.
     let has_schema = facts.schema.as_ref().is_ok_and(|schema| schema.applied > 0);
-    match &state.trigram_version {
-        _ if !has_schema => {}
+    let fault = match &state.trigram_version {
         Some(version) if state.has_search_index => {
             findings.ok(&format!("extension pg_trgm: {version}, with the index users_search"));
+            None
         }
-        found => {
-            let missing = if found.is_some() { "the index users_search is" } else { "not" };
-            findings.warning(
-                &format!("extension pg_trgm: {missing} {}", if found.is_some() { "missing" } else { "installed" }),
-                "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then \
-                 CREATE INDEX users_search ON users USING gin (lower(email) gin_trgm_ops, lower(name) gin_trgm_ops, \
-                 lower(username) gin_trgm_ops) WHERE NOT is_deleted AND NOT is_development_admin;",
-            );
-        }
+        Some(_) => Some("the index users_search is missing"),
+        None => Some("not installed"),
+    };
+    // The first start makes both.
+    if let Some(fault) = fault.filter(|_| has_schema) {
+        findings.warning(
+            &format!("extension pg_trgm: {fault}"),
+            "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then CREATE \
+             INDEX users_search ON users USING gin (lower(email) gin_trgm_ops, lower(name) gin_trgm_ops, \
+             lower(username) gin_trgm_ops) WHERE NOT is_deleted AND NOT is_development_admin;",
+        );
     }
     match &state.amcheck_version {
         Some(version) => findings.ok(&format!("extension amcheck: {version}")),
-        None => {
-            findings.ok("extension amcheck: not installed; with it, damaged indexes can be found")
-        }
+        None => findings
+            .ok("extension amcheck: not installed, so `cloakroom check` verifies no indexes"),
     }
 }
 

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::findings::Findings;
+use super::serve::ignore_file_size_signal;
 use crate::config::Config;
 
 /// The longest wait for a server. Both have shorter limits of their own, but not for looking up their names.
@@ -22,6 +23,7 @@ const MAX_CONNECT: Duration = Duration::from_secs(5);
 /// Prints the findings. `refused` is what is wrong with the settings, of which `config` has the defaults then. `all`
 /// lists the settings with defaults too. Fails if there are faults.
 pub fn doctor(mut config: Config, refused: &[String], all: bool) -> Result<(), String> {
+    ignore_file_size_signal()?;
     let mut findings = Findings::default();
     settings::look(&mut findings, &config, refused, all);
     config.database_timeout = config.database_timeout.min(MAX_CONNECT);

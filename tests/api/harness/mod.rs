@@ -50,7 +50,7 @@ pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
-pub use stopped_service::{StoppedService, findings, listing, one_names};
+pub use stopped_service::{StoppedService, findings_of, listing, one_names};
 pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.

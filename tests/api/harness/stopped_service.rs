@@ -36,9 +36,9 @@ impl StoppedService {
     #[track_caller]
     pub fn warnings(&self, arguments: &[&str]) -> Vec<String> {
         let output = self.check(arguments).exits(0);
-        assert_eq!(findings(&output, "fault"), [""; 0]);
+        assert_eq!(findings_of(&output, "fault"), [""; 0]);
         assert_eq!(output.err(), "");
-        findings(&output, "warning")
+        findings_of(&output, "warning")
     }
 
     /// Runs the check, which must find faults, and returns them.
@@ -46,12 +46,12 @@ impl StoppedService {
     pub fn faults(&self, arguments: &[&str]) -> Vec<String> {
         let output = self.check(arguments).exits(1);
         assert!(output.err().starts_with("cloakroom: "), "{}", output.err());
-        findings(&output, "fault")
+        findings_of(&output, "fault")
     }
 }
 
 /// The lines of an output that begin with this word, without it.
-pub fn findings(output: &Output, word: &str) -> Vec<String> {
+pub fn findings_of(output: &Output, word: &str) -> Vec<String> {
     let prefix = format!("{word:<8}");
     output.out().lines().filter_map(|line| Some(line.strip_prefix(&prefix)?.to_owned())).collect()
 }
