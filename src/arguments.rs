@@ -1,6 +1,7 @@
 //! The arguments of the command line. This file names nothing else of the program, so that the manual pages can be made
 //! from it without the program.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -50,6 +51,18 @@ pub enum Command {
         #[arg(long)]
         confirm: bool,
     },
+    /// Make a backup of the database and of all contents, also beside a running service.
+    ///
+    /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
+    /// Contents that the last backup has are hard-linked to it, so they take their space once.
+    Backup {
+        /// Directory of the backups; made if it is missing.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// After a whole backup, keep so many of this installation, and remove the older ones.
+        #[arg(long, value_name = "N", value_parser = parse_count)]
+        keep: Option<usize>,
+    },
     /// Print the audit log, the oldest event first.
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
@@ -88,6 +101,11 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds <= MAX_AGE_DAYS * 86_400)
         .map(Duration::from_secs)
         .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
+}
+
+/// Parses a number that is at least 1.
+pub fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is expected".into())
 }
 
 /// The installation id that a user expects in the data directory; `None` if it should hold none.

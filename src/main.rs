@@ -33,7 +33,9 @@ impl Command {
             Command::Gc { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"]
             }
-            Command::AdoptDataDir { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"],
+            Command::Backup { .. } | Command::AdoptDataDir { .. } => {
+                &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
+            }
             Command::SendTestMail { .. } => {
                 &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"]
             }
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Config => commands::print_config(&config),
         Command::Openapi => commands::print_openapi(&config),
         Command::Gc { confirm } => commands::gc(&config, confirm),
+        Command::Backup { directory, keep } => commands::backup(&config, &directory, keep),
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

@@ -1,5 +1,8 @@
--- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner, and
--- whether it was removed; no row means that there is no such file, or that its owner is deleted.
+-- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner,
+-- whether it was removed, and whether its content may be removed too; no row means that there is no such file, or that
+-- its owner is deleted.
+-- The content stays while a backup holds this lock: see backup/pause_removals. The lock is kept until the transaction is
+-- committed, so a backup takes its snapshot either after that, and does not name the file, or keeps the content.
 -- The owner's row is locked before anything is deleted, because uploads and the trigger on files lock rows in the
 -- same order: the owner's, then that of storage. So no two of them can deadlock.
 WITH owner AS (
@@ -10,7 +13,8 @@ WITH owner AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
     SELECT 'file.delete', $2, 'file', id, $3, $4 FROM removed
 )
-SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed
+SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed,
+       pg_try_advisory_xact_lock_shared(hashtext('cloakroom: removal of contents')) AS may_remove_content
 FROM files before JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted
 LEFT JOIN removed ON true
 WHERE before.id = $1

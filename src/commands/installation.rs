@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::arguments::ExpectedId;
 use crate::config::Config;
+use crate::db::installation::DatabaseSide;
 use crate::db::{self, Database};
 use crate::storage::Storage;
 use crate::telemetry::logging;
@@ -13,10 +14,7 @@ use crate::telemetry::logging;
 /// lost by that. On failure: what to tell the operator.
 pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
     db::installation::reconcile(db, |database| {
-        let in_directory = storage.installation_id()?;
-        let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
-        let id = common_id(database.id, in_directory, database.has_files && has_contents)
-            .ok_or_else(|| refusal(config, database.id, in_directory))?;
+        let Agreement { id, in_directory, has_contents } = compare(config, &database, storage)?;
         if in_directory.is_none() {
             storage.create_installation_id(id)?;
         } else if database.id.is_none() && has_contents {
@@ -28,6 +26,33 @@ pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), St
         }
         Ok(id)
     })
+}
+
+/// Fails where [`check`] fails, and changes nothing: no side gets an id.
+pub fn check_only(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
+    let database = db::installation::find(db).map_err(|e| e.cause().into_owned())?;
+    compare(config, &database, storage).map(drop)
+}
+
+/// What both sides have, where they may belong together.
+struct Agreement {
+    /// The id of both, or the one that the side without one is to get.
+    id: Uuid,
+    in_directory: Option<Uuid>,
+    has_contents: bool,
+}
+
+/// Compares the two sides. On failure: what to tell the operator.
+fn compare(
+    config: &Config,
+    database: &DatabaseSide,
+    storage: &Storage,
+) -> Result<Agreement, String> {
+    let in_directory = storage.installation_id()?;
+    let has_contents = storage.count_contents(1).map_err(|e| e.cause().into_owned())? > 0;
+    let id = common_id(database.id, in_directory, database.has_files && has_contents)
+        .ok_or_else(|| refusal(config, database.id, in_directory))?;
+    Ok(Agreement { id, in_directory, has_contents })
 }
 
 /// The id that both sides have, or that the side without one is to get; `None` if they may not belong together. Where

@@ -1,15 +1,19 @@
 //! The commands of the command line. A command that fails returns the message that its user is shown.
 
 mod audit;
+mod backup;
 mod create_admin;
+mod findings;
 mod gc;
 mod installation;
+mod postgres_programs;
 mod progress;
 mod send_test_mail;
 mod serve;
 mod signing_secret;
 
 pub use audit::print_audit;
+pub use backup::backup;
 pub use create_admin::create_admin;
 pub use gc::gc;
 pub use installation::adopt_data_dir;

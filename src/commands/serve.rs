@@ -116,7 +116,7 @@ fn warn_about_mail(config: &Config) {
 
 /// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a
 /// handler it kills the process; with one, only the write fails.
-fn ignore_file_size_signal() -> Result<(), String> {
+pub(super) fn ignore_file_size_signal() -> Result<(), String> {
     let unused = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unused)
         .map(drop)

@@ -19,6 +19,7 @@ pub use values::{
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use reader::SettingsReader;
 use values::Choice;
@@ -80,6 +81,18 @@ impl Config {
 fn environment() -> HashMap<String, String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+}
+
+/// The variables that programs started by this one may see: where they find programs and libraries, and the language
+/// of their messages. No secret is among them.
+pub fn inherited_by_programs() -> Vec<(&'static str, OsString)> {
+    let names = ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_MESSAGES"];
+    names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+}
+
+/// The directories in which programs are searched for.
+pub fn program_directories() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
 }
 
 /// One line for each configured signing secret that is too short for its algorithm.

@@ -13,7 +13,7 @@ use super::tls::TlsSettings;
 use crate::config;
 
 /// The port of PostgreSQL where the settings name none.
-const DEFAULT_PORT: u16 = 5432;
+pub(super) const DEFAULT_PORT: u16 = 5432;
 
 /// Opens connections to the configured database.
 pub struct Connector {

@@ -112,12 +112,16 @@ pub fn update(
     from_row(row).ok_or_else(|| why_unchanged(row.get("owner_id"), user))
 }
 
-/// Removes the record of a file of `user`. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
-pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
+/// Removes the record of a file of `user`. Returns whether the content may be removed too; not while a backup runs,
+/// which may need it. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
+pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
     let rows = db.write(sql!("files/delete"), &[&id, &user, address, request_id])?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    if row.get("is_removed") { Ok(()) } else { Err(why_unchanged(row.get("owner_id"), user)) }
+    match row.get("is_removed") {
+        true => Ok(row.get("may_remove_content")),
+        false => Err(why_unchanged(row.get("owner_id"), user)),
+    }
 }
 
 /// Why the statement found a file and did not change it: the file is another user's, or another request removed the
@@ -204,12 +208,12 @@ pub struct FileOfOwner {
 /// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
 pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
     let rows = db.read(sql!("files/with_owners"), &[&ids])?;
-    let file = |row: &Row| FileOfOwner {
-        id: row.get("id"),
-        filename: row.get("filename"),
-        owner: row.get("owner"),
-    };
-    Ok(rows.iter().map(file).collect())
+    Ok(rows.iter().map(file_of_owner).collect())
+}
+
+/// Reads a row of the query `files/with_owners`.
+pub(super) fn file_of_owner(row: &Row) -> FileOfOwner {
+    FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
 }
 
 /// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left

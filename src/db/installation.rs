@@ -5,7 +5,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::pool::Database;
-use super::sql;
+use super::{one_row, sql};
+use crate::error::Error;
 
 /// How long the comparison may take, including the wait for other processes that compare.
 const MAX_TIME: Duration = Duration::from_secs(60);
@@ -16,6 +17,12 @@ pub struct DatabaseSide {
     pub id: Option<Uuid>,
     /// Whether any file is recorded.
     pub has_files: bool,
+}
+
+/// Reads the database's side, for a command that changes nothing.
+pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
+    let row = one_row(db.read(sql!("installation/find"), &[])?)?;
+    Ok(DatabaseSide { id: row.get("id"), has_files: row.get("has_files") })
 }
 
 /// Passes the database's side to `compare`, and stores the id that it returns if the database has none. Processes that

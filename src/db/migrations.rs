@@ -56,6 +56,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const REPORT_PERIOD: Duration = Duration::from_secs(10);
 /// How long to wait for another process that migrates, and for each migration. A change to a large table takes long.
 const MAX_MIGRATION_TIME: Duration = Duration::from_secs(3600);
+/// How long a command that only looks at the applied migrations waits for them.
+const MAX_CHECK_TIME: Duration = Duration::from_secs(60);
 
 /// Applies pending migrations and opens the pool, whose first connection is the one that migrated: to open another
 /// would take a quarter of the start. On failure: what to tell the operator.
@@ -65,6 +67,26 @@ pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
     migrate(&mut client)?;
     let first = Some((client, deadline));
     Ok(Database::new(connector, first, settings.database_pool_size, settings.database_timeout))
+}
+
+/// Fails, and changes nothing in any case, unless all migrations of this program are applied and no others. On failure:
+/// what to tell the operator.
+pub fn check_schema(db: &Database) -> Result<(), String> {
+    let applied = db
+        .run(MAX_CHECK_TIME, |client| match client.query_typed(sql!("schema_history/find"), &[]) {
+            Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
+            outcome => outcome,
+        })
+        .map_err(|e| e.cause().into_owned())?;
+    verify(&applied)?;
+    if applied.len() < MIGRATIONS.len() {
+        return Err(format!(
+            "the database has schema version {}, this program has version {}: `cloakroom migrate` brings it up to date",
+            applied.len(),
+            MIGRATIONS.len()
+        ));
+    }
+    Ok(())
 }
 
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,

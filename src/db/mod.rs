@@ -3,7 +3,9 @@
 //! says more.
 
 pub mod audit;
+pub mod backup;
 mod batches;
+mod client_programs;
 mod connector;
 mod deadline;
 pub mod exports;
@@ -30,8 +32,9 @@ use postgres::Row;
 use crate::config::Config;
 use crate::error::Error;
 
+pub use client_programs::environment as client_environment;
 pub use failure_queue::FailureQueue;
-pub use migrations::open_and_migrate;
+pub use migrations::{check_schema, open_and_migrate};
 pub use pool::Database;
 pub use readiness::Readiness;
 

@@ -7,7 +7,7 @@ use super::{Database, one_row, sql};
 use crate::error::Error;
 
 /// Returns a deleted user whose files are to be removed, with the ids of up to a thousand of them, or with none if no
-/// file is left. `None` where there is no such user.
+/// file is left. `None` where there is no such user, or while a backup runs, which needs the contents.
 pub fn next(db: &Database) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
     let rows = db.read(sql!("removals/next"), &[])?;
     let files = rows.iter().filter_map(|row| row.get("file_id")).collect();

@@ -14,14 +14,14 @@ pub mod private_file;
 mod trash;
 
 use std::fs::{self, DirEntry, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::error::Error;
-pub use content_hash::copy_hashed;
+pub use content_hash::{CopyError, copy_hashed};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
@@ -44,12 +44,7 @@ impl Storage {
     /// failure: what to tell the operator.
     pub fn open(data_dir: &Path) -> Result<Storage, String> {
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
-        let storage = Storage {
-            contents: data_dir.join("files"),
-            drafts: data_dir.join("tmp"),
-            trash: data_dir.join("trash"),
-            installation_id: data_dir.join("installation-id"),
-        };
+        let storage = Storage::at(data_dir);
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
         let mut is_new = false;
         for path in [&storage.contents, &storage.drafts, &storage.trash] {
@@ -61,6 +56,27 @@ impl Storage {
             sync_directory(data_dir).map_err(|e| format!("{setting}: {e}"))?;
         }
         Ok(storage)
+    }
+
+    /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
+    /// where there are no contents to look at. On failure: what to tell the operator.
+    pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
+        let storage = Storage::at(data_dir);
+        for path in [data_dir, &storage.contents] {
+            fs::read_dir(path).map_err(|e| {
+                format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
+            })?;
+        }
+        Ok(storage)
+    }
+
+    fn at(data_dir: &Path) -> Storage {
+        Storage {
+            contents: data_dir.join("files"),
+            drafts: data_dir.join("tmp"),
+            trash: data_dir.join("trash"),
+            installation_id: data_dir.join("installation-id"),
+        }
     }
 
     /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
@@ -103,9 +119,14 @@ impl Storage {
     /// Opens a content for reading. Fails where it is missing, or is not `size` bytes long.
     pub fn read(&self, id: Uuid, size: u64) -> Result<File, Error> {
         let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
-        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
+        let file = self.open_content(id).map_err(|e| damaged(e.to_string()))?;
         let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
+    }
+
+    /// Opens a content of any size for reading.
+    pub fn open_content(&self, id: Uuid) -> io::Result<File> {
+        File::open(self.path(id))
     }
 
     /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next

@@ -10,6 +10,8 @@ mod audit_failures;
 mod audit_log;
 mod audit_tour;
 mod background;
+mod backup;
+mod backup_faults;
 mod bad_input;
 mod command_line;
 mod current_password;

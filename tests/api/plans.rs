@@ -28,6 +28,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by commands and at the start",
         &[
             "audit/since",
+            "backup/files_after",
             "files/with_owners",
             "installation/insert",
             "schema_history/insert",

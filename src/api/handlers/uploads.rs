@@ -349,14 +349,15 @@ pub const DELETE: Operation = Operation {
 };
 
 /// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
-/// content.
+/// content. While a backup runs, the content stays for it, until a later sweep.
 pub fn delete(
     context: &mut RequestContext,
     user: &CurrentUser,
     id: Uuid,
 ) -> Result<Response, Error> {
-    files::delete(&context.app.db, id, user.id(), &context.origin())?;
-    context.app.storage.remove(id);
+    if files::delete(&context.app.db, id, user.id(), &context.origin())? {
+        context.app.storage.remove(id);
+    }
     Ok(response::no_content())
 }
 

@@ -1,5 +1,6 @@
 //! What all tests share: the real binary on a database of its own, one method per endpoint, and assertions on answers.
 
+mod backups;
 mod certificates;
 mod cluster;
 mod connection;
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+pub use backups::{Backups, manifest};
 pub use certificates::CertificateAuthority;
 pub use cluster::Cluster;
 pub use connection::{RawConnection, ask};

@@ -1,0 +1,52 @@
+//! The dump of the database, made by PostgreSQL's `pg_dump`.
+
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use super::DUMP;
+use super::directory::describe;
+use super::manifest::Dump;
+use crate::commands::progress::{Progress, Unit};
+use crate::storage::{CopyError, copy_hashed};
+
+/// How long `pg_dump` may wait for the lock of a table, such as that of a migration, in milliseconds.
+const MAX_LOCK_WAIT: &str = "--lock-wait-timeout=60000";
+
+/// A process that is killed if this is dropped before its end.
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // Both fail if it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Dumps the database, as it is in the exported snapshot, into the directory of a backup. `pg_dump` is the program with
+/// the settings of the database. On failure: what to tell the operator, after what the program itself has told.
+///
+/// The program writes to a pipe, and not to the file itself: so the dump is hashed on its way, and if this process is
+/// killed, the program fails at its next write instead of going on alone.
+pub fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Dump, String> {
+    let path = backup.join(DUMP);
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
+    let file = file.map_err(|e| describe(&path, &e))?;
+    pg_dump.args(["--format=custom", MAX_LOCK_WAIT, "--snapshot", snapshot_id]);
+    let child = pg_dump.stdout(Stdio::piped()).spawn().map_err(|e| format!("pg_dump: {e}"))?;
+    let mut child = KilledOnDrop(child);
+    let output = child.0.stdout.take().ok_or("pg_dump has no output")?;
+    let mut progress = Progress::new("dumping the database", Unit::Bytes, None);
+    let (size, sha256) =
+        copy_hashed(output, file, |bytes| progress.advance(bytes)).map_err(|e| match e {
+            CopyError::Read(e) => format!("pg_dump: {e}"),
+            CopyError::Write(e) => describe(&path, &e),
+        })?;
+    let status = child.0.wait().map_err(|e| format!("pg_dump: {e}"))?;
+    if !status.success() {
+        return Err(format!("pg_dump failed: {status}"));
+    }
+    Ok(Dump { size, sha256 })
+}

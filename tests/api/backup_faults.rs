@@ -1,0 +1,255 @@
+//! Backups while things break: the process is killed, contents rot, the disk is full, the database goes away. A backup
+//! is whole, or its name says that it is not.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use crate::harness::*;
+
+/// Waits until the server has noticed that the process of a backup is gone.
+fn wait_for_unlock(database: &Database) {
+    let locks = "pg_locks WHERE locktype = 'advisory'
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    wait_until(|| database.count(locks) == 0);
+}
+
+/// Asserts that an interrupted run has left only a backup that is not whole, and that the next run makes a whole one.
+#[track_caller]
+fn next_is_whole(api: &Server, backups: &Backups) {
+    assert_eq!(backups.whole().len(), 0);
+    let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
+    wait_for_unlock(&api.database);
+    let (_, printed) = backups.make(api);
+    let removed = format!("removed {}, which was not whole\n", partial.display());
+    assert!(printed.starts_with(&removed), "{printed}");
+    assert!(printed.contains("0 linked"), "{printed}");
+}
+
+#[test]
+fn kill_9_while_the_database_is_dumped_leaves_a_partial_backup_and_no_lock() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "content");
+    backups.begin(&api).kill();
+    next_is_whole(&api, &backups);
+    api.delete_file(&ann, &file).expect(204);
+    assert!(api.data.contents().is_empty());
+}
+
+#[test]
+fn kill_9_while_contents_are_copied_leaves_a_partial_backup_of_which_nothing_is_used() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let mut files = [(); 5].map(|()| api.new_file(&ann, "a.txt", "content"));
+    files.sort();
+    // Opening a named pipe waits for somebody who writes to it.
+    let pipe = api.data.content(&files[3]);
+    fs::remove_file(&pipe).expect("removed");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let mut command = command(&api.database.url, &api.data, &[]);
+    let mut process = command.args(backups.arguments()).spawn().expect("the binary runs");
+    let third = || Some(backups.partial().first()?.join("files").join(&files[2]));
+    wait_until(|| third().is_some_and(|path| path.exists()));
+    process.kill().expect("it runs");
+    process.wait().expect("it ends");
+    fs::remove_file(&pipe).expect("removed");
+    fs::write(&pipe, "content").expect("a content");
+    next_is_whole(&api, &backups);
+}
+
+#[test]
+fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let mut files: Vec<String> =
+        ["one", "two", "three", "four"].map(|text| api.new_file(&ann, text, text)).into();
+    let whole = api.new_file(&ann, "whole", "five");
+    let content = |n: usize| api.data.content(&files[n]);
+    fs::remove_file(content(0)).expect("removed");
+    fs::write(content(1), "twp").expect("changed");
+    fs::write(content(2), "thre").expect("cut");
+    fs::remove_file(content(3)).expect("removed");
+    fs::create_dir(content(3)).expect("a directory");
+    let output = api.run_beside(&backups.arguments()).exits(1);
+    let faults = [
+        "(\"one\", owner ann) is missing",
+        "(\"two\", owner ann) is damaged: its SHA-256 is another one than at its upload",
+        "(\"three\", owner ann) has 4 bytes, not 5",
+        "(\"four\", owner ann) cannot be read: Is a directory (os error 21)",
+    ];
+    let lines =
+        files.iter().zip(faults).map(|(id, fault)| format!("the content of file {id} {fault}\n"));
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort();
+    assert_eq!(output.out(), lines.concat());
+    let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
+    let error = format!(
+        "cloakroom: 4 contents are missing or damaged: restore them from an earlier backup, or delete their files. {} is \
+         not whole\n",
+        partial.display()
+    );
+    assert_eq!(output.err(), error);
+    assert!(partial.join("files").join(&whole).exists(), "the others follow");
+    // As the message says.
+    fs::remove_dir(content(3)).expect("removed");
+    fs::write(content(0), "one").expect("restored");
+    files.drain(1..).for_each(|id| drop(api.delete_file(&ann, &id).expect(204)));
+    let (_, printed) = backups.make(&api);
+    assert!(printed.contains("2 files of 7 bytes, 2 copied"), "{printed}");
+}
+
+#[test]
+fn a_second_backup_at_the_same_time_is_refused_and_disturbs_nothing() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (other, elsewhere) = (Server::start(&[]), Backups::create());
+    let held = backups.begin(&api);
+    let output = api.run_beside(&backups.arguments()).exits(1);
+    let refusal = format!(
+        "cloakroom: another backup is writing to {}: nothing was done\n",
+        backups.path().display()
+    );
+    assert_eq!((output.out(), output.err()), (String::new(), refusal.clone()));
+    let output = api.run_beside(&elsewhere.arguments()).exits(1);
+    let same_database = "cloakroom: another backup of this database is running: nothing was done\n";
+    assert_eq!((output.out(), output.err()), (String::new(), same_database.into()));
+    // That of another service in the same directory may not remove what is being written.
+    let output = other.run_beside(&backups.arguments()).exits(1);
+    assert_eq!((output.out(), output.err()), (String::new(), refusal));
+    elsewhere.make(&other);
+    held.end().exits(0);
+    assert_eq!((backups.whole().len(), backups.partial().len()), (1, 0));
+    assert_eq!((elsewhere.whole().len(), elsewhere.partial().len()), (1, 0));
+}
+
+#[test]
+fn a_connection_that_is_lost_fails_the_backup() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let held = backups.begin(&api);
+    api.database
+        .end_connections("state = 'idle in transaction' AND application_name = 'cloakroom'");
+    let output = held.end().exits(1);
+    assert!(output.err().starts_with("cloakroom: the database at 127.0.0.1:"), "{}", output.err());
+    next_is_whole(&api, &backups);
+}
+
+#[test]
+fn time_limits_of_the_server_do_not_end_a_backup() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let options = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
+        .map(|limit| format!("-c%20{limit}%3D200ms"))
+        .join("%20");
+    let held = backups.begin_at(&api, &format!("{}?options={options}", api.database.url));
+    // The transaction of the backup has been idle for longer than the limit.
+    let long_idle = "pg_stat_activity WHERE datname = current_database() AND application_name = 'cloakroom'
+                     AND state = 'idle in transaction' AND state_change < now() - interval '400 ms'";
+    wait_until(|| api.database.count(long_idle) == 1);
+    held.end().exits(0);
+}
+
+#[test]
+fn a_full_disk_is_one_line_that_names_the_file() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", &"x".repeat(400_000));
+    // A limit on the size of files makes writes fail as on a full disk: of the dump, and of the content.
+    for (kilobytes, name) in [(4, "database.dump"), (300, &*format!("files/{file}"))] {
+        let command = command(&api.database.url, &api.data, &[]);
+        let script =
+            format!("ulimit -f {kilobytes} && exec \"$0\" backup {}", backups.path().display());
+        let output = within_shell(&script, command).output().expect("the binary runs").exits(1);
+        let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
+        let error =
+            format!("cloakroom: {}: File too large (os error 27)\n", partial.join(name).display());
+        assert!(output.err().ends_with(&error), "{}", output.err());
+        assert_eq!(backups.whole().len(), 0);
+    }
+    let (_, printed) = backups.make(&api);
+    assert!(printed.contains("1 copied"), "{printed}");
+}
+
+#[test]
+fn the_password_of_the_database_is_in_no_argument_list_and_no_output() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (_, rest) = api.database.url.split_once("://").expect("a URL");
+    let (_, password) =
+        rest.split_once('@').and_then(|(user, _)| user.split_once(':')).expect("one");
+    let held = backups.begin(&api);
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let arguments =
+        processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());
+    let arguments: Vec<_> = arguments.filter(|line| line.contains("pg_dump")).collect();
+    assert!(!arguments.is_empty());
+    assert!(!arguments.iter().any(|line| line.contains(password)), "{arguments:?}");
+    let output = held.end().exits(0);
+    assert!(!output.out().contains(password) && !output.err().contains(password));
+}
+
+#[test]
+fn a_database_and_a_directory_that_do_not_belong_together_are_refused_with_both_ids() {
+    let (one, other) = (Server::start(&[]), Server::start(&[]));
+    let backups = Backups::create();
+    for api in [&one, &other] {
+        api.new_file(api.sign_up("ann"), "a.txt", "content");
+    }
+    let mut command = command(&one.database.url, &other.data, &[]);
+    let output = command.args(backups.arguments()).output().expect("the binary runs").exits(1);
+    for api in [&one, &other] {
+        let id: String = api.database.value("SELECT id::text FROM installation");
+        assert!(output.err().contains(&id), "{}", output.err());
+    }
+    assert!(output.err().contains("adopt-data-dir"), "{}", output.err());
+    assert!(fs::read_dir(backups.path()).expect("a directory").next().is_none());
+}
+
+#[test]
+fn what_is_no_complete_installation_is_refused_and_left_as_it_is() {
+    let (database, data) = (Database::create(), Arc::new(Directory::create()));
+    let backups = Backups::create();
+    let refused = |data: &Directory, text: &str| {
+        let mut command = command(&database.url, data, &[]);
+        let output = command.args(backups.arguments()).output().expect("the binary runs").exits(1);
+        assert!(output.err().contains(text), "{}", output.err());
+        assert_eq!((output.out(), backups.whole().len()), (String::new(), 0));
+    };
+    refused(&data, "CLOAKROOM_DATA_DIR=");
+    assert!(fs::read_dir(data.path()).expect("a directory").next().is_none());
+    fs::create_dir(data.join("files")).expect("a directory");
+    refused(&data, "the database has schema version 0");
+    database.migrate_to(8);
+    refused(&data, "the database has schema version 8, this program has version ");
+    assert_eq!(database.value::<i32>("SELECT max(version) FROM refinery_schema_history"), 8);
+    run(&database.url, &["migrate"], &[]).exits(0);
+    refused(&data, "no installation id yet");
+    assert!(!data.join("installation-id").exists());
+    drop(Server::start_with(&database, &data, &[]));
+    backups_of(&database, &data, backups.path()).exits(0);
+    database.run("INSERT INTO refinery_schema_history VALUES (999, 'x', '', '1')");
+    let output = backups_of(&database, &data, backups.path()).exits(1);
+    assert!(output.err().contains("the database has schema version 999"), "{}", output.err());
+}
+
+/// Runs a backup in production, where `serve` would refuse these settings: they are none of its business.
+fn backups_of(database: &Database, data: &Directory, path: &Path) -> std::process::Output {
+    let settings = [("CLOAKROOM_ENV", "production"), ("CLOAKROOM_JWT_SECRET", "")];
+    let mut command = command(&database.url, data, &settings);
+    command.arg("backup").arg(path).output().expect("the binary runs")
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let api = Server::start(&[]);
+    let file = api.data.join("a file");
+    fs::write(&file, "").expect("a file");
+    let output = api.run_beside(&["backup", file.to_str().expect("a path")]).exits(1);
+    assert!(output.err().contains(&*file.to_string_lossy()), "{}", output.err());
+    // A reader of the output that is gone stops nothing.
+    let backups = Backups::create();
+    let mut command = command(&api.database.url, &api.data, &[]);
+    let mut process =
+        command.args(backups.arguments()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    drop(process.stdout.take());
+    assert!(process.wait().expect("it ends").success());
+    assert_eq!(backups.whole().len(), 1);
+}

@@ -1,0 +1,107 @@
+//! Directories of backups, and backups that are held in the middle.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::database::OpenTransaction;
+use super::{Directory, OutputText, Server, command};
+
+/// A directory for backups.
+pub struct Backups(Directory);
+
+impl Backups {
+    pub fn create() -> Backups {
+        Backups(Directory::create())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The arguments of a backup into this directory.
+    pub fn arguments(&self) -> [&str; 2] {
+        ["backup", self.path().to_str().expect("a path of the test")]
+    }
+
+    /// Makes a backup of a running service, and returns its path and what the command printed.
+    #[track_caller]
+    pub fn make(&self, api: &Server) -> (PathBuf, String) {
+        let before = self.whole();
+        let printed = api.run_beside(&self.arguments()).exits(0).out();
+        let made: Vec<_> = self.whole().into_iter().filter(|path| !before.contains(path)).collect();
+        let [path] = &made[..] else { panic!("{made:?}: {printed}") };
+        assert!(self.partial().is_empty());
+        (path.clone(), printed)
+    }
+
+    /// The whole backups, the oldest first.
+    pub fn whole(&self) -> Vec<PathBuf> {
+        self.directories(|name| name.ends_with('Z'))
+    }
+
+    /// The backups that are not whole.
+    pub fn partial(&self) -> Vec<PathBuf> {
+        self.directories(|name| name.ends_with(".partial"))
+    }
+
+    fn directories(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path()).expect("backups").map(|entry| entry.expect("one"));
+        let wanted = entries.filter(|entry| is_wanted(&entry.file_name().to_string_lossy()));
+        let mut paths: Vec<_> = wanted.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    }
+
+    /// Begins a backup, and holds it where its dump begins, after the snapshot was taken.
+    pub fn begin(&self, api: &Server) -> HeldBackup {
+        self.begin_at(api, &api.database.url)
+    }
+
+    /// The same with another URL of the service's database.
+    pub fn begin_at(&self, api: &Server, url: &str) -> HeldBackup {
+        // The dump waits for the locks of all tables. No other query uses this one.
+        api.database.run("CREATE TABLE IF NOT EXISTS holds_dumps ()");
+        let lock = api.database.begin("LOCK TABLE holds_dumps");
+        let mut command = command(url, &api.data, &[]);
+        let command = command.args(self.arguments()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let process = command.spawn().expect("the binary runs");
+        api.database.wait_for_blocked_statement();
+        HeldBackup { process, lock }
+    }
+}
+
+/// A backup that waits for a lock.
+pub struct HeldBackup {
+    process: Child,
+    lock: OpenTransaction,
+}
+
+impl HeldBackup {
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Lets it go on to its end.
+    pub fn end(self) -> Output {
+        self.lock.roll_back();
+        self.process.wait_with_output().expect("the binary ends")
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
+        kill_process(pid, Signal::KILL).expect("it runs");
+        self.process.wait().expect("the binary ends");
+        self.lock.roll_back();
+    }
+}
+
+/// The manifest of a backup.
+pub fn manifest(backup: &Path) -> Value {
+    let text = fs::read_to_string(backup.join("manifest.json")).expect("a manifest");
+    serde_json::from_str(&text).expect("JSON")
+}
