@@ -11,7 +11,7 @@ use time::macros::datetime;
 use uuid::Uuid;
 
 use super::pooled_connection::TypedParams;
-use super::{Database, like_pattern, one_row, sql};
+use super::{Database, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
@@ -104,7 +104,8 @@ pub fn batch<T>(
     db.read_for_export(sql!("exports/batch"), params, deadline, |mut rows| {
         let (mut total, mut columns, mut end, mut count) = (start(), None, None, 0);
         while let Some(row) = rows.next()? {
-            let user = columns.get_or_insert_with(|| Columns::of(&row)).user(&row);
+            let columns = columns.get_or_insert_with(|| column_numbers(&row, COLUMNS));
+            let user = from_columns(&row, columns);
             add(&mut total, &user);
             end = Some(ExportPosition(user.created_at.0, user.id));
             count += 1;
@@ -114,56 +115,37 @@ pub fn batch<T>(
     })
 }
 
-/// The numbers of the columns, which are looked up once for all rows.
-struct Columns {
-    numbers: [usize; 11],
-}
+/// The columns of an [`ExportedUser`].
+const COLUMNS: [&str; 11] = [
+    "id",
+    "username",
+    "email",
+    "name",
+    "role",
+    "is_active",
+    "created_at",
+    "updated_at",
+    "last_login",
+    "total_uploads",
+    "total_storage_used",
+];
 
-impl Columns {
-    /// Finds the columns by their names. The number of one that is missing is [`usize::MAX`], which no row has.
-    fn of(row: &Row) -> Columns {
-        let number = |name| row.columns().iter().position(|column| column.name() == name);
-        let names = [
-            "id",
-            "username",
-            "email",
-            "name",
-            "role",
-            "is_active",
-            "created_at",
-            "updated_at",
-            "last_login",
-            "total_uploads",
-            "total_storage_used",
-        ];
-        Columns { numbers: names.map(|name| number(name).unwrap_or(usize::MAX)) }
-    }
-
-    fn user<'a>(&self, row: &'a Row) -> ExportedUser<'a> {
-        let [
-            id,
-            username,
-            email,
-            name,
-            role,
-            is_active,
-            times @ ..,
-            total_uploads,
-            total_storage_used,
-        ] = self.numbers;
-        let [created_at, updated_at, last_login] = times;
-        ExportedUser {
-            id: row.get(id),
-            username: row.get(username),
-            email: row.get(email),
-            name: row.get(name),
-            role: row.get(role),
-            is_active: row.get(is_active),
-            created_at: Timestamp(row.get(created_at)),
-            updated_at: Timestamp(row.get(updated_at)),
-            last_login: row.get::<_, Option<_>>(last_login).map(Timestamp),
-            total_uploads: row.get(total_uploads),
-            total_storage_used: row.get(total_storage_used),
-        }
+/// Reads an [`ExportedUser`], given the numbers of [`COLUMNS`].
+fn from_columns<'a>(row: &'a Row, columns: &[usize; 11]) -> ExportedUser<'a> {
+    let [id, username, email, name, role, is_active, times @ .., total_uploads, total_storage_used] =
+        *columns;
+    let [created_at, updated_at, last_login] = times;
+    ExportedUser {
+        id: row.get(id),
+        username: row.get(username),
+        email: row.get(email),
+        name: row.get(name),
+        role: row.get(role),
+        is_active: row.get(is_active),
+        created_at: Timestamp(row.get(created_at)),
+        updated_at: Timestamp(row.get(updated_at)),
+        last_login: row.get::<_, Option<_>>(last_login).map(Timestamp),
+        total_uploads: row.get(total_uploads),
+        total_storage_used: row.get(total_storage_used),
     }
 }

@@ -8,28 +8,61 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::pooled_connection::SqlParams;
-use super::{Database, sql};
+use super::{Database, column_numbers, sql};
 use crate::error::{Error, Forbidden};
 use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
 use crate::model::timestamp::Timestamp;
 
-/// Reads the columns of a [`File`], which every query that returns files selects. `None` where they are null, because
-/// the query joined no file to its row.
+/// The columns of a [`File`], which every query that returns files selects.
+const COLUMNS: [&str; 11] = [
+    "id",
+    "user_id",
+    "filename",
+    "original_filename",
+    "content_type",
+    "file_size",
+    "file_hash",
+    "description",
+    "upload_date",
+    "updated_at",
+    "is_public",
+];
+
+/// Reads a [`File`]. `None` where its columns are null, because the query joined no file to its row.
 fn from_row(row: &Row) -> Option<File> {
+    from_columns(row, &column_numbers(row, COLUMNS))
+}
+
+/// Like [`from_row`], with the numbers of [`COLUMNS`].
+fn from_columns(row: &Row, columns: &[usize; 11]) -> Option<File> {
+    let [
+        id,
+        user_id,
+        names @ ..,
+        file_size,
+        file_hash,
+        description,
+        upload_date,
+        updated_at,
+        is_public,
+    ] = *columns;
+    let [filename, original_filename, content_type] = names;
+    let id = row.get::<_, Option<_>>(id)?;
+    let uploaded = Timestamp(row.get(upload_date));
     Some(File {
-        id: row.get::<_, Option<_>>("id")?,
-        user_id: row.get("user_id"),
-        filename: row.get("filename"),
-        original_filename: row.get("original_filename"),
-        content_type: row.get("content_type"),
-        file_size: row.get("file_size"),
-        file_hash: row.get("file_hash"),
-        description: row.get("description"),
-        upload_date: Timestamp(row.get("upload_date")),
-        uploaded_at: Timestamp(row.get("upload_date")),
-        updated_at: Timestamp(row.get("updated_at")),
-        is_public: row.get("is_public"),
+        id,
+        user_id: row.get(user_id),
+        filename: row.get(filename),
+        original_filename: row.get(original_filename),
+        content_type: row.get(content_type),
+        file_size: row.get(file_size),
+        file_hash: row.get(file_hash),
+        description: row.get(description),
+        upload_date: uploaded,
+        uploaded_at: uploaded,
+        updated_at: Timestamp(row.get(updated_at)),
+        is_public: row.get(is_public),
     })
 }
 
@@ -158,36 +191,52 @@ pub fn list(
     query: &FileQuery,
     page: PageRequest,
 ) -> Result<Page<File>, Error> {
+    let is_default = query.search.is_none()
+        && query.content_type.is_none()
+        && query.sort == FileSort::UploadDate
+        && query.descending;
+    let mut rows = Vec::new();
+    if is_default {
+        rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
+    }
+    // Past the end of the list, the query for the default list finds no row, and so no total.
+    if rows.is_empty() && (!is_default || page.offset > 0) {
+        rows = matching_rows(db, user, query, page)?;
+    }
+    let Some(first) = rows.first() else {
+        return Ok(Page::new(Vec::new(), 0, page));
+    };
+    let columns = column_numbers(first, COLUMNS);
+    let files = rows.iter().filter_map(|row| from_columns(row, &columns));
+    Ok(Page::new(files.collect(), first.get("total"), page))
+}
+
+/// Runs the query for lists in any order and with any filter, which reads all of the user's files.
+fn matching_rows(
+    db: &Database,
+    user: Uuid,
+    query: &FileQuery,
+    page: PageRequest,
+) -> Result<Vec<Row>, Error> {
     let FileQuery { search, content_type, sort, descending } = query;
-    let is_default =
-        search.is_none() && content_type.is_none() && *sort == FileSort::UploadDate && *descending;
     let column = match sort {
         FileSort::UploadDate => "upload_date",
         FileSort::Filename => "filename",
         FileSort::Size => "file_size",
     };
-    let (size, offset) = (&page.size, &page.offset);
-    // The default list has a query of its own, which reads one page from an index. The general one reads all of the
-    // user's files.
-    let rows = if is_default {
-        db.read(sql!("files/list_newest"), &[&user, size, offset])?
-    } else {
-        db.read_planned(
-            sql!("files/list"),
-            &[
-                (&user, Type::UUID),
-                (search, Type::TEXT),
-                (content_type, Type::TEXT),
-                (&column, Type::TEXT),
-                (descending, Type::BOOL),
-                (size, Type::INT8),
-                (offset, Type::INT8),
-            ],
-            None,
-        )?
-    };
-    let total = rows.first().map_or(0, |row| row.get("total"));
-    Ok(Page::new(rows.iter().filter_map(from_row).collect(), total, page))
+    db.read_planned(
+        sql!("files/list"),
+        &[
+            (&user, Type::UUID),
+            (search, Type::TEXT),
+            (content_type, Type::TEXT),
+            (&column, Type::TEXT),
+            (descending, Type::BOOL),
+            (&page.size, Type::INT8),
+            (&page.offset, Type::INT8),
+        ],
+        None,
+    )
 }
 
 /// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to

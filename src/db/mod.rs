@@ -70,6 +70,13 @@ fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
 }
 
+/// Returns the numbers of the columns with these names. They are the same for all rows of a result, so a function that
+/// reads many rows looks them up once. The number of a column that is missing is [`usize::MAX`], which no row has.
+fn column_numbers<const N: usize>(row: &Row, names: [&str; N]) -> [usize; N] {
+    let number = |name| row.columns().iter().position(|column| column.name() == name);
+    names.map(|name| number(name).unwrap_or(usize::MAX))
+}
+
 /// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of
 /// characters; others that are wildcards in SQL, `%` and `_`, are escaped.
 fn like_pattern(part: &str, wildcards: &str) -> String {

@@ -85,7 +85,7 @@ impl Response {
 }
 
 /// Capacity of the buffer of a JSON body, in bytes. Most bodies fit, and longer ones seldom move while they grow.
-const JSON_CAPACITY: usize = 1024;
+const JSON_CAPACITY: usize = 16 * 1024;
 
 /// A response with `body` as JSON.
 pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
