@@ -145,10 +145,12 @@ impl Database {
         let connection = &mut checked_out.connection;
         match query(connection) {
             Err(error) if connection.is_dead => {
+                let opened = connection.opened_at;
                 self.suspect_older(connection);
                 drop(checked_out);
                 let again = self.check_out(deadline);
-                let mut again = again.inspect_err(|_| self.outage.note_broken_connection(&error))?;
+                let note = |_: &Error| self.outage.note_broken_connection(opened, &error);
+                let mut again = again.inspect_err(note)?;
                 let connection = &mut again.connection;
                 query(connection).map_err(|error| self.failure(connection, error))
             }
