@@ -14,7 +14,7 @@ use std::thread;
 use uuid::Uuid;
 
 use super::backup::manifest::{Dump, Header, Manifest};
-use super::backup::verify::{self, Damage};
+use super::backup::verify::{self, DamagedParts};
 use super::backup::{CONTENTS, DUMP};
 use super::postgres_programs;
 use super::print_line;
@@ -93,7 +93,7 @@ fn check_versions(header: &Header, postgresql: &str) -> Result<(), String> {
 }
 
 /// Decides whether a backup can be restored of which so much is damaged. On failure: what to tell the operator.
-fn refuse_damage(damage: &Damage, skip_damaged: bool) -> Result<(), String> {
+fn refuse_damage(damage: &DamagedParts, skip_damaged: bool) -> Result<(), String> {
     let Some(summary) = damage.summary() else { return Ok(()) };
     if damage.dump {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Looks at contents without changing any, for `cloakroom check`.
+//! Looks at contents without changing any, for `cloakroom check` and `cloakroom backup --verify`.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ pub enum Damage {
     NoFile,
     /// Its size, and what it should be.
     Size(u64, u64),
-    /// It has the right size, but not the hash of what was uploaded.
+    /// It has the right size, but not the hash that was recorded when it was written.
     Hash,
     Unreadable(io::Error),
 }
@@ -30,7 +30,7 @@ impl Display for Damage {
             Damage::Missing => f.write_str("is missing"),
             Damage::NoFile => f.write_str("is not a file"),
             Damage::Size(found, expected) => write!(f, "has {found} bytes, not {expected}"),
-            Damage::Hash => f.write_str("has another SHA-256 than what was uploaded"),
+            Damage::Hash => f.write_str("has another SHA-256 than is recorded"),
             Damage::Unreadable(error) => write!(f, "cannot be read: {error}"),
         }
     }
@@ -52,12 +52,12 @@ impl From<CopyError> for Damage {
 }
 
 /// Compares a file with the size that it should have and, if given, with its SHA-256 in hexadecimal. `advance` is
-/// called after each piece that was read for that.
+/// told the size of each piece that was read for that.
 pub fn examine(
     path: &Path,
     size: u64,
     hash: Option<&str>,
-    mut advance: impl FnMut(),
+    advance: impl FnMut(u64),
 ) -> Result<(), Damage> {
     // Before it is opened, because opening a named pipe would wait for somebody who writes to it.
     let metadata = fs::metadata(path)?;
@@ -67,7 +67,7 @@ pub fn examine(
         _ => {}
     }
     let Some(hash) = hash else { return Ok(()) };
-    let (found, found_hash) = copy_hashed(File::open(path)?, io::sink(), |_| advance())?;
+    let (found, found_hash) = copy_hashed(File::open(path)?, io::sink(), advance)?;
     match found == size {
         true if found_hash == hash => Ok(()),
         true => Err(Damage::Hash),
@@ -82,7 +82,7 @@ impl Storage {
         id: Uuid,
         size: u64,
         hash: Option<&str>,
-        advance: impl FnMut(),
+        advance: impl FnMut(u64),
     ) -> Result<(), Damage> {
         examine(&self.path(id), size, hash, advance)
     }

@@ -54,12 +54,12 @@ fn everything_that_is_damaged_or_missing_or_not_in_the_manifest_is_named() {
     let output = verify(&backup).exits(1);
     let name = |n: usize| contents[n].file_name().expect("a name").to_string_lossy().into_owned();
     let expected = [
-        "database.dump: missing".to_owned(),
-        format!("files/{}: another hash than in the manifest", name(0)),
-        format!("files/{}: missing", name(1)),
-        format!("files/{}: 8 bytes, not 9", name(2)),
-        format!("files/{}: not a file", name(3)),
-        "files/other: not in the manifest".to_owned(),
+        "database.dump is missing".to_owned(),
+        format!("files/{} has another SHA-256 than is recorded", name(0)),
+        format!("files/{} is missing", name(1)),
+        format!("files/{} has 8 bytes, not 9", name(2)),
+        format!("files/{} is not a file", name(3)),
+        "files/other is not in the manifest".to_owned(),
     ];
     assert_eq!(output.out().lines().collect::<Vec<_>>(), expected);
     let summary = format!(

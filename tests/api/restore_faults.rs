@@ -33,10 +33,10 @@ fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skip
     let target = Target::create();
     let output = target.restore(&backup).exits(1);
     let lines = [
-        format!("files/{}: another hash than in the manifest", ids[0]),
-        format!("files/{}: missing", ids[1]),
-        format!("files/{}: 7 bytes, not 9", ids[2]),
-        "files/other: not in the manifest".to_owned(),
+        format!("files/{} has another SHA-256 than is recorded", ids[0]),
+        format!("files/{} is missing", ids[1]),
+        format!("files/{} has 7 bytes, not 9", ids[2]),
+        "files/other is not in the manifest".to_owned(),
     ];
     assert_eq!(output.out().lines().collect::<Vec<_>>(), lines);
     assert!(
@@ -95,8 +95,8 @@ fn a_damaged_dump_or_manifest_and_a_partial_backup_cannot_be_skipped() {
         bytes[at] ^= 1;
     };
     let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
-    with_change("database.dump", &middle, "database.dump: another hash than in the manifest");
-    with_change("database.dump", &cut, "database.dump: ");
+    with_change("database.dump", &middle, "database.dump has another SHA-256 than is recorded");
+    with_change("database.dump", &cut, "database.dump has ");
     with_change("database.dump", &middle, "without its dump it cannot be restored");
     with_change("manifest.json", &middle, "manifest.json: it was changed");
     with_change("manifest.json", &cut, "manifest.json: it was cut short or changed");

@@ -1,8 +1,8 @@
 //! `cloakroom backup --verify DIR/<UTC time>`: reads everything that a backup consists of, and compares it with the
 //! manifest.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
@@ -11,11 +11,11 @@ use super::manifest::{FILE_NAME, Manifest};
 use super::{CONTENTS, DUMP, PARTIAL};
 use crate::commands::print_line;
 use crate::commands::progress::{Progress, Unit};
-use crate::storage::copy_hashed;
+use crate::storage;
 
 /// What is damaged in a backup. A damaged manifest is none of it, because then nothing is known about the rest.
 #[derive(Default)]
-pub struct Damage {
+pub struct DamagedParts {
     /// Whether the dump is damaged or missing.
     pub dump: bool,
     /// The contents that are damaged or missing, in the order of their ids.
@@ -69,46 +69,28 @@ pub fn open(directory: &Path) -> Result<(PathBuf, Manifest), String> {
 
 /// Reads the dump and every content, and prints a line for each that is missing, damaged, or not in the manifest. Fails
 /// only where that cannot be found out.
-pub fn find_damage(directory: &Path, manifest: &Manifest) -> Result<Damage, String> {
+pub fn find_damage(directory: &Path, manifest: &Manifest) -> Result<DamagedParts, String> {
     let header = &manifest.header;
     let total = header.bytes.saturating_add(header.dump.size);
     let mut progress = Progress::new("verifying the backup", Unit::Bytes, Some(total));
-    let mut damage = Damage::default();
+    let mut damage = DamagedParts::default();
     // The ids of a million contents take 16 MB.
     let mut ids = Vec::new();
-    let mut fault_of = |name: &str, size, sha256: &str| {
+    let mut is_damaged = |name: &str, size, sha256: &str| {
         let advance = |bytes| progress.advance(bytes);
-        let fault = compare(&directory.join(name), size, sha256, advance).err();
-        fault.inspect(|fault| print_line(format_args!("{name}: {fault}"))).is_some()
+        let damage = storage::examine(&directory.join(name), size, Some(sha256), advance).err();
+        damage.inspect(|damage| print_line(format_args!("{name} {damage}"))).is_some()
     };
-    damage.dump = fault_of(DUMP, header.dump.size, &header.dump.sha256);
+    damage.dump = is_damaged(DUMP, header.dump.size, &header.dump.sha256);
     for content in manifest.contents()? {
         let content = content?;
         ids.push(content.id);
-        if fault_of(&format!("{CONTENTS}/{}", content.id), content.size, &content.sha256) {
+        if is_damaged(&format!("{CONTENTS}/{}", content.id), content.size, &content.sha256) {
             damage.contents.push(content.id);
         }
     }
     damage.unknown = report_unknown(&directory.join(CONTENTS), &ids)?;
     Ok(damage)
-}
-
-/// Compares a file with its size and its hash. The error says what is wrong with it, and follows its name.
-fn compare(path: &Path, size: u64, sha256: &str, advance: impl FnMut(u64)) -> Result<(), String> {
-    let found = fs::symlink_metadata(path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => "missing".into(),
-        _ => e.to_string(),
-    })?;
-    if !found.is_file() {
-        return Err("not a file".into());
-    }
-    let right_size =
-        |found| if found == size { Ok(()) } else { Err(format!("{found} bytes, not {size}")) };
-    right_size(found.len())?;
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    let (read, hash) = copy_hashed(file, io::sink(), advance).map_err(|e| e.to_string())?;
-    right_size(read)?;
-    if hash == sha256 { Ok(()) } else { Err("another hash than in the manifest".into()) }
 }
 
 /// Prints a line for each entry of the directory of contents that is not named by one of these ids, which are in
@@ -122,14 +104,14 @@ fn report_unknown(directory: &Path, ids: &[Uuid]) -> Result<u64, String> {
         // A UUID can be spelt in several ways, of which a backup uses one.
         let id = Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name);
         if id.is_none_or(|id| ids.binary_search(&id).is_err()) {
-            print_line(format_args!("{CONTENTS}/{}: not in the manifest", name.escape_debug()));
+            print_line(format_args!("{CONTENTS}/{} is not in the manifest", name.escape_debug()));
             unknown += 1;
         }
     }
     Ok(unknown)
 }
 
-impl Damage {
+impl DamagedParts {
     /// Says in a line what is damaged; `None` if nothing is.
     pub fn summary(&self) -> Option<String> {
         let contents = Some(self.contents.len()).filter(|n| *n > 0);

@@ -36,7 +36,7 @@ impl Check<'_> {
                 let hash = sampling.takes(id).then_some(hash.as_str());
                 hashed += u64::from(hash.is_some());
                 files += 1;
-                let outcome = self.storage.examine(id, size, hash, || progress.advance(0));
+                let outcome = self.storage.examine(id, size, hash, |_| progress.advance(0));
                 progress.advance(1);
                 if let Err(damage) = outcome {
                     suspects.insert(id, (content, damage));
@@ -87,7 +87,7 @@ impl Check<'_> {
         }
         let (size, hash) = (content.size, Some(content.hash.as_str()));
         let copies = self.storage.in_trash(*id)?;
-        let copy = copies.iter().find(|path| storage::examine(path, size, hash, || {}).is_ok());
+        let copy = copies.iter().find(|path| storage::examine(path, size, hash, |_| {}).is_ok());
         let problem = match copy {
             Some(copy) if self.repairs => match self.storage.bring_back(*id, copy) {
                 Ok(()) => {
@@ -106,7 +106,7 @@ impl Check<'_> {
             },
         };
         // Another process may have brought it back meanwhile.
-        if self.storage.examine(*id, size, hash, || {}).is_err() {
+        if self.storage.examine(*id, size, hash, |_| {}).is_err() {
             self.fault(&format!("{name} {damage}; {problem}"));
         }
         Ok(())
