@@ -134,7 +134,8 @@ impl Database {
         })
     }
 
-    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be dead.
+    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be
+    /// dead.
     fn read_with<T>(
         &self,
         wait: Duration,
@@ -146,10 +147,10 @@ impl Database {
         match query(connection) {
             Err(error) if connection.is_dead => {
                 self.suspect_older(connection);
+                let opened_at = connection.opened_at;
                 drop(checked_out);
-                let again = self.check_out(deadline);
-                let mut again = again.inspect_err(|_| self.outage.note_broken_connection(&error))?;
-                let connection = &mut again.connection;
+                let note = |_: &Error| self.outage.note_broken_connection(opened_at, &error);
+                let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
                 query(connection).map_err(|error| self.failure(connection, error))
             }
             outcome => outcome.map_err(|error| self.failure(connection, error)),
