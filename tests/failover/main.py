@@ -143,7 +143,8 @@ def main():
                 this = Round(way, target / "debug" / "cloakroom", directory, step)
                 comparison, lost, promoted = this.run()
                 compared = ", ".join(f"{kind}: {count}" for kind, count in comparison.counts.items())
-                print(f"{report(this.clients, lost, promoted)} The primary was {way}. Compared: {compared}.\n", flush=True)
+                seen = report(this.clients, lost, promoted)
+                print(f"{seen} The primary was {way}. Compared: {compared}.\n", flush=True)
                 found += comparison.found
         except KeyboardInterrupt:
             sys.exit("Interrupted.")
