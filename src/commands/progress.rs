@@ -1,5 +1,5 @@
-//! Shows how far a command has come that may take long: as a bar on a terminal, otherwise as a line a minute. Both go to
-//! standard error, because standard output is for what the command did.
+//! Shows how far a command has come that may take long: as a bar on a terminal, otherwise as a line a minute. Both go
+//! to standard error, because standard output is for what the command did.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

@@ -67,7 +67,8 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
     }
     finish(config, &manifest.header, &damage.contents, restoration).map_err(|fault| {
         format!(
-            "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore again"
+            "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore \
+             again"
         )
     })
 }

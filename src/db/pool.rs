@@ -134,7 +134,8 @@ impl Database {
         })
     }
 
-    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be dead.
+    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be
+    /// dead.
     fn read_with<T>(
         &self,
         wait: Duration,
@@ -145,13 +146,11 @@ impl Database {
         let connection = &mut checked_out.connection;
         match query(connection) {
             Err(error) if connection.is_dead => {
-                let opened = connection.opened_at;
                 self.suspect_older(connection);
+                let opened_at = connection.opened_at;
                 drop(checked_out);
-                let again = self.check_out(deadline);
-                let note = |_: &Error| self.outage.note_broken_connection(opened, &error);
-                let mut again = again.inspect_err(note)?;
-                let connection = &mut again.connection;
+                let note = |_: &Error| self.outage.note_broken_connection(opened_at, &error);
+                let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
                 query(connection).map_err(|error| self.failure(connection, error))
             }
             outcome => outcome.map_err(|error| self.failure(connection, error)),

@@ -44,8 +44,8 @@ pub struct StoredTotals {
     pub mail_oldest_seconds: i64,
 }
 
-/// Longest wait for the database while metrics are read. Prometheus waits 10 s for a scrape by default, and must get the
-/// other values also while the database hangs: two of these waits, where the query is repeated, are within that.
+/// Longest wait for the database while metrics are read. Prometheus waits 10 s for a scrape by default, and must get
+/// the other values also while the database hangs: two of these waits, where the query is repeated, are within that.
 const MAX_METRICS_WAIT: Duration = Duration::from_secs(3);
 
 /// Reads the totals. Cheap enough for every scrape of the metrics.

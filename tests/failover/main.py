@@ -123,7 +123,7 @@ def report(clients, lost, promoted):
         longest = max(answer.ended - answer.began for answer in answers)
         again = min((answer.ended for answer in good if answer.ended >= promoted), default=float("inf")) - promoted
         lines.append(f"| {kind} | {len(good)} | {refused} | {longest:.1f} | {again:.1f} |")
-    return "\n".join([*lines, f"The database was away for {promoted - lost:.1f} s."])
+    return "\n".join([*lines, "", f"The database was away for {promoted - lost:.1f} s."])
 
 
 def main():
@@ -142,8 +142,9 @@ def main():
             for way in [way for _ in range(options.rounds) for way in ways]:
                 this = Round(way, target / "debug" / "cloakroom", directory, step)
                 comparison, lost, promoted = this.run()
-                print(f"{report(this.clients, lost, promoted)} The primary was {way}. ", end="")
-                print(", ".join(f"{kind}: {count}" for kind, count in comparison.counts.items()) + " compared.\n", flush=True)
+                compared = ", ".join(f"{kind}: {count}" for kind, count in comparison.counts.items())
+                seen = report(this.clients, lost, promoted)
+                print(f"{seen} The primary was {way}. Compared: {compared}.\n", flush=True)
                 found += comparison.found
         except KeyboardInterrupt:
             sys.exit("Interrupted.")
