@@ -30,6 +30,16 @@ pub enum Command {
     Config,
     /// Print the OpenAPI document of the service with these settings; uses no database.
     Openapi,
+    /// Look at the settings, the database, the data directory, the limits of this process and the mail server, and say
+    /// what is wrong and what to do about it; changes nothing.
+    ///
+    /// Run it with the settings of the service and as its user. Each line begins with ok, warning or fault. Fails if
+    /// there is a fault.
+    Doctor {
+        /// Show also the settings that have their defaults.
+        #[arg(long)]
+        all: bool,
+    },
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
@@ -51,17 +61,43 @@ pub enum Command {
         #[arg(long)]
         confirm: bool,
     },
+    /// Compare every file's record with its content, and every content with its record; verify totals and indexes.
+    ///
+    /// Prints lines that begin with ok, warning or fault, also beside a running service. Changes nothing, except with
+    /// --repair. Fails if there is a fault.
+    Check {
+        /// Read only so many of the contents, chosen at random, to compare their hashes; the sizes of all are compared.
+        #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = parse_percentage)]
+        sample: f64,
+        /// Bring missing contents back from the trash.
+        #[arg(long)]
+        repair: bool,
+    },
     /// Make a backup of the database and of all contents, also beside a running service.
     ///
     /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
     /// Contents that the last backup has are hard-linked to it, so they take their space once.
     Backup {
-        /// Directory of the backups; made if it is missing.
+        /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+        /// Read all of a backup again, and name everything in it that is damaged or missing; uses no database.
+        #[arg(long, conflicts_with = "keep")]
+        verify: bool,
         /// After a whole backup, keep so many of this installation, and remove the older ones.
         #[arg(long, value_name = "N", value_parser = parse_count)]
         keep: Option<usize>,
+    },
+    /// Restore a backup into an empty database and an empty data directory.
+    ///
+    /// Reads the whole backup first, and changes nothing if anything is damaged. What is restored is an installation of
+    /// its own: all sessions and personal access tokens end, and passwords are those of the day of the backup.
+    Restore {
+        /// Directory of one backup, such as /var/backups/cloakroom/2026-01-02T03-04-05Z.
+        backup: PathBuf,
+        /// Restore without the files whose contents are damaged or missing in the backup.
+        #[arg(long)]
+        skip_damaged: bool,
     },
     /// Print the audit log, the oldest event first.
     Audit {
@@ -103,6 +139,16 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
 }
 
+/// Parses a percentage that is over 0 and at most 100, with or without the sign, such as `5%` or `0.5`.
+pub fn parse_percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let is_decimal = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let percentage = if is_decimal { number.parse().ok() } else { None };
+    percentage
+        .filter(|percentage| *percentage > 0.0 && *percentage <= 100.0)
+        .ok_or_else(|| "a percentage such as 5% is expected, over 0 and at most 100".into())
+}
+
 /// Parses a number that is at least 1.
 pub fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is expected".into())
@@ -136,6 +182,18 @@ mod tests {
             ["", "h", "1", "1s", "-1h", "1.5h", "1 h", "36501d", "99999999999999999999d", "1\u{e9}"]
         {
             assert!(parse_age(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_is_over_0_and_at_most_100() {
+        for (text, percentage) in [("5%", 5.0), ("5", 5.0), ("0.5%", 0.5), ("100%", 100.0)] {
+            assert_eq!(parse_percentage(text), Ok(percentage), "{text}");
+        }
+        for text in
+            ["", "%", ".", "0", "0%", "100.1", "-1", "+5", "1e1", "5 %", "5%%", "NaN", "inf"]
+        {
+            assert!(parse_percentage(text).is_err(), "{text}");
         }
     }
 }

@@ -21,19 +21,27 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
-use config::{ALL_SETTINGS, UsedSettings};
+use config::{ALL_SETTINGS, UnknownVariable, UsedSettings};
 
 impl Command {
     /// The settings that the command uses. Faults of others are none of its business.
     fn used_settings(&self) -> UsedSettings {
         match self {
-            Command::Serve | Command::Config => ALL_SETTINGS,
+            Command::Serve | Command::Config | Command::Doctor { .. } => ALL_SETTINGS,
             Command::Migrate | Command::Audit { .. } => &["CLOAKROOM_DATABASE_"],
             Command::CreateAdmin { .. } => &["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"],
             Command::Gc { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"]
             }
-            Command::Backup { .. } | Command::AdoptDataDir { .. } => {
+            Command::Check { .. } => &[
+                "CLOAKROOM_DATABASE_",
+                "CLOAKROOM_DATA_DIR",
+                "CLOAKROOM_STORAGE_QUOTA",
+                "CLOAKROOM_USER_STORAGE_QUOTA",
+                "CLOAKROOM_USER_FILE_QUOTA",
+            ],
+            Command::Backup { verify: true, .. } => &[],
+            Command::Backup { .. } | Command::Restore { .. } | Command::AdoptDataDir { .. } => {
                 &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"]
             }
             Command::SendTestMail { .. } => {
@@ -61,17 +69,25 @@ impl Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);
-    let config = match commands::read_settings(command.used_settings()) {
-        Ok(config) => config,
-        Err(faults) => return refuse_settings(&faults),
-    };
+    let (config, mut faults) = commands::read_settings(command.used_settings());
+    // Wrong settings are among what `doctor` looks for.
+    if !faults.is_empty() && !matches!(command, Command::Doctor { .. }) {
+        faults.extend(config.unknown.iter().map(UnknownVariable::warning));
+        return refuse_settings(&faults);
+    }
     let outcome = match command {
         Command::Serve => commands::serve(config),
         Command::Migrate => commands::migrate(&config),
         Command::Config => commands::print_config(&config),
         Command::Openapi => commands::print_openapi(&config),
+        Command::Doctor { all } => commands::doctor(config, &faults, all),
         Command::Gc { confirm } => commands::gc(&config, confirm),
-        Command::Backup { directory, keep } => commands::backup(&config, &directory, keep),
+        Command::Check { sample, repair } => commands::check(&config, sample, repair),
+        Command::Backup { directory, verify: true, .. } => commands::verify_backup(&directory),
+        Command::Backup { directory, keep, .. } => commands::backup(&config, &directory, keep),
+        Command::Restore { backup, skip_damaged } => {
+            commands::restore(&config, &backup, skip_damaged)
+        }
         Command::Audit { since } => commands::print_audit(&config, since),
         Command::AdoptDataDir { id } => commands::adopt_data_dir(&config, id),
         Command::CreateAdmin { email, username } => {

@@ -10,6 +10,7 @@ use super::log_failure;
 use crate::db::audit::{self, Failure};
 use crate::db::{Database, FailureQueue};
 use crate::error::Error;
+use crate::telemetry::metrics::Metrics;
 
 /// Writes what is in a queue until it is stopped.
 pub struct FailureWriter {
@@ -19,10 +20,14 @@ pub struct FailureWriter {
 
 impl FailureWriter {
     /// Starts the thread.
-    pub fn spawn(queue: Arc<FailureQueue>, db: Arc<Database>) -> io::Result<FailureWriter> {
+    pub fn spawn(
+        queue: Arc<FailureQueue>,
+        db: Arc<Database>,
+        metrics: Metrics,
+    ) -> io::Result<FailureWriter> {
         let source = queue.clone();
-        let thread =
-            thread::Builder::new().name("failures".into()).spawn(move || run(&source, &db))?;
+        let work = move || run(&source, &db, &metrics);
+        let thread = thread::Builder::new().name("failures".into()).spawn(work)?;
         Ok(FailureWriter { queue, thread })
     }
 
@@ -38,21 +43,21 @@ impl FailureWriter {
 
 /// Writes in batches until the queue is closed. A batch that could not be written is kept and tried again, while the
 /// queue keeps itself bounded.
-fn run(queue: &FailureQueue, db: &Database) {
+fn run(queue: &FailureQueue, db: &Database, metrics: &Metrics) {
     let mut batch = Vec::new();
     loop {
-        let is_closed = queue.wait();
+        let is_closed = queue.wait(!batch.is_empty());
         if batch.is_empty() {
             batch = queue.take();
         }
-        let is_written = write(db, &batch);
+        let is_written = write(db, metrics, &batch);
         if is_written {
             batch.clear();
         }
         if is_closed {
             let mut rest = batch;
             rest.extend(queue.take());
-            if !is_written || !write(db, &rest) {
+            if !is_written || !write(db, metrics, &rest) {
                 log::error!("{} failures are missing from the audit log", rest.len());
             }
             return;
@@ -61,14 +66,19 @@ fn run(queue: &FailureQueue, db: &Database) {
 }
 
 /// Whether the batch needs no other attempt: it is written, or it never can be.
-fn write(db: &Database, batch: &[Failure]) -> bool {
+fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
     if batch.is_empty() {
         return true;
     }
     let began = Instant::now();
-    match audit::insert_failures(db, batch) {
+    let outcome = audit::insert_failures(db, batch);
+    if outcome.is_err() {
+        metrics.count_audit_write_error();
+    }
+    match outcome {
         Ok(()) => true,
         Err(Error::Internal(cause)) => {
+            metrics.count_audit_lost(batch.len() as u64);
             log::error!("{} failures are missing from the audit log: {cause}", batch.len());
             true
         }

@@ -111,12 +111,13 @@ pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOw
     let mut missing = Vec::new();
     let mut last = Uuid::nil();
     loop {
-        let mut ids = db::files::ids_after(db, last)?;
-        let Some(newest) = ids.last() else {
+        let recorded = db::files::contents_after(db, last)?;
+        let Some(newest) = recorded.last() else {
             return Ok(missing);
         };
-        last = *newest;
-        ids.retain(|id| !storage.has(*id));
+        last = newest.id;
+        let ids = recorded.iter().map(|content| content.id).filter(|id| !storage.has(*id));
+        let ids: Vec<Uuid> = ids.collect();
         // A file or its owner may have been deleted since its record was read.
         missing.extend(db::files::with_owners(db, &ids)?);
     }

@@ -35,15 +35,15 @@ pub fn check_only(config: &Config, db: &Database, storage: &Storage) -> Result<(
 }
 
 /// What both sides have, where they may belong together.
-struct Agreement {
+pub struct Agreement {
     /// The id of both, or the one that the side without one is to get.
-    id: Uuid,
-    in_directory: Option<Uuid>,
-    has_contents: bool,
+    pub id: Uuid,
+    pub in_directory: Option<Uuid>,
+    pub has_contents: bool,
 }
 
-/// Compares the two sides. On failure: what to tell the operator.
-fn compare(
+/// Compares the two sides, and changes nothing. On failure: what to tell the operator.
+pub fn compare(
     config: &Config,
     database: &DatabaseSide,
     storage: &Storage,

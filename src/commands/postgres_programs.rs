@@ -69,7 +69,7 @@ fn search(
 }
 
 /// The number that a version begins with: 15 in `15.14` and in `15beta1`.
-fn major_version(version: &str) -> Option<u32> {
+pub fn major_version(version: &str) -> Option<u32> {
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
     version.get(..end)?.parse().ok()
 }

@@ -63,6 +63,11 @@ impl Progress {
         }
     }
 
+    /// Writes lines while the bar is out of their way.
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+
     fn amount(&self, number: u64) -> String {
         match self.unit {
             Unit::Bytes => HumanBytes(number).to_string(),

@@ -44,8 +44,8 @@ fn missing_settings(config: &Config) -> Vec<String> {
     missing.map(|(name, _)| format!("{name} is not set, and CLOAKROOM_SMTP_URL needs it")).collect()
 }
 
-/// What an administrator can do about the error. It completes the message of the command.
-fn advice(error: &MailError) -> &'static str {
+/// What an administrator can do about the error.
+pub fn advice(error: &MailError) -> &'static str {
     match error.failure().phase {
         Phase::Compose => "Check the address after --to.",
         Phase::Connect => {

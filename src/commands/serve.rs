@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::doubtful_settings::{self, DoubtfulSetting};
 use super::{installation, signing_secret};
 use crate::api::context::App;
 use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
-use crate::config::{self, Config, Environment, HttpServer, Smtp};
+use crate::config::{self, Config, HttpServer};
 use crate::db;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
@@ -24,7 +25,9 @@ use crate::telemetry::metrics::Metrics;
 pub fn serve(config: Config) -> Result<(), String> {
     config::apply_allocator_settings();
     logging::start(config.log_level, config.log_format);
-    warn_about_settings(&config);
+    for DoubtfulSetting { level, text, .. } in doubtful_settings::find(&config) {
+        log::log!(level, "{text}");
+    }
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config.data_dir)?);
     let secret = signing_secret::load(&config)?;
@@ -49,69 +52,12 @@ pub fn serve(config: Config) -> Result<(), String> {
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake, api::openapi_document);
     let app = Arc::new(app.map_err(|e| e.cause().into_owned())?);
-    let failure_writer = FailureWriter::spawn(app.failures.clone(), app.db.clone())
-        .map_err(|e| format!("thread of the audit log: {e}"))?;
+    let failure_writer =
+        FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
+            .map_err(|e| format!("thread of the audit log: {e}"))?;
     listen(app)?;
     failure_writer.stop();
     Ok(())
-}
-
-/// Warns about settings that are allowed but probably not intended.
-fn warn_about_settings(config: &Config) {
-    if config.api_key_enabled && config.api_keys.is_empty() {
-        log::error!(
-            "CLOAKROOM_API_KEY_ENABLED is true and CLOAKROOM_API_KEY holds no key: \
-             what asks for one is answered 500"
-        );
-    }
-    let restrictions = [
-        (config.export_require_admin, "CLOAKROOM_EXPORT_REQUIRE_ADMIN"),
-        (config.api_key_enabled, "CLOAKROOM_API_KEY_ENABLED"),
-    ];
-    let names: Vec<_> =
-        restrictions.into_iter().filter(|(is_on, _)| *is_on).map(|(_, n)| n).collect();
-    if config.allow_anonymous_export && !names.is_empty() {
-        log::warn!(
-            "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT is true and so is {}: exports are not open to anyone",
-            names.join(" and ")
-        );
-    }
-    if config.environment == Environment::Production && !config.rate_limit_enabled {
-        log::warn!(
-            "CLOAKROOM_RATE_LIMIT_ENABLED is false: passwords and tokens can be guessed at will"
-        );
-    }
-    warn_about_mail(config);
-    for variable in &config.unknown {
-        log::warn!("{}", variable.warning());
-    }
-    warn_about_open_access(config);
-}
-
-/// Warns where anyone may be an administrator, and where development faces a network.
-fn warn_about_open_access(config: &Config) {
-    let address = config.listen;
-    if config.environment == Environment::Development && !address.ip().is_loopback() {
-        log::warn!(
-            "listening on {address} in development: set CLOAKROOM_ENV=production to face a network"
-        );
-        if !config.auth_enabled {
-            log::error!(
-                "CLOAKROOM_AUTH_ENABLED IS FALSE AND {address} IS NOT LOOPBACK: ANYONE WHO REACHES IT IS AN ADMIN"
-            );
-        }
-    } else if !config.auth_enabled {
-        log::warn!("CLOAKROOM_AUTH_ENABLED is false: every request is an administrator");
-    }
-}
-
-/// Warns about a mail server that is not used, because it is not known who sends the mail and what it links to.
-fn warn_about_mail(config: &Config) {
-    if matches!(config.smtp, Smtp::Server(_)) && Mailer::new(config).is_none() {
-        log::warn!(
-            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"
-        );
-    }
 }
 
 /// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a

@@ -1,12 +1,12 @@
 //! The settings of outgoing mail.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use lettre::message::Mailbox;
 use percent_encoding::percent_decode_str;
 
+use super::networks::is_loopback;
 use super::values::{Secret, is_origin};
 
 /// The server to which outgoing mail is handed.
@@ -48,14 +48,12 @@ pub struct MailCredentials {
 impl MailServer {
     /// Whether nothing may be sent without encryption: passwords leave this host only encrypted.
     pub fn requires_encryption(&self) -> bool {
-        self.credentials.is_some() && !self.is_loopback()
+        self.credentials.is_some() && !self.is_local()
     }
 
-    fn is_loopback(&self) -> bool {
-        match self.host.parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback(),
-            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
-        }
+    /// Whether the server is on this host.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.host)
     }
 }
 

@@ -11,6 +11,8 @@ mod values;
 
 pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
+pub use networks::is_loopback;
+pub use reader::{ShownSetting, UnknownVariable};
 pub use settings::Config;
 pub use values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -31,10 +33,11 @@ pub type UsedSettings = &'static [&'static str];
 pub const ALL_SETTINGS: UsedSettings = &["CLOAKROOM_"];
 
 impl Config {
-    /// Reads the environment of this process for a command that uses these settings. The error lists everything that
-    /// is wrong with them, one line each, so that an operator can correct all of it at once. A setting that is not used
-    /// may hold anything; where it cannot be read it has its default. What is unsafe in production is refused to
-    /// commands that use all settings.
+    /// Reads the environment of this process for a command that uses these settings. Returns them with everything that
+    /// is wrong with them, one line each, so that an operator can correct all of it at once. If there is anything, only
+    /// `cloakroom doctor` may use the settings: what was refused has its default. A setting that is not used may hold
+    /// anything; where it cannot be read it has its default. What is unsafe in production is refused to commands that
+    /// use all settings.
     ///
     /// `check_database` checks the settings of the database, and runs only where they are used and its URL is set. It
     /// is passed in because only the database module knows what a PostgreSQL URL is, and that module depends on this
@@ -42,27 +45,32 @@ impl Config {
     pub fn from_environment(
         used: UsedSettings,
         check_database: impl FnOnce(&Config) -> Result<(), String>,
-    ) -> Result<Config, Vec<String>> {
+    ) -> (Config, Vec<String>) {
         let mut reader = SettingsReader::new(environment());
         let mut config = Config::read(&mut reader);
         config.unknown = reader.unknown_variables();
-        config.shown = reader.shown;
+        let SettingsReader { mut shown, faults, .. } = reader;
+        shown.retain(|setting| faults.iter().all(|fault| fault.setting != setting.name));
+        config.shown = shown;
         let is_used = |name: &str| used.iter().any(|beginning| name.starts_with(beginning));
-        let faults = reader.faults.into_iter().filter(|fault| is_used(fault.setting));
+        let faults = faults.into_iter().filter(|fault| is_used(fault.setting));
         let mut faults: Vec<String> = faults.map(|fault| fault.text).collect();
         if used == ALL_SETTINGS {
             faults.extend(short_secrets(&config));
-            faults.extend(production::refusals(&config));
+            if config.environment == Environment::Production {
+                faults.extend(config.unsafe_in_production());
+            }
         }
         if is_used("CLOAKROOM_DATABASE_URL") && !config.database_url.expose().is_empty() {
             faults.extend(check_database(&config).err());
         }
-        if faults.is_empty() {
-            return Ok(config);
-        }
-        let unknown = config.unknown.iter().filter(|unknown| is_used(unknown.nearest));
-        unknown.for_each(|unknown| unknown.explain(&mut faults));
-        Err(faults)
+        config.unknown.retain(|unknown| is_used(unknown.nearest) && !unknown.explain(&mut faults));
+        (config, faults)
+    }
+
+    /// One line for each setting with which production refuses to start, also where this is no production.
+    pub fn unsafe_in_production(&self) -> Vec<String> {
+        production::refusals(self)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Networks of trusted proxies.
+//! Networks of trusted proxies, and which hosts are this one.
 
 use std::net::IpAddr;
 
@@ -18,6 +18,15 @@ pub fn networks(text: &str) -> Option<Vec<IpNet>> {
         }
     };
     comma_separated(text).map(network).collect()
+}
+
+/// Whether a name or an IP address (without brackets) is certain to mean this host. Other names may resolve to a
+/// loopback address today and to another one tomorrow.
+pub fn is_loopback(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
 }
 
 #[cfg(test)]

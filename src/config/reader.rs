@@ -32,9 +32,18 @@ const OTHER_VARIABLES: [&str; 4] = [
 /// as well, so that reading goes on and finds every fault. Blanks around a value are ignored.
 pub struct SettingsReader {
     variables: HashMap<String, String>,
-    /// The name and effective value of each setting read so far, secrets masked.
-    pub shown: Vec<(&'static str, String)>,
+    /// Each setting read so far.
+    pub shown: Vec<ShownSetting>,
     pub faults: Vec<Fault>,
+}
+
+/// A setting as people are shown it.
+pub struct ShownSetting {
+    pub name: &'static str,
+    /// The effective value, secrets masked.
+    pub value: String,
+    /// The variable that it comes from, which may be one of the fallback names; `None` if it has its default.
+    pub variable: Option<&'static str>,
 }
 
 /// Something that is wrong with a setting.
@@ -58,15 +67,14 @@ impl UnknownVariable {
         format!("{} is no setting; did you mean {}?", self.name, self.nearest)
     }
 
-    /// Names it in the fault that it explains, which is that the setting is not set. If there is none, adds a line.
-    pub fn explain(&self, faults: &mut Vec<String>) {
+    /// Names it in the fault that it explains, which is that the setting is not set. Returns whether there is one.
+    pub fn explain(&self, faults: &mut [String]) -> bool {
         let not_set = format!("{} is not set", self.nearest);
-        match faults.iter_mut().find(|fault| fault.starts_with(&not_set)) {
-            Some(fault) => {
-                fault.insert_str(not_set.len(), &format!(" ({} looks like it)", self.name))
-            }
-            None => faults.push(self.warning()),
-        }
+        let explained = faults.iter_mut().find(|fault| fault.starts_with(&not_set));
+        explained.is_some_and(|fault| {
+            fault.insert_str(not_set.len(), &format!(" ({} looks like it)", self.name));
+            true
+        })
     }
 }
 
@@ -90,6 +98,12 @@ impl SettingsReader {
         self.look_up(name).is_some()
     }
 
+    /// Notes the effective value of a setting, and where it comes from.
+    fn show(&mut self, name: &'static str, value: String) {
+        let variable = self.look_up(name).map(|(variable, _)| variable);
+        self.shown.push(ShownSetting { name, value, variable });
+    }
+
     /// Notes that a setting, found under the name `variable`, holds a value that is not allowed.
     fn refuse(&mut self, setting: &'static str, variable: &str, value: &str, allowed: &str) {
         let text = format!("{variable} holds \"{value}\"; allowed: {allowed}");
@@ -106,14 +120,14 @@ impl SettingsReader {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         let Some((variable, text)) = self.look_up(name) else {
-            self.shown.push((name, unset.to_string()));
+            self.show(name, unset.to_string());
             return None;
         };
         let value = parse(&text);
         if value.is_none() {
             self.refuse(name, variable, &text, allowed);
         }
-        self.shown.push((name, text));
+        self.show(name, text);
         value
     }
 
@@ -153,7 +167,7 @@ impl SettingsReader {
                 default
             }),
         };
-        self.shown.push((name, chosen.word().to_owned()));
+        self.show(name, chosen.word().to_owned());
         chosen
     }
 
@@ -208,7 +222,7 @@ impl SettingsReader {
     pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
         let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
         let shown = if secret.is_some() { "(set, not shown)" } else { unset };
-        self.shown.push((name, shown.to_owned()));
+        self.show(name, shown.to_owned());
         secret
     }
 
@@ -231,7 +245,7 @@ impl SettingsReader {
             }
             _ => return self.secret(name, "").unwrap_or_else(|| Secret::new(String::new())),
         };
-        self.shown.push((name, String::new()));
+        self.show(name, String::new());
         self.faults.push(Fault { setting: name, text });
         Secret::new(String::new())
     }
@@ -245,7 +259,7 @@ impl SettingsReader {
             0 => String::new(),
             n => format!("({n} set, not shown)"),
         };
-        self.shown.push((name, shown));
+        self.show(name, shown);
         secrets
     }
 
@@ -262,7 +276,7 @@ impl SettingsReader {
             self.refuse(name, name, "(not shown)", allowed);
             Smtp::Unset
         });
-        self.shown.push((name, smtp.to_string()));
+        self.show(name, smtp.to_string());
         smtp
     }
 
@@ -275,7 +289,7 @@ impl SettingsReader {
     /// The variables that are named like settings but are none. Must be called after all settings have been read,
     /// because those are the known ones.
     pub fn unknown_variables(&self) -> Vec<UnknownVariable> {
-        let known: Vec<_> = self.shown.iter().map(|(name, _)| *name).collect();
+        let known: Vec<_> = self.shown.iter().map(|setting| setting.name).collect();
         let is_known = |name: &str| known.contains(&name) || OTHER_VARIABLES.contains(&name);
         let mut unknown: Vec<_> = self
             .variables
@@ -315,6 +329,22 @@ mod tests {
             reader.unknown_variables(),
             [UnknownVariable { name: "CLOAKROOM_LISTN".to_owned(), nearest: "CLOAKROOM_LISTEN" }]
         );
+    }
+
+    #[test]
+    fn a_setting_is_shown_with_the_variable_it_comes_from() {
+        let mut reader =
+            reader(&[("DATABASE_URL", "postgres://x"), ("CLOAKROOM_ENV", "production")]);
+        reader.database_url("CLOAKROOM_DATABASE_URL");
+        reader.text("CLOAKROOM_ENV", "");
+        reader.text("CLOAKROOM_LOG", "info");
+        let shown = reader.shown.iter().map(|it| (it.name, it.value.as_str(), it.variable));
+        let expected = [
+            ("CLOAKROOM_DATABASE_URL", "(set, not shown)", Some("DATABASE_URL")),
+            ("CLOAKROOM_ENV", "production", Some("CLOAKROOM_ENV")),
+            ("CLOAKROOM_LOG", "info", None),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use lettre::message::Mailbox;
 
 use super::mail::{Smtp, is_reset_url, mailbox};
 use super::networks::networks;
-use super::reader::{SettingsReader, UnknownVariable};
+use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
     MetricsAccess, ScryptCost, Secret, UploadTypes,
@@ -120,9 +120,9 @@ pub struct Config {
     pub log_format: LogFormat,
     /// The password for `create-admin`. It is not a setting, so it is not in `shown`.
     pub admin_password: Option<Secret>,
-    /// The name and effective value of each setting, secrets masked, as `cloakroom config` prints them.
-    pub shown: Vec<(&'static str, String)>,
-    /// Variables that are named like settings but are none.
+    /// Each setting that was not refused, as `cloakroom config` prints them.
+    pub shown: Vec<ShownSetting>,
+    /// Variables that are named like settings but are none, without those that a fault names.
     pub unknown: Vec<UnknownVariable>,
 }
 
@@ -134,7 +134,7 @@ const MAX_RATE: u32 = 1_000_000;
 
 impl Config {
     /// Reads every setting, in the order in which `cloakroom config` shows them. Each call names the variable, its
-    /// default and, for numbers, its maximum. If `r` has noted a fault, the result must not be used.
+    /// default and, for numbers, its maximum. Where `r` notes a fault, the result has the default.
     pub fn read(r: &mut SettingsReader) -> Config {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         Config {

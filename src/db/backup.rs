@@ -38,15 +38,6 @@ pub struct Snapshot<'a> {
     pub bytes: u64,
 }
 
-/// What is recorded about the content of a file.
-pub struct RecordedContent {
-    pub id: Uuid,
-    /// In bytes.
-    pub size: u64,
-    /// SHA-256, hexadecimal.
-    pub hash: String,
-}
-
 /// Whether a backup is running, which may need contents whose record is gone by now.
 pub fn is_running(db: &Database) -> Result<bool, Error> {
     Ok(one_row(db.read(sql!("backup/is_running"), &[])?)?.get("is_running"))
@@ -122,14 +113,9 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the thousand files whose ids follow `after`, or what is left of them, in order. Those of deleted users
     /// are left out.
-    pub fn files_after(&mut self, after: Uuid) -> Result<Vec<RecordedContent>, String> {
-        let rows = self.query(sql!("backup/files_after"), &[&after])?;
-        let content = |row: &Row| RecordedContent {
-            id: row.get("id"),
-            size: row.get::<_, i64>("file_size") as u64,
-            hash: row.get("file_hash"),
-        };
-        Ok(rows.iter().map(content).collect())
+    pub fn files_after(&mut self, after: Uuid) -> Result<Vec<files::RecordedContent>, String> {
+        let rows = self.query(sql!("files/contents_after"), &[&after])?;
+        Ok(rows.iter().map(files::recorded_content).collect())
     }
 
     /// Returns these files as messages name them, in the order of ids.

@@ -10,7 +10,7 @@ use r2d2_postgres::PostgresConnectionManager;
 use super::deadline::Deadline;
 use super::postgres_error::describe;
 use super::tls::TlsSettings;
-use crate::config;
+use crate::config::{self, is_loopback};
 
 /// The port of PostgreSQL where the settings name none.
 pub(super) const DEFAULT_PORT: u16 = 5432;
@@ -19,6 +19,9 @@ pub(super) const DEFAULT_PORT: u16 = 5432;
 pub struct Connector {
     config: Config,
     tls: TlsSettings,
+    /// How long a host may take to open a TCP connection, and again to make it one of PostgreSQL's, before the next
+    /// host is tried. A host that hangs must leave time for the others.
+    host_timeout: Duration,
 }
 
 impl Connector {
@@ -38,12 +41,13 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("cloakroom");
         }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(settings.database_timeout);
-        }
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len()) as u32;
+        let share = settings.database_timeout / hosts;
+        let host_timeout = config.get_connect_timeout().copied().unwrap_or(share);
+        config.connect_timeout(host_timeout);
         let tls = TlsSettings::new(&mut config, settings.database_ca.as_deref())
             .map_err(|e| format!("CLOAKROOM_DATABASE_CA or CLOAKROOM_DATABASE_URL: {e}"))?;
-        Ok(Connector { config, tls })
+        Ok(Connector { config, tls, host_timeout })
     }
 
     /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Of several
@@ -68,11 +72,28 @@ impl Connector {
         servers.collect::<Vec<_>>().join(", ")
     }
 
-    /// Connects. Reads from the connection end `wait` from now, until the returned deadline is moved.
+    /// Whether every server is on this host.
+    pub fn is_local(&self) -> bool {
+        let addresses = self.config.get_hostaddrs();
+        let is_local = |host: &Host| match host {
+            Host::Tcp(name) => is_loopback(name),
+            Host::Unix(_) => true,
+        };
+        // Where both are given, the addresses are those of the hosts.
+        if addresses.is_empty() {
+            self.config.get_hosts().iter().all(is_local)
+        } else {
+            addresses.iter().all(|address| address.to_canonical().is_loopback())
+        }
+    }
+
+    /// Connects to the first host that accepts. Once connected, reads end after `wait`, until the returned deadline is
+    /// moved.
     pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
-        let deadline = Deadline::new(wait);
-        let tls = self.tls.make_handshake(deadline.clone());
+        let deadline = Deadline::new(self.host_timeout);
+        let tls = self.tls.make_handshake(deadline.clone(), self.host_timeout);
         let client = PostgresConnectionManager::new(self.config.clone(), tls).connect()?;
+        deadline.set(wait);
         Ok((client, deadline))
     }
 }

@@ -65,10 +65,11 @@ impl FailureQueue {
         is_event
     }
 
-    /// Waits until there are failures and the time to gather more of them is over, or until the queue is closed.
-    /// Returns whether it is closed.
-    pub fn wait(&self) -> bool {
-        let is_idle = |state: &mut State| !state.is_closed && state.is_empty();
+    /// Waits until there are failures and the time to gather more of them is over, or until the queue is closed. The
+    /// caller may have some that are to be written once more; then only that time is waited for. Returns whether the
+    /// queue is closed.
+    pub fn wait(&self, has_more: bool) -> bool {
+        let is_idle = |state: &mut State| !has_more && !state.is_closed && state.is_empty();
         let state = self.changed.wait_while(self.lock(), is_idle);
         let state = state.unwrap_or_else(PoisonError::into_inner);
         let is_open = |state: &mut State| !state.is_closed;
@@ -226,7 +227,7 @@ mod tests {
             queue.add(failure("auth.login"));
         }
         queue.close();
-        assert!(queue.wait());
+        assert!(queue.wait(false));
         assert_eq!(queue.take().len(), MAX_EVENTS_PER_WINDOW + 1);
         assert!(queue.take().is_empty());
     }

@@ -216,9 +216,28 @@ pub(super) fn file_of_owner(row: &Row) -> FileOfOwner {
     FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
 }
 
-/// Returns the thousand ids that follow `after`, or what is left of them, in order. Files of deleted users are left
-/// out.
-pub fn ids_after(db: &Database, after: Uuid) -> Result<Vec<Uuid>, Error> {
-    let rows = db.read(sql!("files/ids_after"), &[&after])?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+/// What a content must be by its record.
+pub struct RecordedContent {
+    pub id: Uuid,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256, hexadecimal.
+    pub hash: String,
+}
+
+/// Returns the thousand contents that follow `after`, or what is left of them, in the order of ids. Those of deleted
+/// users are left out.
+pub fn contents_after(db: &Database, after: Uuid) -> Result<Vec<RecordedContent>, Error> {
+    let rows = db.read(sql!("files/contents_after"), &[&after])?;
+    Ok(rows.iter().map(recorded_content).collect())
+}
+
+/// Reads a row of the query `files/contents_after`.
+pub(super) fn recorded_content(row: &Row) -> RecordedContent {
+    RecordedContent {
+        id: row.get("id"),
+        // The table has a constraint that keeps it from being negative.
+        size: row.get::<_, i64>("file_size").unsigned_abs(),
+        hash: row.get("file_hash"),
+    }
 }

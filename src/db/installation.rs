@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use postgres::error::SqlState;
+use postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::pool::Database;
@@ -19,10 +21,24 @@ pub struct DatabaseSide {
     pub has_files: bool,
 }
 
+impl DatabaseSide {
+    fn of(row: &Row) -> DatabaseSide {
+        DatabaseSide { id: row.get("id"), has_files: row.get("has_files") }
+    }
+}
+
+/// Looks the database's side up without a lock; `None` if the schema is older than installation ids.
+pub fn look_up(client: &mut Client) -> Result<Option<DatabaseSide>, postgres::Error> {
+    match client.query_typed_one(sql!("installation/find"), &[]) {
+        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        outcome => outcome.map(|row| Some(DatabaseSide::of(&row))),
+    }
+}
+
 /// Reads the database's side, for a command that changes nothing.
 pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
     let row = one_row(db.read(sql!("installation/find"), &[])?)?;
-    Ok(DatabaseSide { id: row.get("id"), has_files: row.get("has_files") })
+    Ok(DatabaseSide::of(&row))
 }
 
 /// Passes the database's side to `compare`, and stores the id that it returns if the database has none. Processes that
@@ -35,8 +51,7 @@ pub fn reconcile(
     let outcome = db.run(MAX_TIME, |client| {
         let mut transaction = client.transaction()?;
         transaction.batch_execute(sql!("installation/lock"))?;
-        let row = transaction.query_one(sql!("installation/find"), &[])?;
-        let side = DatabaseSide { id: row.get("id"), has_files: row.get("has_files") };
+        let side = DatabaseSide::of(&transaction.query_one(sql!("installation/find"), &[])?);
         let is_new = side.id.is_none();
         match compare(side) {
             Ok(id) if is_new => transaction.execute(sql!("installation/insert"), &[&id])?,

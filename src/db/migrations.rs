@@ -48,6 +48,12 @@ const MIGRATIONS: &[Migration] = &[
     migration!(9, "files_of_the_month"),
 ];
 
+/// The version of a database's schema, 0 if it has none, and that which this program makes.
+pub struct SchemaVersions {
+    pub applied: i32,
+    pub newest: i32,
+}
+
 /// How long to wait at start for a database that does not answer.
 const MAX_STARTUP_WAIT: Duration = Duration::from_secs(30);
 /// Pause between two attempts to connect.
@@ -73,11 +79,9 @@ pub fn open_and_migrate(settings: &config::Config) -> Result<Database, String> {
 /// what to tell the operator.
 pub fn check_schema(db: &Database) -> Result<(), String> {
     let applied = db
-        .run(MAX_CHECK_TIME, |client| match client.query_typed(sql!("schema_history/find"), &[]) {
-            Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
-            outcome => outcome,
-        })
-        .map_err(|e| e.cause().into_owned())?;
+        .run(MAX_CHECK_TIME, find_applied)
+        .map_err(|e| e.cause().into_owned())?
+        .unwrap_or_default();
     verify(&applied)?;
     if applied.len() < MIGRATIONS.len() {
         return Err(format!(
@@ -87,6 +91,11 @@ pub fn check_schema(db: &Database) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The newest version of the schema that this program knows.
+pub fn newest_schema_version() -> i32 {
+    MIGRATIONS.len() as i32
 }
 
 /// Connects as soon as the database can be reached. An error that waiting cannot mend, such as a wrong password,
@@ -126,6 +135,10 @@ fn migrate(client: &mut Client) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
     client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
+    if applied.is_none() {
+        client.batch_execute(sql!("schema_history/create")).map_err(failed)?;
+    }
+    let applied = applied.unwrap_or_default();
     verify(&applied)?;
     for migration in &MIGRATIONS[applied.len()..] {
         let Migration { version, name, .. } = migration;
@@ -136,13 +149,20 @@ fn migrate(client: &mut Client) -> Result<(), String> {
     client.batch_execute(sql!("schema_history/unlock")).map_err(failed)
 }
 
-/// Returns the applied migrations, the oldest first. Creates their table where there is none yet.
-fn find_applied(client: &mut Client) -> Result<Vec<Row>, postgres::Error> {
+/// Compares the schema with the migrations of this program. Changes nothing. Fails if the database has migrations that
+/// this program does not know, or knows with another content. The message is meant for the operator.
+pub fn schema_versions(client: &mut Client) -> Result<SchemaVersions, String> {
+    let applied = find_applied(client).map_err(|e| describe(&e))?.unwrap_or_default();
+    verify(&applied)?;
+    let applied = applied.last().map_or(0, |row| row.get("version"));
+    Ok(SchemaVersions { applied, newest: MIGRATIONS.len() as i32 })
+}
+
+/// Returns the applied migrations, the oldest first; `None` where there is no table of them yet.
+fn find_applied(client: &mut Client) -> Result<Option<Vec<Row>>, postgres::Error> {
     match client.query_typed(sql!("schema_history/find"), &[]) {
-        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            client.batch_execute(sql!("schema_history/create")).map(|()| Vec::new())
-        }
-        outcome => outcome,
+        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        outcome => outcome.map(Some),
     }
 }
 

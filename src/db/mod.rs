@@ -5,9 +5,11 @@
 pub mod audit;
 pub mod backup;
 mod batches;
+pub mod checks;
 mod client_programs;
 mod connector;
 mod deadline;
+pub mod diagnosis;
 pub mod exports;
 mod failure_queue;
 pub mod files;
@@ -22,6 +24,7 @@ mod postgres_error;
 mod readiness;
 pub mod removals;
 pub mod resets;
+pub mod restore;
 pub mod sessions;
 pub mod stats;
 mod tls;
@@ -34,7 +37,7 @@ use crate::error::Error;
 
 pub use client_programs::environment as client_environment;
 pub use failure_queue::FailureQueue;
-pub use migrations::{check_schema, open_and_migrate};
+pub use migrations::{check_schema, newest_schema_version, open_and_migrate};
 pub use pool::Database;
 pub use readiness::Readiness;
 

@@ -52,14 +52,12 @@ impl Outage {
         }
     }
 
-    /// Notes that a connection broke under a query that could not be repeated. Whether the database is down, the next
-    /// attempt to connect shows.
+    /// Notes that a connection broke under a query that could not be repeated, or that it hangs. Whether the database
+    /// is down, the next attempt to connect shows.
     pub fn note_broken_connection(&self, error: &postgres::Error) {
         let mut state = self.lock();
-        if !state.is_lost {
-            self.distrusts_connections.store(true, Ordering::Relaxed);
-            self.lose(&mut state, error);
-        }
+        self.distrusts_connections.store(true, Ordering::Relaxed);
+        self.lose(&mut state, error);
     }
 
     fn lose(&self, state: &mut State, error: &postgres::Error) {
@@ -69,9 +67,10 @@ impl Outage {
         }
     }
 
-    /// Whether a connection has broken and none has been opened since. Then all others must be replaced: a server that
-    /// shuts down ends them one after the other, so one that still answers does not show that the database is back. It
-    /// is otherwise where only opening connections fails, as when the server has too many: those that exist are good.
+    /// Whether a connection has broken or hangs, and none has been opened since. Then all others must be replaced: a
+    /// server that shuts down ends them one after the other, so one that still answers does not show that the database
+    /// is back, and one that hangs is not worth the wait for each of them. It is otherwise where only opening
+    /// connections fails, as when the server has too many: those that exist are good.
     pub fn distrusts_connections(&self) -> bool {
         self.distrusts_connections.load(Ordering::Relaxed)
     }

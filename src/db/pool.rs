@@ -23,6 +23,10 @@ use crate::semaphore::{Permit, Semaphore};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
+/// A server that does not answer an empty query for this long hangs. Less where the timeout is short.
+const MAX_CHECK: Duration = Duration::from_secs(1);
+/// Longest pause between two attempts of r2d2 to open a connection. After an outage the service is back that soon.
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Unused connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
 /// Most reads of exports that run at once. Fewer where the pool is so small that they would take all its connections.
@@ -61,7 +65,8 @@ impl Database {
             .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
-            .connection_timeout(timeout)
+            // Nothing but twice the longest pause between attempts: each check-out says how long it waits.
+            .connection_timeout(2 * MAX_RECONNECT_PAUSE)
             // r2d2's own check would be a round trip before every query.
             .test_on_check_out(false)
             // The factory notes failures. r2d2 tries again by itself.
@@ -80,7 +85,18 @@ impl Database {
 
     /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
     pub fn read(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        self.read_with(|connection| connection.query(sql, params, self.timeout))
+        self.read_within(self.timeout, sql, params)
+    }
+
+    /// Like [`Database::read`], but neither the wait for a connection nor the statement may take more than `limit`.
+    pub fn read_within(
+        &self,
+        limit: Duration,
+        sql: &'static str,
+        params: SqlParams,
+    ) -> Result<Vec<Row>, Error> {
+        let timeout = limit.min(self.timeout);
+        self.read_with(timeout, |connection| connection.query(sql, params, timeout))
     }
 
     /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
@@ -93,7 +109,7 @@ impl Database {
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
         let timeout = timeout.unwrap_or(self.timeout);
-        self.read_with(|connection| {
+        self.read_with(self.timeout, |connection| {
             connection.query_planned(sql, params, timeout, |rows| rows.collect())
         })
     }
@@ -113,14 +129,18 @@ impl Database {
         let _permit = self.export_permits.acquire(left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_with(|connection| connection.query_planned(sql, params, timeout, &take))
+        self.read_with(self.timeout, |connection| {
+            connection.query_planned(sql, params, timeout, &take)
+        })
     }
 
+    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be dead.
     fn read_with<T>(
         &self,
+        wait: Duration,
         query: impl Fn(&mut DatabaseConnection) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = Instant::now() + wait;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
         match query(connection) {
@@ -183,10 +203,26 @@ impl Database {
                 connection.is_dead = true;
                 continue;
             }
-            if self.is_trusted(&connection) || connection.answers(left) {
+            if self.is_trusted(&connection) || self.answers(&mut connection, left) {
                 return Ok(CheckedOut { connection, permit });
             }
             self.suspect_older(&connection);
+        }
+    }
+
+    /// Checks a connection for at most `left`. If the server seems to hang, no other connection to it is worth the
+    /// wait: all are replaced, perhaps by connections to another host.
+    fn answers(&self, connection: &mut DatabaseConnection, left: Duration) -> bool {
+        let limit = MAX_CHECK.min(self.timeout / 2);
+        let began = Instant::now();
+        match connection.check(limit.min(left)) {
+            Ok(()) => true,
+            Err(error) => {
+                if began.elapsed() >= limit {
+                    self.outage.note_broken_connection(&error);
+                }
+                false
+            }
         }
     }
 
@@ -208,6 +244,11 @@ impl Database {
     /// work that failed for it needs no line of its own.
     pub fn was_lost_since(&self, begin: Instant) -> bool {
         self.outage.was_lost_since(begin)
+    }
+
+    /// Most connections that may be open.
+    pub fn max_open(&self) -> usize {
+        self.pool.max_size() as usize
     }
 
     /// Number of connections that are in use.

@@ -110,13 +110,14 @@ impl DatabaseConnection {
         self.client.query(&statement, params)
     }
 
-    /// Asks the server for an empty answer, and says whether it came within `wait`.
-    pub fn answers(&mut self, wait: Duration) -> bool {
+    /// Asks the server for an empty answer, which must come within `wait`.
+    pub fn check(&mut self, wait: Duration) -> Result<(), postgres::Error> {
         self.deadline.set(wait);
         self.is_dead = true;
-        self.is_dead = self.client.is_valid(wait).is_err();
+        let outcome = self.client.is_valid(wait);
+        self.is_dead = outcome.is_err();
         self.checked_at = Instant::now();
-        !self.is_dead
+        outcome
     }
 }
 

@@ -59,10 +59,24 @@ pub fn translate(error: postgres::Error) -> Error {
     }
 }
 
-/// Formats an error for the log. PostgreSQL's DETAIL is left out, because it may hold values of a row.
+/// What to do about an error whose cause is not to be seen in its message. Statements are prepared on a connection and
+/// used on it later; where they are missing then, or exist before, something before the server exchanges connections.
+fn advice(code: &SqlState) -> &'static str {
+    if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) {
+        "; a connection pooler before the database must use session pooling"
+    } else {
+        ""
+    }
+}
+
+/// Formats an error for the log, with what to do about it if that is not obvious. PostgreSQL's DETAIL is left out,
+/// because it may hold values of a row.
 pub fn describe(error: &postgres::Error) -> String {
     match error.as_db_error() {
-        Some(db) => format!("{}: {} ({})", db.severity(), db.message(), db.code().code()),
+        Some(db) => {
+            let (severity, message, code) = (db.severity(), db.message(), db.code());
+            format!("{severity}: {message} ({}){}", code.code(), advice(code))
+        }
         None => match error.source() {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use postgres::Socket;
 use postgres::config::{Config, Host, SslMode, SslNegotiation};
@@ -55,9 +56,10 @@ impl TlsSettings {
         Ok(TlsSettings { mode, rustls })
     }
 
-    /// Creates the connector for one connection, whose reads end at `deadline`.
-    pub fn make_handshake(&self, deadline: Deadline) -> MakeHandshake {
-        MakeHandshake { settings: self.clone(), deadline }
+    /// Creates the connector for one connection, whose reads end at `deadline`. Each host that is tried for it moves
+    /// the deadline to `host_timeout` from then.
+    pub fn make_handshake(&self, deadline: Deadline, host_timeout: Duration) -> MakeHandshake {
+        MakeHandshake { settings: self.clone(), deadline, host_timeout }
     }
 }
 
@@ -134,11 +136,13 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// The connector that the `postgres` crate is given. It makes the [`Handshake`] of one connection.
+/// The connector that the `postgres` crate is given. It makes a [`Handshake`] with each host that the crate tries until
+/// one accepts the connection.
 #[derive(Clone)]
 pub struct MakeHandshake {
     settings: TlsSettings,
     deadline: Deadline,
+    host_timeout: Duration,
 }
 
 impl MakeTlsConnect<Socket> for MakeHandshake {
@@ -148,6 +152,7 @@ impl MakeTlsConnect<Socket> for MakeHandshake {
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, BoxError> {
         let rustls = MakeTlsConnect::<Socket>::make_tls_connect(&mut self.settings.rustls, domain)?;
+        self.deadline.set(self.host_timeout);
         Ok(Handshake { mode: self.settings.mode, rustls, deadline: self.deadline.clone() })
     }
 }

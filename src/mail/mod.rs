@@ -13,6 +13,7 @@ use crate::config::{Config, MailServer, Smtp};
 use crate::model::timestamp::Timestamp;
 
 pub use error::{MailError, Phase};
+pub use smtp::check as check_server;
 
 /// Composes messages and hands them to the mail server. It keeps no connection between messages.
 pub struct Mailer {

@@ -35,7 +35,28 @@ pub fn deliver(
     message: &ComposedMessage,
     observe: &mut dyn FnMut(&str),
 ) -> Result<(), MailError> {
-    let deadline = Instant::now() + MAX_DELIVERY;
+    let (mut session, extensions) = sign_in(server, Instant::now() + MAX_DELIVERY, observe)?;
+    let outcome = session.hand_over(extensions, message);
+    session.quit();
+    outcome
+}
+
+/// Does all that comes before a message, and ends the session. It takes at most `limit`, and the resolver's time.
+/// Returns the version of TLS; `None` if the session was not encrypted.
+pub fn check(server: &MailServer, limit: Duration) -> Result<Option<String>, MailError> {
+    let mut observe = |_: &str| {};
+    let (mut session, _) = sign_in(server, Instant::now() + limit, &mut observe)?;
+    let version = session.stream.tls_version();
+    session.quit();
+    Ok(version)
+}
+
+/// Connects, encrypts as the settings ask, and signs in if there are credentials.
+fn sign_in<'a>(
+    server: &MailServer,
+    deadline: Instant,
+    observe: &'a mut dyn FnMut(&str),
+) -> Result<(SmtpSession<'a>, Extensions), MailError> {
     let stream = connect(server, deadline, observe)?;
     let mut session = SmtpSession { stream, deadline, observe };
     let (mut session, extensions) = match server.encryption {
@@ -51,9 +72,11 @@ pub fn deliver(
             session.start_tls(server, extensions)?
         }
     };
-    let outcome = session.hand_over(server, extensions, message);
-    session.quit();
-    outcome
+    if let Some(credentials) = &server.credentials {
+        let outcome = session.authenticate(credentials, extensions);
+        outcome.inspect_err(|_| session.quit())?;
+    }
+    Ok((session, extensions))
 }
 
 /// Opens a connection to the first of the server's addresses that answers.
@@ -147,16 +170,12 @@ impl<'a> SmtpSession<'a> {
         Ok(SmtpSession { stream, ..self })
     }
 
-    /// Signs in, if there are credentials, and sends the message.
+    /// Sends the message.
     fn hand_over(
         &mut self,
-        server: &MailServer,
         extensions: Extensions,
         message: &ComposedMessage,
     ) -> Result<(), MailError> {
-        if let Some(credentials) = &server.credentials {
-            self.authenticate(credentials, extensions)?;
-        }
         let mut parameters = "";
         if !message.bytes.is_ascii() {
             if !extensions.utf8 {

@@ -45,6 +45,7 @@ impl Server {
             max_per_network: config.max_connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
         };
+        metrics.set_connections_max(connection_limits.max);
         let connections = Connections::new(connection_limits, stop.flag());
         Server {
             handler,

@@ -77,9 +77,8 @@ pub const MAX_STOP: Duration = Duration::from_secs(30);
 /// the network at that moment still arrive and are answered.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
 
-/// The number of connections that may be open at once: `CLOAKROOM_MAX_CONNECTIONS`, or fewer where the limit on open
-/// files has no room for them. A connection needs two files, its socket and the upload or download it may carry.
-/// Raises the soft limit on open files to the hard limit first.
+/// The number of connections that may be open at once, as [`connections_within`] says. Raises the soft limit on open
+/// files to the hard limit first.
 pub fn max_connections(config: &Config) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -87,13 +86,19 @@ pub fn max_connections(config: &Config) -> usize {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     };
-    let reserved = config.database_pool_size as usize + RESERVED_FILES;
-    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(reserved) / 2);
-    let max = config.max_connections.min(room.max(1));
+    let max = connections_within(config, files);
     if max < config.max_connections {
         log::warn!("the file limit has room for {max} connections");
     }
     max
+}
+
+/// `CLOAKROOM_MAX_CONNECTIONS`, or fewer where this many open files (`None`: any number) have no room for them. A
+/// connection needs two, its socket and the upload or download it may carry.
+pub fn connections_within(config: &Config, files: Option<u64>) -> usize {
+    let reserved = config.database_pool_size as usize + RESERVED_FILES;
+    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(reserved) / 2);
+    config.max_connections.min(room.max(1))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ mod shutdown;
 mod target;
 
 pub use builtin_server::{RequestHandler, Server};
+pub use limits::connections_within;
 pub use listener::{bind, run};
 pub use rouille_server::RouilleServer;
 pub use shutdown::ShutdownSignal;

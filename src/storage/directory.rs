@@ -8,24 +8,32 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-/// Creates the directory, readable only for this user, unless it exists, and writes a file there to see whether that
-/// works: permissions alone do not tell it, as on a read-only or full file system. The error says what is wrong with
-/// the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most
+/// Creates the directory, readable only for this user, unless it exists, and checks it. The error says what is wrong
+/// with the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most
 /// starts nothing here has to survive a loss of power, and syncing would wait for the disk.
 pub fn prepare(path: &Path) -> Result<bool, String> {
     let exists = path.exists();
-    if exists && !path.is_dir() {
+    if !exists {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(|e| format!("cannot be made by user {}: {e}", user()))?;
+    }
+    check(path)?;
+    Ok(!exists)
+}
+
+/// Reads the directory, and writes a file there to see whether that works: permissions alone do not tell it, as on a
+/// read-only or full file system. The error says what is wrong, and is meant to follow the name of the directory.
+pub fn check(path: &Path) -> Result<(), String> {
+    if !path.is_dir() {
         return Err("is a file, not a directory".into());
     }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|e| format!("cannot be made by user {}: {e}", user()))?;
     write_probe(path).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => format!("is not writable by user {}", user()),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("is full: {error}"),
         _ => format!("is not writable: {error}"),
     })?;
     fs::read_dir(path).map_err(|e| format!("is not readable by user {}: {e}", user()))?;
-    Ok(!exists)
+    Ok(())
 }
 
 /// Creates a file, writes a byte to it, and removes it.
@@ -37,9 +45,14 @@ fn write_probe(directory: &Path) -> io::Result<()> {
     written
 }
 
-/// The user that this process runs as: the name in `/etc/passwd`, or the number where that file has none.
+/// The user that this process runs as.
 fn user() -> String {
-    let id = rustix::process::geteuid().as_raw().to_string();
+    user_name(rustix::process::geteuid().as_raw())
+}
+
+/// The name of a user in `/etc/passwd`, or the number where that file has none.
+pub fn user_name(id: u32) -> String {
+    let id = id.to_string();
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = accounts.lines().find_map(|line| {
         let mut fields = line.split(':');

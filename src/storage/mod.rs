@@ -10,10 +10,12 @@ mod content_hash;
 mod directory;
 mod disk_space;
 mod draft;
+mod examination;
 pub mod private_file;
+mod restoration;
 mod trash;
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry, File, Metadata};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +24,12 @@ use uuid::Uuid;
 
 use crate::error::Error;
 pub use content_hash::{CopyError, copy_hashed};
+pub use directory::{check as check_directory, user_name};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
+pub use examination::{Damage, examine};
+pub use restoration::Restoration;
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -44,10 +49,11 @@ impl Storage {
     /// failure: what to tell the operator.
     pub fn open(data_dir: &Path) -> Result<Storage, String> {
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
+        restoration::refuse_partial(data_dir)?;
         let storage = Storage::at(data_dir);
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
         let mut is_new = false;
-        for path in [&storage.contents, &storage.drafts, &storage.trash] {
+        for path in storage.directories() {
             is_new |= directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
         }
@@ -61,6 +67,7 @@ impl Storage {
     /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
     /// where there are no contents to look at. On failure: what to tell the operator.
     pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
+        restoration::refuse_partial(data_dir)?;
         let storage = Storage::at(data_dir);
         for path in [data_dir, &storage.contents] {
             fs::read_dir(path).map_err(|e| {
@@ -70,13 +77,19 @@ impl Storage {
         Ok(storage)
     }
 
-    fn at(data_dir: &Path) -> Storage {
+    /// Names the places of a data directory, without looking at it. For what must not change anything.
+    pub fn at(data_dir: &Path) -> Storage {
         Storage {
             contents: data_dir.join("files"),
             drafts: data_dir.join("tmp"),
             trash: data_dir.join("trash"),
             installation_id: data_dir.join("installation-id"),
         }
+    }
+
+    /// The directories within the data directory.
+    pub fn directories(&self) -> [&Path; 3] {
+        [&self.contents, &self.drafts, &self.trash]
     }
 
     /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
@@ -186,6 +199,11 @@ impl Storage {
     }
 }
 
+/// The age of a file; `None` where that is in the future, as after the clock was set back, or unknown.
+fn age(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok()?.elapsed().ok()
+}
+
 /// The ids of the old entries of a directory. Entries that this program did not make are left out.
 fn old_ids(directory: &Path) -> Result<impl Iterator<Item = Result<Uuid, Error>>, Error> {
     let entries = fs::read_dir(directory).map_err(translate)?;
@@ -203,7 +221,5 @@ fn id_of(entry: &DirEntry) -> Option<Uuid> {
 /// The id of an entry that this program made and that is old enough to be swept.
 fn old_id(entry: &DirEntry) -> Option<Uuid> {
     let id = id_of(entry)?;
-    let modified = entry.metadata().ok()?.modified().ok()?;
-    // `elapsed` fails for a time in the future, as after the clock was set back: then the age is unknown.
-    modified.elapsed().is_ok_and(|age| age > MIN_SWEPT_AGE).then_some(id)
+    age(&entry.metadata().ok()?).is_some_and(|age| age > MIN_SWEPT_AGE).then_some(id)
 }

@@ -1,7 +1,7 @@
 //! The trash, which keeps contents without a record for some days: `trash/<UTC date>/<id>`.
 
 use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,32 @@ impl Storage {
             sync_directory(directory).map_err(translate)?;
         }
         Ok(())
+    }
+
+    /// The files in the trash that have the id of a content, that of the latest day first.
+    pub fn in_trash(&self, id: Uuid) -> Result<Vec<PathBuf>, Error> {
+        let days = match fs::read_dir(&self.trash) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(translate)?,
+        };
+        let mut found = Vec::new();
+        for day in days {
+            let path = day.map_err(translate)?.path().join(id.to_string());
+            if path.is_file() {
+                found.push(path);
+            }
+        }
+        // Their names differ in the date alone, whose order is that of time.
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(found)
+    }
+
+    /// Moves a content from its place in the trash back to where it was.
+    pub fn bring_back(&self, id: Uuid, from: &Path) -> io::Result<()> {
+        fs::rename(from, self.path(id))?;
+        // The directory of the new name comes first, as above.
+        sync_directory(&self.contents)?;
+        from.parent().map_or(Ok(()), sync_directory)
     }
 
     /// Removes the directories of the trash that are more than `days` days old. Returns their paths.

@@ -2,14 +2,15 @@
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Metric, Registry};
 
 /// The name of an endpoint, used as a label: its method and the template of its path. There are only as many names as
 /// endpoints, so no client can make the metrics grow, and all are static, so counting a request allocates nothing.
@@ -69,24 +70,33 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
     connections: Gauge,
+    connections_max: Gauge,
     running: Gauge,
     rate_limited: Family<LimitLabels, Counter>,
     audit_failures: Family<AuditFailureLabels, Counter>,
-    /// One for each number in [`GaugeValues`], in that order.
-    gauges: [Gauge; 9],
+    audit_write_errors: Counter,
+    audit_lost: Counter,
     mail_sent: Counter,
 }
 
-/// Values that other parts of the process know. They are read only when the metrics are asked for.
-pub struct GaugeValues {
-    pub pool_in_use: usize,
-    pub pool_open: usize,
-    pub pool_waiting: usize,
-    pub hashes_running: usize,
-    pub hashes_waiting: usize,
-    /// Bytes of all files; messages that wait to be sent, and that were given up; the age in seconds of the oldest that
-    /// waits. `None` if the database did not answer.
-    pub stored: Option<[i64; 4]>,
+/// A gauge whose value another part of the process, the file system or the database knows. It is read when the metrics
+/// are asked for. One that cannot be read is left out: its last value would look like the present one.
+pub struct Reading {
+    name: &'static str,
+    help: &'static str,
+    value: i64,
+}
+
+impl Reading {
+    /// `name` is what follows `cloakroom_`.
+    pub fn new(name: &'static str, help: &'static str, value: impl TryInto<i64>) -> Reading {
+        Reading { name, help, value: gauge_value(value) }
+    }
+}
+
+/// A number as the value of a gauge. None that is shown comes near the limit.
+fn gauge_value(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
 }
 
 /// A histogram with sixteen buckets whose upper bounds double from half a millisecond to 16 seconds.
@@ -95,52 +105,48 @@ fn duration_histogram() -> Histogram {
     Histogram::new((0..16).map(|n| 0.0005 * f64::from(1 << n)))
 }
 
+/// Makes a metric and registers it. A counter's name gets the suffix `_total` where it is shown.
+fn register<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &'static str,
+    help: &'static str,
+) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
 impl Metrics {
     pub fn new() -> Metrics {
-        let mut registry = Registry::with_prefix("cloakroom");
-        let requests = Family::default();
-        registry.register("requests", "Requests by endpoint and status", requests.clone());
+        let mut root = Registry::default();
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let help = "Unix time at which the process started";
+        root.register("process_start_time_seconds", help, ConstGauge::new(started.as_secs_f64()));
+        let cloakroom = root.sub_registry_with_prefix("cloakroom");
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        cloakroom.register("build", "The version of the program", build);
         let durations = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
         let help = "Time from a request's head to its response";
-        registry.register("request_duration_seconds", help, durations.clone());
-        let mut gauge = |name, help| {
-            let gauge: Gauge = Gauge::default();
-            registry.register(name, help, gauge.clone());
-            gauge
-        };
-        let connections = gauge("connections_open", "Open client connections");
-        let running = gauge("requests_running", "Requests being answered");
-        let gauges = [
-            gauge("pool_in_use", "Database connections in use"),
-            gauge("pool_open", "Database connections"),
-            gauge("pool_waiting", "Requests that wait for the database"),
-            gauge("hashes_running", "Passwords being hashed"),
-            gauge("hashes_waiting", "Requests that wait to hash a password"),
-            gauge("stored_bytes", "Bytes of all files"),
-            gauge("mail_waiting", "Messages that wait to be sent"),
-            gauge("mail_failed", "Messages that were given up in the last 30 days"),
-            gauge("mail_oldest_seconds", "Age of the oldest message that waits to be sent"),
-        ];
-        let mail_sent = Counter::default();
-        let help = "Messages that the mail server has taken";
-        registry.register("mail_sent", help, mail_sent.clone());
-        let rate_limited = Family::default();
-        let help = "Requests refused by a rate limit, by its class";
-        registry.register("rate_limit_refusals", help, rate_limited.clone());
-        let audit_failures = Family::default();
-        let help = "Refused actions in the audit log, as events or only in a count";
-        registry.register("audit_failures", help, audit_failures.clone());
-        let registry = Arc::new(registry);
+        cloakroom.register("request_duration_seconds", help, durations.clone());
+        let requests_help = "Requests by endpoint and status";
+        let max_help = "Client connections there may be, 0 if the server has no limit";
+        let rate_limited_help = "Requests refused by a rate limit, by its class";
+        let failures_help = "Refused actions in the audit log, as events or only in a count";
+        let write_errors_help = "Failed attempts to write refused actions to the audit log";
+        let lost_help = "Refused actions that are missing from the audit log";
+        let sent_help = "Messages that the mail server has taken";
         Metrics {
-            registry,
-            requests,
+            requests: register(cloakroom, "requests", requests_help),
             durations,
-            connections,
-            running,
-            rate_limited,
-            audit_failures,
-            gauges,
-            mail_sent,
+            connections: register(cloakroom, "connections_open", "Open client connections"),
+            connections_max: register(cloakroom, "connections_max", max_help),
+            running: register(cloakroom, "requests_running", "Requests being answered"),
+            rate_limited: register(cloakroom, "rate_limit_refusals", rate_limited_help),
+            audit_failures: register(cloakroom, "audit_failures", failures_help),
+            audit_write_errors: register(cloakroom, "audit_write_errors", write_errors_help),
+            audit_lost: register(cloakroom, "audit_failures_lost", lost_help),
+            mail_sent: register(cloakroom, "mail_sent", sent_help),
+            registry: Arc::new(root),
         }
     }
 
@@ -174,6 +180,21 @@ impl Metrics {
         self.audit_failures.get_or_create(&AuditFailureLabels { recorded_as }).inc();
     }
 
+    /// Counts a failed attempt to write refused actions to the audit log.
+    pub fn count_audit_write_error(&self) {
+        self.audit_write_errors.inc();
+    }
+
+    /// Counts refused actions that will never be in the audit log.
+    pub fn count_audit_lost(&self, count: u64) {
+        self.audit_lost.inc_by(count);
+    }
+
+    /// Says how many client connections the server lets be open.
+    pub fn set_connections_max(&self, max: usize) {
+        self.connections_max.set(gauge_value(max));
+    }
+
     /// Counts an open client connection until the returned guard is dropped.
     pub fn connection_open(&self) -> GaugeGuard {
         GaugeGuard::new(&self.connections)
@@ -184,22 +205,16 @@ impl Metrics {
         GaugeGuard::new(&self.running)
     }
 
-    /// All metrics in the text format of OpenMetrics 1.0. A gauge whose value is not known keeps its previous one.
-    pub fn text(&self, values: &GaugeValues) -> Result<String, fmt::Error> {
-        let counts = [
-            values.pool_in_use,
-            values.pool_open,
-            values.pool_waiting,
-            values.hashes_running,
-            values.hashes_waiting,
-        ];
-        let stored = values.stored.into_iter().flatten();
-        let numbers = counts.into_iter().map(|count| count as i64).chain(stored);
-        for (gauge, number) in self.gauges.iter().zip(numbers) {
-            gauge.set(number);
+    /// All metrics in the text format of OpenMetrics 1.0.
+    pub fn text(&self, readings: impl IntoIterator<Item = Reading>) -> Result<String, fmt::Error> {
+        let mut read_now = Registry::with_prefix("cloakroom");
+        for Reading { name, help, value } in readings {
+            read_now.register(name, help, ConstGauge::new(value));
         }
         let mut out = String::new();
-        text::encode(&mut out, &self.registry)?;
+        text::encode_registry(&mut out, &self.registry)?;
+        text::encode_registry(&mut out, &read_now)?;
+        text::encode_eof(&mut out)?;
         Ok(out)
     }
 }

@@ -180,22 +180,6 @@ fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_con
     assert!(api.data.contents().is_empty());
 }
 
-/// Inserts that many users with a file each, and stores the contents.
-fn fill(api: &Server, count: usize) {
-    api.database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, {count}) i;
-         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
-             SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', length(username), '',
-                    encode(sha256(convert_to(username, 'UTF8')), 'hex')
-             FROM users WHERE password_hash = '-'"
-    ));
-    let query = "SELECT files.id::text, username FROM files JOIN users ON users.id = user_id";
-    for row in api.database.client().query(query, &[]).expect("rows") {
-        fs::write(api.data.content(row.get(0)), row.get::<_, &str>(1)).expect("a content");
-    }
-}
-
 /// Restores a dump into a new database.
 fn restored(backup: &Path) -> std::sync::Arc<Database> {
     let database = Database::create();

@@ -86,8 +86,8 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     assert_eq!(output.out(), lines.concat());
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
     let error = format!(
-        "cloakroom: 4 contents are missing or damaged: restore them from an earlier backup, or delete their files. {} is \
-         not whole\n",
+        "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their files. \
+         {} is not whole\n",
         partial.display()
     );
     assert_eq!(output.err(), error);
@@ -184,6 +184,25 @@ fn the_password_of_the_database_is_in_no_argument_list_and_no_output() {
     assert!(!arguments.iter().any(|line| line.contains(password)), "{arguments:?}");
     let output = held.end().exits(0);
     assert!(!output.out().contains(password) && !output.err().contains(password));
+}
+
+#[test]
+fn a_missing_pg_dump_of_the_servers_version_is_one_line_that_says_what_to_install() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    // A function of this name, found before PostgreSQL's own, makes it a server of another version.
+    api.database.run(
+        "CREATE SCHEMA later;
+         CREATE FUNCTION later.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT '99.1 (Debian)' $$",
+    );
+    let options = "options=-c%20search_path%3Dlater,public,pg_catalog";
+    let url = format!("{}?{options}", api.database.url);
+    let directory = backups.path().join("backups");
+    let mut command = command(&url, &api.data, &[]);
+    let output = command.arg("backup").arg(&directory).output().expect("the binary runs").exits(1);
+    let error = output.err();
+    assert!(error.starts_with("cloakroom: pg_dump of PostgreSQL 99 is needed"), "{error}");
+    assert!(error.ends_with("`apt-get install postgresql-client-99`\n"), "{error}");
+    assert_eq!((error.lines().count(), directory.exists()), (1, false));
 }
 
 #[test]

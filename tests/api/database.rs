@@ -253,7 +253,7 @@ fn a_database_that_never_comes_is_named_every_ten_seconds_until_the_start_fails(
 
 /// Makes a certificate for 127.0.0.1 and returns the options with which PostgreSQL uses it. PostgreSQL insists that the
 /// key is its own user's.
-fn certificate(directory: &Path, owner: Option<(u32, u32)>) -> String {
+pub fn certificate(directory: &Path, owner: Option<(u32, u32)>) -> String {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let (cert, key) = (directory.join("server.crt"), directory.join("server.key"));
     std::fs::write(&cert, made.cert.pem()).unwrap();

@@ -1,4 +1,4 @@
-//! Stopping, restarting, the server of the `rouille` library, and metrics.
+//! Stopping, restarting, and the server of the `rouille` library.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -110,52 +110,4 @@ fn the_server_of_rouille_serves_and_stops_too() {
     login.send().refused(413, "Request body too large");
     api.signal(Signal::TERM);
     assert_eq!(api.exit_code(), Some(0));
-}
-
-#[test]
-fn metrics_count_requests_by_endpoint() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    api.profile(&ann).expect(200);
-    api.get("/users/me/", &ann).expect(200);
-    api.get("/users/me/../x", &ann).expect(404);
-    for n in 0..50 {
-        api.request_at_root("GET", &format!("/nowhere/{n}")).send().expect(404);
-    }
-    // A background thread may have a connection at any moment.
-    let metrics = eventually(|| {
-        Some(api.metrics()).filter(|text| text.contains("\ncloakroom_pool_in_use 0\n"))
-    });
-    for line in [
-        r#"cloakroom_requests_total{endpoint="GET /api/v1/users/me",status="200"} 2"#,
-        r#"cloakroom_requests_total{endpoint="none",status="404"} 51"#,
-        r#"cloakroom_request_duration_seconds_count{endpoint="POST /api/v1/auth/login"} 1"#,
-        "cloakroom_requests_running 1",
-        "cloakroom_hashes_waiting 0",
-        "cloakroom_stored_bytes 0",
-        "cloakroom_mail_waiting 0",
-        "# EOF",
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "{line} is not in {metrics}");
-    }
-}
-
-#[test]
-fn metrics_are_for_whom_the_setting_says() {
-    for (setting, header, status) in [
-        ("", None, 200),
-        ("", Some("X-Forwarded-For"), 404),
-        ("", Some("Forwarded"), 404),
-        ("off", None, 404),
-        ("any", Some("X-Forwarded-For"), 200),
-    ] {
-        let api = Server::start(&[("CLOAKROOM_METRICS", setting)]);
-        let request = api.request_at_root("GET", "/metrics");
-        let request =
-            header.iter().fold(request, |request, name| request.header(name, "203.0.113.9"));
-        let answer = request.send().case(format_args!("{setting} {header:?}")).expect(status);
-        if status == 404 {
-            answer.refused(404, "Not Found");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! A database that hangs, or restarts under load. The service must say so, and recover without help.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,44 @@ fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_
     }
 }
 
+/// The URL of two hosts in one, with the credentials and the database of the first.
+fn with_both_hosts(first: &str, second: &str) -> String {
+    let (credentials, rest) = first.rsplit_once('@').expect("a URL with a user");
+    let (host, database) = rest.split_once('/').expect("a URL with a database");
+    let (_, second) = second.rsplit_once('@').expect("a URL with a user");
+    let (second, _) = second.split_once('/').expect("a URL with a database");
+    format!("{credentials}@{host},{second}/{database}&target_session_attrs=read-write")
+}
+
+#[test]
+fn a_host_that_hangs_is_left_for_the_next_one_by_a_service_that_runs_and_by_one_that_starts() {
+    let database = Database::create();
+    let (first, second) =
+        (DatabaseProxy::start(&database.url), DatabaseProxy::start(&database.url));
+    let url = with_both_hosts(&first.url, &second.url);
+    let data = Arc::new(Directory::create());
+    let serve = || Server::spawn(command(&url, &data, &[]), &database, &data);
+    let api = serve();
+    let ann = api.sign_up("ann");
+    // Several connections, each of which hangs.
+    parallel(8, |_| api.profile(&ann).expect(200));
+    assert_eq!(second.count_sent(|_| true), 0, "the first host is used while it answers");
+    first.hold(b"");
+    // One request may use a connection that has answered a moment ago. It hangs until its statement should have ended.
+    let begin = Instant::now();
+    let statuses = [api.profile(&ann).status, api.profile(&ann).status];
+    assert_eq!(statuses[1], 200, "{statuses:?}");
+    assert!([200, 503].contains(&statuses[0]), "{statuses:?}");
+    // The default timeout of 5 seconds, each, and some for a busy machine.
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    for _ in 0..50 {
+        api.profile(&ann).expect(200);
+    }
+    assert!(second.count_sent(|_| true) > 0);
+    api.logged(" is back after ");
+    serve().profile(&ann).expect(200);
+}
+
 #[test]
 fn after_a_restart_of_the_database_nothing_fails() {
     let cluster = Cluster::start("restart-under-load");
@@ -86,6 +124,21 @@ fn after_a_restart_of_the_database_nothing_fails() {
     expect_only(&seen, &[200, 503], Duration::from_secs(20));
     let after = under_load(|| api.profile(&ann).status, |count| wait_until(|| count() > 500));
     expect_only(&after, &[200], Duration::from_secs(20));
+}
+
+#[test]
+fn an_error_that_only_a_pooler_of_transactions_causes_is_logged_with_what_to_do() {
+    let api = Server::start(&[]);
+    for (number, code) in ["26000", "42P05"].into_iter().enumerate() {
+        api.database.run(&format!(
+            "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
+             CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail()"
+        ));
+        api.register(&format!("ann{number}")).refused(500, "Internal server error");
+        let line = api.logged(&format!("ERROR: no ({code})"));
+        assert!(line.contains("must use session pooling"), "{line}");
+    }
 }
 
 /// The level and the message of every line of a log in JSON that is not about a request, after the one about the start.

@@ -34,11 +34,9 @@ fn wait_until_empty(database: &Database) {
     wait_until(|| database.count("outbox") == 0);
 }
 
-/// The value of a metric without labels.
+/// The value of a metric that is a whole number.
 fn metric(api: &Server, name: &str) -> i64 {
-    let metrics = api.metrics();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {metrics}"))
+    api.metric(name).expect(name) as i64
 }
 
 #[test]

@@ -150,9 +150,7 @@ fn a_head_of_200_megabytes_needs_no_memory() {
 }
 
 fn open_connections(api: &Server) -> u32 {
-    let metrics = api.metrics();
-    let value = metrics.lines().find_map(|line| line.strip_prefix("cloakroom_connections_open "));
-    value.and_then(|number| number.parse().ok()).expect("the gauge")
+    api.metric("cloakroom_connections_open").expect("the gauge") as u32
 }
 
 #[test]

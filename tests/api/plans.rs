@@ -28,9 +28,13 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by commands and at the start",
         &[
             "audit/since",
-            "backup/files_after",
+            "checks/unrecorded",
+            "checks/user_totals",
+            "checks/verify_index",
             "files/with_owners",
             "installation/insert",
+            "restore/remove_files",
+            "restore/renew",
             "schema_history/insert",
             "users/ensure_development_admin",
             "users/find_development_admin",
@@ -42,7 +46,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         &[
             "audit/insert_failures",
             "audit/sweep",
-            "files/ids_after",
+            "files/contents_after",
             "files/recorded",
             "outbox/defer",
             "outbox/remove",

@@ -8,7 +8,6 @@ import pathlib
 import platform
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -179,17 +178,9 @@ def remove_data(directory):
         shutil.rmtree(data)
 
 
-def interrupt(*_):
-    """Of several signals only the first counts: what was started is being stopped then."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def main():
     options = arguments()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+    processes.interrupt_once()
     options.data.mkdir(parents=True, exist_ok=True)
     with open(options.data / "lock", "w", encoding="ascii") as lock:
         try:

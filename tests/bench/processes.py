@@ -32,6 +32,20 @@ def stop(process):
         process.wait()
 
 
+def interrupt_once():
+    """Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt. Of several only the first does: what was started is being
+    stopped then."""
+
+    def interrupt(*_):
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        signal.signal(number, interrupt)
+
+
 def free_port():
     """A TCP port of 127.0.0.1 on which nobody listens."""
     with socket.socket() as listener:
@@ -45,6 +59,12 @@ def _stat(pid):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def state(pid):
+    """What the process does: `T` if it is stopped, `Z` if it has ended unnoticed by its parent, `X` if it is gone."""
+    stat = _stat(pid)
+    return stat[0] if stat else "X"
 
 
 def parent(pid):

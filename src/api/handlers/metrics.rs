@@ -1,12 +1,13 @@
 //! The metrics of the process.
 
-use crate::api::context::RequestContext;
+use crate::api::context::{App, RequestContext};
 use crate::api::openapi::{Answer, Content, Operation, Tag};
 use crate::config::MetricsAccess;
-use crate::db::stats;
+use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
-use crate::telemetry::metrics::GaugeValues;
+use crate::storage::DiskSpace;
+use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -39,15 +40,53 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
     if !is_allowed {
         return Err(app.route_not_found());
     }
-    let (hashes_running, hashes_waiting) = app.hasher.load();
-    let text = app.metrics.text(&GaugeValues {
-        pool_in_use: app.db.in_use(),
-        pool_open: app.db.open(),
-        pool_waiting: app.db.waiting(),
-        hashes_running,
-        hashes_waiting,
-        stored: stats::stored(&app.db).ok(),
-    });
+    let text = app.metrics.text(readings(app));
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
     Ok(Response::new(200, OPENMETRICS, text.into_bytes()))
+}
+
+/// What is read only now. Values that the database or the file system does not tell are missing.
+fn readings(app: &App) -> Vec<Reading> {
+    let stored = stats::stored(&app.db);
+    let is_up = usize::from(stored.is_ok());
+    let (hashes_running, hashes_waiting) = app.hasher.load();
+    let quota = app.config.storage_quota;
+    let mut readings = vec![
+        Reading::new("database_up", "Whether the database answered just now", is_up),
+        Reading::new("pool_size", "Database connections there may be", app.db.max_open()),
+        Reading::new("pool_open", "Database connections", app.db.open()),
+        Reading::new("pool_in_use", "Database connections in use", app.db.in_use()),
+        Reading::new("pool_waiting", "Requests that wait for the database", app.db.waiting()),
+        Reading::new("hashes_running", "Passwords being hashed", hashes_running),
+        Reading::new("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
+        Reading::new("storage_quota_bytes", "Bytes that all files may have together", quota),
+    ];
+    readings.extend(stored.into_iter().flat_map(totals));
+    readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
+    readings
+}
+
+fn totals(stored: StoredTotals) -> [Reading; 4] {
+    let failed_help = "Messages that were given up in the last 30 days";
+    let oldest_help = "Age of the oldest message that waits to be sent";
+    [
+        Reading::new("stored_bytes", "Bytes of all files", stored.bytes),
+        Reading::new("mail_waiting", "Messages that wait to be sent", stored.mail_waiting),
+        Reading::new("mail_failed", failed_help, stored.mail_failed),
+        Reading::new("mail_oldest_seconds", oldest_help, stored.mail_oldest_seconds),
+    ]
+}
+
+/// Named like the metrics of Prometheus's node exporter.
+fn disk_space(space: DiskSpace) -> [Reading; 4] {
+    let available_help = "Bytes that the service may take of the data directory's file system";
+    let inodes_help = "Inodes of the data directory's file system, 0 if it has no fixed number";
+    let size_help = "Size of the data directory's file system";
+    let free_help = "Free inodes of the data directory's file system";
+    [
+        Reading::new("filesystem_size_bytes", size_help, space.total_bytes),
+        Reading::new("filesystem_avail_bytes", available_help, space.free_bytes),
+        Reading::new("filesystem_files", inodes_help, space.total_inodes),
+        Reading::new("filesystem_files_free", free_help, space.free_inodes),
+    ]
 }

@@ -84,8 +84,8 @@ fn write(
     copier.copy_all(snapshot, &mut manifest, print)?;
     if copier.damaged > 0 {
         return Err(format!(
-            "{} contents are missing or damaged: restore them from an earlier backup, or delete their files. {} is not \
-             whole",
+            "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their files. {} \
+             is not whole",
             copier.damaged,
             partial.path.display()
         ));

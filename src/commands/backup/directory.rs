@@ -70,15 +70,15 @@ impl BackupDirectory {
         Ok(())
     }
 
-    /// The whole backups of an installation, the newest first. One whose manifest is damaged counts as none, and is
-    /// warned about.
+    /// The whole backups of an installation, the newest first. One whose manifest is damaged, or cannot be read,
+    /// counts as none, and is warned about.
     pub fn backups_of(&self, installation: Uuid) -> Result<impl Iterator<Item = PathBuf>, String> {
         let mut paths = self.directories(is_backup_name)?;
         paths.sort_unstable_by(|one, other| other.cmp(one));
         let is_of_installation = move |path: &PathBuf| match Manifest::open(path) {
             Ok(manifest) => manifest.header.installation_id == installation,
             Err(fault) => {
-                log::warn!("a backup is damaged, and left alone: {fault}");
+                log::warn!("a backup cannot be used, and is left alone: {fault}");
                 false
             }
         };

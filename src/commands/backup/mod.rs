@@ -6,6 +6,7 @@ mod create;
 mod directory;
 mod dump;
 pub mod manifest;
+pub mod verify;
 
 pub use create::backup;
 

@@ -14,28 +14,43 @@ mod embedded {
 
 /// A new database. It is dropped when its last owner is.
 pub struct Database {
+    /// Where servers under test reach it.
     pub url: String,
+    /// Where the test itself does. It differs from `url` if there is a connection pooler before the database.
+    direct_url: String,
     name: String,
     superuser_url: String,
 }
 
 impl Database {
-    /// Creates it on the PostgreSQL server that `scripts/test` starts.
+    /// Creates it on the PostgreSQL server that `scripts/test` starts. The servers under test reach it through the
+    /// connection pooler at the host and port that `CLOAKROOM_TEST_POOLER` names, if it is set.
     pub fn create() -> Arc<Database> {
         let url = std::env::var("CLOAKROOM_TEST_DATABASE_URL")
             .expect("CLOAKROOM_TEST_DATABASE_URL is not set: run the tests with scripts/test");
-        Database::create_on(&url)
+        let mut database = Database::new(&url);
+        if let Ok(pooler) = std::env::var("CLOAKROOM_TEST_POOLER") {
+            let (credentials, rest) = database.url.split_once('@').expect("a URL with a user");
+            let (_, name) = rest.split_once('/').expect("a URL with a database");
+            database.url = format!("{credentials}@{pooler}/{name}");
+        }
+        Arc::new(database)
     }
 
     /// Creates it on the PostgreSQL server of a superuser's URL.
     pub fn create_on(superuser_url: &str) -> Arc<Database> {
+        Arc::new(Database::new(superuser_url))
+    }
+
+    fn new(superuser_url: &str) -> Database {
         let name = format!("cloakroom_test_{}", unique_name());
         connect(superuser_url)
             .batch_execute(&format!("CREATE DATABASE {name}"))
             .expect("CREATE DATABASE");
         let (server, _) = superuser_url.rsplit_once('/').expect("a URL with a database");
         let url = format!("{server}/{name}");
-        Arc::new(Database { url, name, superuser_url: superuser_url.to_owned() })
+        let (direct_url, superuser_url) = (url.clone(), superuser_url.to_owned());
+        Database { url, direct_url, name, superuser_url }
     }
 
     /// Brings the schema to a version that is not the newest one.
@@ -50,7 +65,7 @@ impl Database {
     }
 
     pub fn client(&self) -> Client {
-        connect(&self.url)
+        connect(&self.direct_url)
     }
 
     /// The only value of the only row of a query.

@@ -7,6 +7,7 @@ mod connection;
 mod data_directory;
 mod database;
 mod database_proxy;
+mod doctor;
 mod documented;
 mod form;
 mod jwt;
@@ -14,8 +15,10 @@ mod nginx;
 mod process;
 mod received_mail;
 mod request;
+mod restored;
 mod server;
 mod smtp;
+mod stopped_service;
 mod terminal;
 mod verbs;
 
@@ -27,13 +30,14 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use backups::{Backups, manifest};
+pub use backups::{Backups, fill, manifest};
 pub use certificates::CertificateAuthority;
 pub use cluster::Cluster;
 pub use connection::{RawConnection, ask};
 pub use data_directory::{Directory, make_older};
 pub use database::Database;
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
+pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stopped_service};
 pub use documented::{document, operation};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
@@ -43,8 +47,10 @@ pub use process::{
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
+pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use server::Server;
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
+pub use stopped_service::{StoppedService, findings_of, listing, one_names};
 pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.

@@ -48,7 +48,8 @@ pub fn command_at(
 /// The same command, executed by a shell after a line of script, which may set limits.
 pub fn within_shell(line: &str, command: Command) -> Command {
     let mut shell = Command::new("/bin/bash");
-    shell.args(["-c", &format!("{line} && exec \"$0\"")]).arg(command.get_program());
+    let script = format!("{line} && exec \"$0\" \"$@\"");
+    shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
     shell.env_clear().stdin(Stdio::null());
     for (name, value) in command.get_envs() {
         shell.envs(value.map(|value| (name, value)));

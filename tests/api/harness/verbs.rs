@@ -36,6 +36,12 @@ impl Server {
     pub fn metrics(&self) -> String {
         self.request_at_root("GET", "/metrics").send().expect(200).text()
     }
+
+    /// The value of a metric, whose name includes its labels. `None` if it is missing.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+        self.metrics().lines().find_map(value)
+    }
 }
 
 /// `/auth`.

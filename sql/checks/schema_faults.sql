@@ -1,0 +1,48 @@
+-- What of the schema is missing or has no effect: indexes that PostgreSQL does not use, constraints that were never
+-- validated, triggers that are disabled. The first part lists what the migrations make, without the index
+-- users_search, which is not made everywhere; a test compares it with a new database. The second part is what there
+-- is in the schema of the table files. The table is null where the object is missing.
+WITH expected AS (
+    SELECT 'index' AS kind, unnest(ARRAY[
+        'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'files_newest',
+        'files_pkey', 'files_upload_date', 'installation_pkey', 'outbox_due', 'outbox_failed',
+        'outbox_password_reset_key', 'outbox_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey',
+        'pending_removals_pkey', 'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
+        'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_pkey', 'sessions_user',
+        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'storage_pkey',
+        'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
+        'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
+        'users_inactive', 'users_name', 'users_pkey', 'users_username_key'
+    ]) AS name
+    UNION ALL
+    SELECT 'constraint', unnest(ARRAY[
+        'audit_events_subject_check', 'files_file_size_check', 'files_user_id_fkey', 'installation_is_only_check',
+        'outbox_kind_check', 'outbox_user_id_fkey', 'password_reset_messages_user_id_fkey',
+        'pending_removals_user_id_fkey', 'personal_tokens_user_id_fkey', 'sessions_user_id_fkey',
+        'sign_in_networks_user_id_fkey', 'storage_is_only_check', 'used_password_reset_tokens_user_id_fkey',
+        'users_complete_check', 'users_role_check'
+    ])
+    UNION ALL
+    SELECT 'trigger', unnest(ARRAY[
+        'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'files_added', 'files_removed',
+        'sessions_forget_client', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
+        'users_personal_tokens'
+    ])
+), own AS (
+    SELECT c.oid, c.relname::text AS table_name FROM pg_class c
+    WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'files'::regclass)
+), found AS (
+    SELECT 'index' AS kind, c.relname::text AS name, own.table_name,
+           i.indisvalid AND i.indisready AND i.indislive AS has_effect
+    FROM pg_index i JOIN own ON own.oid = i.indrelid JOIN pg_class c ON c.oid = i.indexrelid
+    UNION ALL
+    SELECT 'constraint', c.conname, own.table_name, c.convalidated
+    FROM pg_constraint c JOIN own ON own.oid = c.conrelid
+    UNION ALL
+    SELECT 'trigger', t.tgname, own.table_name, t.tgenabled NOT IN ('D', 'R')
+    FROM pg_trigger t JOIN own ON own.oid = t.tgrelid
+)
+SELECT kind, name, found.table_name
+FROM expected FULL JOIN found USING (kind, name)
+WHERE found.has_effect IS NOT TRUE
+ORDER BY kind, name

@@ -1,0 +1,7 @@
+-- Those of the ids $1 of contents that have no record, and whether that is because a user deleted the file.
+SELECT content.id,
+       EXISTS (SELECT FROM audit_events
+               WHERE subject_id = content.id AND action = 'file.delete' AND outcome = 'success') AS is_deleted
+FROM unnest($1::uuid[]) AS content (id)
+WHERE NOT EXISTS (SELECT FROM files WHERE files.id = content.id)
+ORDER BY content.id

@@ -1,0 +1,2 @@
+-- What the clock of the database server shows, in seconds since 1970.
+SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds

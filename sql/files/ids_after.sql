@@ -1,7 +1,0 @@
--- The next thousand files after id $1 whose owner is not deleted, in the order of ids: a walk over the whole table in
--- small steps.
-SELECT f.id
-FROM files f JOIN users owner ON owner.id = f.user_id AND NOT owner.is_deleted
-WHERE f.id > $1
-ORDER BY f.id
-LIMIT 1000

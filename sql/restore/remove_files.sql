@@ -1,0 +1,7 @@
+-- Removes the records of the files $1, whose contents are damaged in the backup, with an event for each. The trigger on
+-- files keeps the totals right.
+WITH removed AS (
+    DELETE FROM files WHERE id = ANY ($1) RETURNING id, file_size
+)
+INSERT INTO audit_events (action, subject_type, subject_id, details)
+SELECT 'file.delete', 'file', id, jsonb_build_object('reason', 'damaged in the backup') FROM removed

@@ -1,0 +1,22 @@
+-- Makes a restored database an installation of its own, with id $1, and ends all access that was given before. Returns
+-- the number of sessions that were open, and of personal tokens that were valid.
+-- Sessions are deleted, because the tokens of a session without a row are not valid. sessions_ended_at ends tokens
+-- without a session. The version of the credentials ends links for password resets; it grows by more than any account
+-- can have changed its credentials since the backup, because the links made since then must not work either.
+-- Messages that were waiting are deleted: they have been sent since, or are out of date. Those that had failed stay as
+-- records.
+WITH installation_id AS (
+    INSERT INTO installation (id) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET id = excluded.id
+), ended_sessions AS (
+    DELETE FROM sessions RETURNING ended_at IS NULL AND expires_at > now() AS was_open
+), ended_tokens AS (
+    DELETE FROM personal_tokens RETURNING expires_at > now() AS was_valid
+), reset_requests AS (
+    DELETE FROM password_reset_requests
+), messages AS (
+    DELETE FROM outbox WHERE failed_at IS NULL
+), accounts AS (
+    UPDATE users SET sessions_ended_at = now(), credentials_version = credentials_version + 10000 WHERE NOT is_deleted
+)
+SELECT (SELECT count(*) FROM ended_sessions WHERE was_open) AS sessions,
+       (SELECT count(*) FROM ended_tokens WHERE was_valid) AS personal_tokens
