@@ -115,8 +115,8 @@ pub fn batch<T>(
     })
 }
 
-/// The columns of an [`ExportedUser`].
-const COLUMNS: [&str; 11] = [
+/// The columns of an [`ExportedUser`]. Clients know the cells of a CSV file by the same names.
+pub const COLUMNS: [&str; 11] = [
     "id",
     "username",
     "email",

@@ -53,8 +53,8 @@ impl Outage {
     }
 
     /// Notes that a connection, which was opened at `opened`, broke under a query that could not be repeated, or that
-    /// it hangs. Whether the database is down, the next attempt to connect shows. One from before an outage that is over
-    /// tells nothing new: where a server hangs, its connections break later than others are opened.
+    /// it hangs. Whether the database is down, the next attempt to connect shows. One from before an outage that is
+    /// over tells nothing new: where a server hangs, its connections break later than others are opened.
     pub fn note_broken_connection(&self, opened: Instant, error: &postgres::Error) {
         let mut state = self.lock();
         if !state.is_lost && opened < state.changed_at {

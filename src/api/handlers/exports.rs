@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::openapi::{Answer, Content, Operation, Tag, json};
-use crate::db::exports::{self, ExportFilter, ExportPosition, ExportedUser};
+use crate::db::exports::{self, COLUMNS, ExportFilter, ExportPosition, ExportedUser};
 use crate::db::{Database, audit};
 use crate::error::Error;
 use crate::http::csv::{CSV, CsvRows};
@@ -22,20 +22,6 @@ use crate::http::response::{self, Response, StatusText};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
-/// The header row: a name for each cell that [`write_user`] writes.
-const HEADER: [&str; 11] = [
-    "id",
-    "username",
-    "email",
-    "name",
-    "role",
-    "is_active",
-    "created_at",
-    "updated_at",
-    "last_login",
-    "total_uploads",
-    "total_storage_used",
-];
 /// Roughly the bytes of a row, for the capacity of buffers.
 const ROW_BYTES: usize = 256;
 
@@ -166,7 +152,7 @@ fn start_reading(
 fn start_rows(first: bool) -> CsvRows {
     let mut csv = CsvRows::new(exports::BATCH_ROWS as usize * ROW_BYTES);
     if first {
-        HEADER.iter().for_each(|name| csv.cell(name));
+        COLUMNS.iter().for_each(|name| csv.cell(name));
         csv.end();
     }
     csv
