@@ -1,7 +1,5 @@
 //! What a command that looks for faults has found: a line for each finding, and the number of each kind.
 
-use std::io::{self, Write};
-
 /// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
 #[derive(Default)]
 pub struct Findings {
@@ -73,5 +71,5 @@ fn print_advice(advice: &str) {
 /// the work.
 fn print(line: &str) {
     let line = line.replace(char::is_control, " ");
-    drop(writeln!(io::stdout(), "{line}"));
+    super::print_line(line);
 }

@@ -4,7 +4,6 @@
 //! restoration, the service does not start on a half of it. The contents come first, then the database, in one
 //! transaction of `pg_restore`, and the mark is removed last.
 
-use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -24,7 +23,7 @@ use crate::config::Config;
 use crate::db;
 use crate::db::restore::{Counts, EmptyDatabase};
 use crate::error::Error;
-use crate::storage::{CopyError, Restoration, copy_hashed};
+use crate::storage::{Restoration, copy_hashed, copy_verified};
 use crate::telemetry::logging;
 
 /// What `pg_restore` leaves out beside owners and privileges, which are those of the user that restores: what is of no
@@ -124,17 +123,13 @@ fn copy_contents(
             continue;
         }
         let path = backup.join(CONTENTS).join(content.id.to_string());
-        let unreadable = |e: &dyn Display| format!("{}: {e}", path.display());
-        let source = File::open(&path).map_err(|e| unreadable(&e))?;
         let target = restoration.create(content.id)?;
-        let copied = copy_hashed(source, target, |bytes| progress.advance(bytes));
-        let copied = copied.map_err(|e| match e {
-            CopyError::Read(e) => unreadable(&e),
-            CopyError::Write(e) => restoration.describe(&e),
-        })?;
-        if copied != (content.size, content.sha256) {
-            return Err(unreadable(&"was changed while it was restored"));
-        }
+        let advance = |bytes| progress.advance(bytes);
+        let copied = copy_verified(&path, target, content.size, &content.sha256, advance);
+        // It was whole a moment ago.
+        copied
+            .map_err(|e| restoration.describe(&e))?
+            .map_err(|damage| format!("{} {damage} now", path.display()))?;
     }
     Ok(())
 }

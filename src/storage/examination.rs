@@ -1,8 +1,8 @@
-//! Looks at contents without changing any, for `cloakroom check` and `cloakroom backup --verify`.
+//! Compares contents, in the data directory and in backups, with what they should be.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,12 +45,6 @@ impl From<io::Error> for Damage {
     }
 }
 
-impl From<CopyError> for Damage {
-    fn from((CopyError::Read(error) | CopyError::Write(error)): CopyError) -> Damage {
-        error.into()
-    }
-}
-
 /// Compares a file with the size that it should have and, if given, with its SHA-256 in hexadecimal. `advance` is
 /// told the size of each piece that was read for that.
 pub fn examine(
@@ -59,19 +53,43 @@ pub fn examine(
     hash: Option<&str>,
     advance: impl FnMut(u64),
 ) -> Result<(), Damage> {
-    // Before it is opened, because opening a named pipe would wait for somebody who writes to it.
+    match hash {
+        Some(hash) => copy_verified(path, io::sink(), size, hash, advance)?,
+        None => check_size(path, size),
+    }
+}
+
+/// Copies a file to `to`, and compares it with the size and the SHA-256 that it should have. Fails only where it cannot
+/// be written; then, and where the file is damaged, a part may have been written.
+pub fn copy_verified(
+    from: &Path,
+    to: impl Write,
+    size: u64,
+    hash: &str,
+    advance: impl FnMut(u64),
+) -> io::Result<Result<(), Damage>> {
+    let source = check_size(from, size).and_then(|()| Ok(File::open(from)?));
+    let source = match source {
+        Ok(source) => source,
+        Err(damage) => return Ok(Err(damage)),
+    };
+    Ok(match copy_hashed(source, to, advance) {
+        Ok((found, _)) if found != size => Err(Damage::Size(found, size)),
+        Ok((_, found)) if found != hash => Err(Damage::Hash),
+        Ok(_) => Ok(()),
+        Err(CopyError::Read(error)) => Err(error.into()),
+        Err(CopyError::Write(error)) => return Err(error),
+    })
+}
+
+/// Compares the size of a file. It is called before the file is opened, because opening a named pipe would wait for
+/// somebody who writes to it.
+fn check_size(path: &Path, size: u64) -> Result<(), Damage> {
     let metadata = fs::metadata(path)?;
     match metadata.len() {
-        _ if !metadata.is_file() => return Err(Damage::NoFile),
-        found if found != size => return Err(Damage::Size(found, size)),
-        _ => {}
-    }
-    let Some(hash) = hash else { return Ok(()) };
-    let (found, found_hash) = copy_hashed(File::open(path)?, io::sink(), advance)?;
-    match found == size {
-        true if found_hash == hash => Ok(()),
-        true => Err(Damage::Hash),
-        false => Err(Damage::Size(found, size)),
+        _ if !metadata.is_file() => Err(Damage::NoFile),
+        found if found != size => Err(Damage::Size(found, size)),
+        _ => Ok(()),
     }
 }
 
@@ -85,6 +103,18 @@ impl Storage {
         advance: impl FnMut(u64),
     ) -> Result<(), Damage> {
         examine(&self.path(id), size, hash, advance)
+    }
+
+    /// Copies a content, as [`copy_verified`] does.
+    pub fn copy_verified(
+        &self,
+        id: Uuid,
+        to: impl Write,
+        size: u64,
+        hash: &str,
+        advance: impl FnMut(u64),
+    ) -> io::Result<Result<(), Damage>> {
+        copy_verified(&self.path(id), to, size, hash, advance)
     }
 
     /// The time since a content was written; `None` if it is gone.

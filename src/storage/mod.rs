@@ -16,7 +16,7 @@ mod restoration;
 mod trash;
 
 use std::fs::{self, DirEntry, File, Metadata};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub use directory::{check as check_directory, user_name};
 pub use disk_space::DiskSpace;
 pub use draft::Draft;
 use draft::{log_not_removed, remove_file, sync_directory, translate};
-pub use examination::{Damage, examine};
+pub use examination::{Damage, copy_verified, examine};
 pub use restoration::{Restoration, refuse_partial};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
@@ -132,14 +132,9 @@ impl Storage {
     /// Opens a content for reading. Fails where it is missing, or is not `size` bytes long.
     pub fn read(&self, id: Uuid, size: u64) -> Result<File, Error> {
         let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
-        let file = self.open_content(id).map_err(|e| damaged(e.to_string()))?;
+        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
         let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
-    }
-
-    /// Opens a content of any size for reading.
-    pub fn open_content(&self, id: Uuid) -> io::Result<File> {
-        File::open(self.path(id))
     }
 
     /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next

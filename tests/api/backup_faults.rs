@@ -75,9 +75,9 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     let output = api.run_beside(&backups.arguments()).exits(1);
     let faults = [
         "(\"one\", owner ann) is missing",
-        "(\"two\", owner ann) is damaged: its SHA-256 is another one than at its upload",
+        "(\"two\", owner ann) has another SHA-256 than what was uploaded",
         "(\"three\", owner ann) has 4 bytes, not 5",
-        "(\"four\", owner ann) cannot be read: Is a directory (os error 21)",
+        "(\"four\", owner ann) is not a file",
     ];
     let lines =
         files.iter().zip(faults).map(|(id, fault)| format!("the content of file {id} {fault}\n"));

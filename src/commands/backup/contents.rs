@@ -1,7 +1,6 @@
 //! The contents of a backup: each is a hard link to the one of the last backup, or a verified copy.
 
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use crate::commands::print_line;
 use crate::commands::progress::{Progress, Unit};
 use crate::db::backup::Snapshot;
 use crate::db::files::FileOfOwner;
-use crate::storage::{CopyError, Storage, copy_hashed};
+use crate::storage::{Damage, Storage};
 
 /// Puts contents into a backup, and counts them.
 pub struct ContentCopier<'a> {
@@ -74,33 +73,21 @@ impl<'a> ContentCopier<'a> {
         &mut self,
         content: &Content,
         progress: &mut Progress,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<Damage>, String> {
         let target = self.directory.join(content.id.to_string());
         if self.link(content, &target) {
             self.linked += 1;
             progress.advance(content.size);
             return Ok(None);
         }
-        let source = match self.storage.open_content(content.id) {
-            Ok(source) => source,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Some("is missing".into())),
-            Err(e) => return Ok(Some(format!("cannot be read: {e}"))),
-        };
         let file = File::options().write(true).create_new(true).mode(0o600).open(&target);
         let file = file.map_err(|e| describe(&target, &e))?;
-        let (size, hash) = match copy_hashed(source, file, |bytes| progress.advance(bytes)) {
-            Ok(found) => found,
-            Err(CopyError::Read(e)) => return Ok(Some(format!("cannot be read: {e}"))),
-            Err(CopyError::Write(e)) => return Err(describe(&target, &e)),
-        };
-        if size != content.size {
-            return Ok(Some(format!("has {size} bytes, not {}", content.size)));
-        }
-        if hash != content.sha256 {
-            return Ok(Some("is damaged: its SHA-256 is another one than at its upload".into()));
-        }
-        self.copied += 1;
-        Ok(None)
+        let Content { id, size, ref sha256 } = *content;
+        let copied =
+            self.storage.copy_verified(id, file, size, sha256, |bytes| progress.advance(bytes));
+        let damage = copied.map_err(|e| describe(&target, &e))?.err();
+        self.copied += u64::from(damage.is_none());
+        Ok(damage)
     }
 
     /// Links the content of the last backup, where that has it with this size, and returns whether it did. A content
@@ -118,7 +105,7 @@ impl<'a> ContentCopier<'a> {
 }
 
 /// Prints a line for each of these contents.
-fn print_faults(snapshot: &mut Snapshot, faults: &[(Uuid, String)]) -> Result<(), String> {
+fn print_faults(snapshot: &mut Snapshot, faults: &[(Uuid, Damage)]) -> Result<(), String> {
     if faults.is_empty() {
         return Ok(());
     }
