@@ -75,7 +75,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     let output = api.run_beside(&backups.arguments()).exits(1);
     let faults = [
         "(\"one\", owner ann) is missing",
-        "(\"two\", owner ann) has another SHA-256 than what was uploaded",
+        "(\"two\", owner ann) has another SHA-256 than is recorded",
         "(\"three\", owner ann) has 4 bytes, not 5",
         "(\"four\", owner ann) is not a file",
     ];

@@ -141,6 +141,9 @@ fn a_change_that_breaks_after_the_outage_it_met_is_no_second_outage() {
     thread::scope(|scope| {
         let change = scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
         database.wait_for_blocked_statement();
+        // Now there is another connection, and once it has idled for 100 ms it is checked before it is used.
+        api.profile(&ann).expect(200);
+        thread::sleep(Duration::from_millis(200));
         first.hold(b"");
         api.profile(&ann).expect(200);
         api.logged(" is back after ");
