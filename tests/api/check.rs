@@ -139,7 +139,7 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
     one_names(&warnings, &["\"note.txt\" is no content of this program"]);
     one_names(&warnings, &["contents: 2 over an hour old looked up; 2 without a record"]);
     assert_eq!(warnings.len(), 4, "{warnings:#?}");
-    place(&old, 3);
+    place(&old, 2);
     let faults = service.faults(&[]);
     one_names(&faults, &[&format!("files/{old} has no record")]);
     one_names(&faults, &["contents: 3 over an hour old looked up; 3 without a record"]);

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::storage::{self, Damage};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
-/// hour old. The third hour is for the sweep itself, and for the tasks that it shares a thread with.
-const MAX_UNSWEPT_AGE: Duration = Duration::from_secs(3 * 3600);
+/// hour old.
+const MAX_UNSWEPT_AGE: Duration = Duration::from_secs(2 * 3600);
 
 impl Check<'_> {
     /// Compares the content of every file with its record: the sizes of all, and the hashes of a random sample.
