@@ -39,9 +39,9 @@ pub fn run(background: &Background) -> Result<Progress, Error> {
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
 /// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record, none of them is moved unless `is_confirmed`, and the trash stays as it is. None is moved
-/// while a backup runs, whose snapshot may be from before the record was removed. Passes a line for each change to
-/// `report`.
+/// than 20, have no record although no user has deleted the files, none is moved unless `is_confirmed`, and the trash
+/// stays as it is. None is moved while a backup runs, whose snapshot may be from before the record was removed.
+/// Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -50,13 +50,14 @@ pub fn sweep(
     mut report: impl FnMut(String),
 ) -> Result<Swept, Error> {
     // Nothing is changed before all lookups have succeeded.
-    let mut orphans = orphans(storage, db)?;
+    let (mut orphans, mut unexplained) = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/backup/pause_removals.sql` says why that is enough.
     if !orphans.is_empty() && db::backup::is_running(db)? {
         report("a backup is running: contents without a record stay until a later sweep".into());
         orphans.clear();
+        unexplained = 0;
     }
-    let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
+    let refusal = if is_confirmed { None } else { refusal(storage, unexplained)? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
     let mut removed = storage.remove_old_drafts()?;
     // After a refusal the trash may hold what the operator wants back, so it is not emptied either.
@@ -93,16 +94,20 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Returns the ids of old contents without a record. Records are looked up after the directory was read. A content that
-/// is old and has no record by then never gets one, because an upload is recorded right after its content is stored.
-fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
-    let mut orphans = Vec::new();
+/// Returns the ids of old contents without a record, and how many of them are unexplained: not of files that users have
+/// deleted, as the audit log says. Of these there may be many, because their contents stay while a backup runs.
+///
+/// Records are looked up after the directory was read. A content that is old and has no record by then never gets one,
+/// because an upload is recorded right after its content is stored.
+fn orphans(storage: &Storage, db: &Database) -> Result<(Vec<Uuid>, usize), Error> {
+    let (mut orphans, mut unexplained) = (Vec::new(), 0);
     for batch in storage.old_contents()? {
-        let batch = batch?;
-        let recorded = db::files::recorded(db, &batch)?;
-        orphans.extend(batch.into_iter().filter(|id| !recorded.contains(id)));
+        for content in db::files::unrecorded(db, &batch?)? {
+            orphans.push(content.id);
+            unexplained += usize::from(!content.is_deleted);
+        }
     }
-    Ok(orphans)
+    Ok((orphans, unexplained))
 }
 
 /// Returns the files whose content is missing. Those of deleted users do not count, because their contents are removed

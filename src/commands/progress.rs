@@ -1,7 +1,7 @@
 //! Shows how far a command has come that may take long: as a bar on a terminal, otherwise as a line a minute. Both go
 //! to standard error, because standard output is for what the command did.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -59,7 +59,9 @@ impl Progress {
             self.next_line = Some(Instant::now() + LINE_PERIOD);
             let total =
                 self.bar.length().map_or(String::new(), |n| format!(" of {}", self.amount(n)));
-            eprintln!("{}: {}{total}", self.step, self.amount(self.bar.position()));
+            // Nobody may read it any more, which must not stop the work.
+            let done = self.amount(self.bar.position());
+            drop(writeln!(io::stderr(), "{}: {done}{total}", self.step));
         }
     }
 

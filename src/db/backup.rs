@@ -59,7 +59,9 @@ pub fn with_snapshot<T>(
     let (mut client, deadline) = connector.connect(settings.database_timeout).map_err(failed)?;
     deadline.set(MAX_ANSWER_TIME);
     if !lock(&mut client).map_err(failed)? {
-        return Err("another backup of this database is running: nothing was done".into());
+        return Err(
+            "another backup of this database, or a migration, is running: nothing was done".into(),
+        );
     }
     deadline.set(MAX_ANSWER_TIME);
     let mut snapshot = Snapshot::take(&mut client, deadline.clone(), &server)

@@ -16,22 +16,6 @@ const MAX_STATEMENT_TIME: Duration = Duration::from_secs(600);
 /// How long the verification of one index may take. One of a million entries takes a second where all of it is cached.
 const MAX_INDEX_TIME: Duration = Duration::from_secs(3600);
 
-/// A content without a record.
-pub struct UnrecordedContent {
-    pub id: Uuid,
-    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running, or if it could not
-    /// be removed.
-    pub is_deleted: bool,
-}
-
-/// Returns those of `ids` that have no record, in the order of ids.
-pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<UnrecordedContent>, Error> {
-    let rows = db.read(sql!("checks/unrecorded"), &[&ids])?;
-    let content =
-        |row: &Row| UnrecordedContent { id: row.get("id"), is_deleted: row.get("is_deleted") };
-    Ok(rows.iter().map(content).collect())
-}
-
 /// How many files there are, and their bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Totals {

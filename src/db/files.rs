@@ -1,7 +1,5 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
-use std::collections::HashSet;
-
 use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
@@ -239,11 +237,21 @@ fn matching_rows(
     )
 }
 
-/// Returns those of `ids` that have a record, also if the owner is deleted. Then the background thread is about to
-/// remove the record and the content.
-pub fn recorded(db: &Database, ids: &[Uuid]) -> Result<HashSet<Uuid>, Error> {
-    let rows = db.read(sql!("files/recorded"), &[&ids])?;
-    Ok(rows.iter().map(|row| row.get("id")).collect())
+/// A content without a record.
+pub struct UnrecordedContent {
+    pub id: Uuid,
+    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running, or if it could not
+    /// be removed.
+    pub is_deleted: bool,
+}
+
+/// Returns those of `ids` that have no record, in the order of ids. Files of deleted users have one until the background
+/// thread removes it.
+pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<UnrecordedContent>, Error> {
+    let rows = db.read(sql!("files/unrecorded"), &[&ids])?;
+    let content =
+        |row: &Row| UnrecordedContent { id: row.get("id"), is_deleted: row.get("is_deleted") };
+    Ok(rows.iter().map(content).collect())
 }
 
 /// A file, as an operator knows it.

@@ -193,9 +193,15 @@ fn verify(applied: &[Row]) -> Result<(), String> {
     Ok(())
 }
 
-/// Applies one migration and records it in the same transaction, so that a crash leaves both or neither.
+/// Applies one migration and records it in the same transaction, so that a crash leaves both or neither. It waits for a
+/// running backup, which reads all tables: to wait for a lock of one of these would let all others wait who use it.
 fn apply(client: &mut Client, migration: &Migration) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
+    let row = transaction.query_one(sql!("schema_history/try_without_backup"), &[])?;
+    if !row.get::<_, bool>("is_locked") {
+        log::info!("a backup is running: the migration waits for its end");
+        transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
+    }
     transaction.batch_execute(migration.sql)?;
     transaction.execute(
         sql!("schema_history/insert"),

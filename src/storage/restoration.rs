@@ -23,7 +23,6 @@ pub struct Restoration {
     contents: PathBuf,
     /// The kernel releases its lock when the process ends, however it ends. It is a lock of a file and not of the
     /// directory, because NFS locks only files.
-    #[expect(dead_code, reason = "held until it is dropped, never read")]
     lock: File,
 }
 
@@ -93,7 +92,8 @@ impl Restoration {
     pub fn sync(&self) -> Result<(u64, u64), String> {
         let sync_and_count = || {
             // One call for the whole file system: one for each of many thousand files would wait for the disk as often.
-            rustix::fs::syncfs(File::open(&self.contents)?)?;
+            // It reports the failures since its file was opened, which is before the first content was written.
+            rustix::fs::syncfs(&self.lock)?;
             fs::read_dir(&self.contents)?.try_fold((0, 0), |(files, bytes), entry| {
                 Ok((files + 1, bytes + entry?.metadata()?.len()))
             })

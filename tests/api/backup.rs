@@ -159,6 +159,25 @@ fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
 }
 
 #[test]
+fn contents_of_many_files_deleted_beside_a_backup_go_with_the_next_sweep() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    // More than 20, and more than 5 % of all.
+    let files: Vec<String> =
+        (0..21).map(|n| api.new_file(&ann, &format!("{n}.txt"), "text")).collect();
+    let backup = api
+        .database
+        .begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+    for file in &files {
+        api.delete_file(&ann, file).expect(204);
+        make_older(&api.data.content(file), 1);
+    }
+    backup.commit();
+    let printed = api.collect_garbage();
+    assert!(printed.ends_with("\n21 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");
+}
+
+#[test]
 fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_content() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
@@ -279,4 +298,16 @@ fn keep_removes_the_oldest_whole_backups_of_the_same_installation() {
     let (path, _) = backups.make(&other);
     assert_eq!(manifest(&path)["files"], 0);
     fs::set_permissions(backups.path(), Permissions::from_mode(0o700)).expect("permissions");
+}
+
+#[test]
+fn keep_never_removes_the_backup_that_was_just_made() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (former, _) = backups.make(&api);
+    // As if the clock had been ahead.
+    fs::rename(&former, backups.path().join("2999-01-01T00-00-00Z")).expect("renamed");
+    let [backup, directory] = backups.arguments();
+    let printed = api.run_beside(&[backup, "--keep", "1", directory]).exits(0).out();
+    let [made] = &backups.whole()[..] else { panic!("{printed}") };
+    assert!(printed.starts_with(&format!("{} is whole: ", made.display())), "{printed}");
 }

@@ -112,7 +112,7 @@ fn a_second_backup_at_the_same_time_is_refused_and_disturbs_nothing() {
     );
     assert_eq!((output.out(), output.err()), (String::new(), refusal.clone()));
     let output = api.run_beside(&elsewhere.arguments()).exits(1);
-    let same_database = "cloakroom: another backup of this database is running: nothing was done\n";
+    let same_database = "cloakroom: another backup of this database, or a migration, is running: nothing was done\n";
     assert_eq!((output.out(), output.err()), (String::new(), same_database.into()));
     // That of another service in the same directory may not remove what is being written.
     let output = other.run_beside(&backups.arguments()).exits(1);

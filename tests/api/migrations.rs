@@ -1,5 +1,7 @@
 //! How a start brings the schema up to date, and which databases it refuses.
 
+use std::thread;
+
 use crate::harness::*;
 
 const HISTORY: &str = "SELECT string_agg(concat_ws(' ', version, name, checksum), ', ' ORDER BY version) \
@@ -32,6 +34,23 @@ fn a_migration_that_fails_leaves_no_part_of_itself_and_is_applied_later() {
     assert!(database.value::<bool>("SELECT to_regclass('outbox') IS NULL"));
     database.run("DROP FUNCTION queue_notices()");
     run(&database.url, &["migrate"], &[]).exits(0);
+    assert!(database.value::<i32>(NEWEST) > 4);
+}
+
+#[test]
+fn a_migration_waits_for_a_backup_and_lets_nobody_else_wait() {
+    let database = Database::create();
+    database.migrate_to(4);
+    let backup =
+        database.begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: backup')); TABLE users");
+    thread::scope(|scope| {
+        let migration = scope.spawn(|| run(&database.url, &["migrate"], &[]));
+        database.wait_for_blocked_statement();
+        database.run("SET lock_timeout = '1s'; UPDATE users SET name = 'x'");
+        backup.commit();
+        let log = migration.join().expect("no panic").exits(0).err();
+        assert!(log.contains("a backup is running: the migration waits for its end"), "{log}");
+    });
     assert!(database.value::<i32>(NEWEST) > 4);
 }
 

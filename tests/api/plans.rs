@@ -28,7 +28,6 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by commands and at the start",
         &[
             "audit/since",
-            "checks/unrecorded",
             "checks/user_totals",
             "checks/verify_index",
             "files/with_owners",
@@ -47,7 +46,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "audit/insert_failures",
             "audit/sweep",
             "files/contents_after",
-            "files/recorded",
+            "files/unrecorded",
             "outbox/defer",
             "outbox/remove",
             "removals/finish",

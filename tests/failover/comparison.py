@@ -63,6 +63,9 @@ class Comparison:
                 self.expect(answer.is_good, text)
             took = answer.ended - answer.began
             self.expect(took <= DATABASE_TIMEOUT + MAX_DELAY, f"{text} took {took:.1f} s")
+        for kind in {client.kind for client in self.clients}:
+            refused = any(a.kind == kind and a.status == 503 for client in self.clients for a in client.answers)
+            self.expect(refused, f"no {kind} of the outage was answered 503")
 
     def sign_ins(self, clients):
         """Every session of which a client knows is alive, and there are no more than clients have asked for."""

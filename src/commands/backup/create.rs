@@ -36,7 +36,7 @@ pub fn backup(config: &Config, directory: &Path, keep: Option<usize>) -> Result<
         Ok((partial, header, copier))
     });
     let (partial, header, ContentCopier { copied, linked, .. }) = written?;
-    let path = partial.finish()?;
+    let path = backups.finish(partial)?;
     let Header { users, files, bytes, installation_id, .. } = header;
     let seconds = begin.elapsed().as_secs_f32();
     print_line(format_args!(
@@ -44,7 +44,10 @@ pub fn backup(config: &Config, directory: &Path, keep: Option<usize>) -> Result<
          before, in {seconds:.1} s.",
         path.display()
     ));
-    for old in backups.backups_of(installation_id)?.skip(keep.unwrap_or(usize::MAX)) {
+    let Some(keep) = keep else { return Ok(()) };
+    // The new one counts, whatever the clock showed when the others were named.
+    let others = backups.backups_of(installation_id)?.filter(|other| *other != path);
+    for old in others.skip(keep - 1) {
         backups.remove(&old)?;
         print_line(format_args!("removed {}", old.display()));
     }

@@ -30,7 +30,6 @@ pub struct BackupDirectory {
     path: PathBuf,
     /// The kernel releases its lock when the process ends, however it ends. It is a lock of a file and not of the
     /// directory, because NFS locks only files.
-    #[expect(dead_code, reason = "held until it is dropped, never read")]
     lock: File,
 }
 
@@ -102,6 +101,17 @@ impl BackupDirectory {
         }
     }
 
+    /// Makes a backup survive a loss of power, and gives it the name of a whole one. Returns its path.
+    pub fn finish(&self, backup: PartialBackup) -> Result<PathBuf, String> {
+        let PartialBackup { path, destination, .. } = backup;
+        // One call for the whole file system: a call for each of many thousand files would wait for the disk as often.
+        // It reports the failures since its file was opened, which is before the first content was written.
+        rustix::fs::syncfs(&self.lock).map_err(|e| describe(&path, &e.into()))?;
+        fs::rename(&path, &destination).map_err(|e| describe(&path, &e))?;
+        sync_directory(&self.path)?;
+        Ok(destination)
+    }
+
     /// Removes a whole backup. It is renamed first, so that what a crash leaves of it is not taken for whole.
     pub fn remove(&self, path: &Path) -> Result<(), String> {
         let mut partial = path.as_os_str().to_owned();
@@ -124,18 +134,6 @@ impl BackupDirectory {
             }
         }
         Ok(found)
-    }
-}
-
-impl PartialBackup {
-    /// Makes the backup survive a loss of power, and gives it the name of a whole one. Returns its path.
-    pub fn finish(self) -> Result<PathBuf, String> {
-        // One call for the whole file system: a call for each of many thousand files would wait for the disk as often.
-        let directory = File::open(&self.path).map_err(|e| describe(&self.path, &e))?;
-        rustix::fs::syncfs(&directory).map_err(|e| describe(&self.path, &e.into()))?;
-        fs::rename(&self.path, &self.destination).map_err(|e| describe(&self.path, &e))?;
-        sync_directory(self.destination.parent().unwrap_or(Path::new(".")))?;
-        Ok(self.destination)
     }
 }
 

@@ -16,6 +16,10 @@ use super::manifest::Dump;
 use crate::commands::progress::{Progress, Unit};
 use crate::storage::{CopyError, copy_hashed};
 
+/// The extensions that are dumped: those that the schema uses. Others, such as `amcheck`, are the server's business, and
+/// the role that restores may not be allowed to create them. The first one is part of every database and never dumped
+/// itself; without it the option would fail where the second is missing.
+const EXTENSIONS: [&str; 2] = ["--extension=plpgsql", "--extension=pg_trgm"];
 /// How long `pg_dump` may wait for the lock of a table, such as that of a migration, in milliseconds.
 const MAX_LOCK_WAIT: &str = "--lock-wait-timeout=60000";
 
@@ -55,7 +59,7 @@ pub fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Du
     let path = backup.join(DUMP);
     let file = File::options().write(true).create_new(true).mode(0o600).open(&path);
     let file = file.map_err(|e| describe(&path, &e))?;
-    pg_dump.args(["--format=custom", MAX_LOCK_WAIT, "--snapshot", snapshot_id]);
+    pg_dump.args(["--format=custom", MAX_LOCK_WAIT, "--snapshot", snapshot_id]).args(EXTENSIONS);
     let child = pg_dump.stdout(Stdio::piped()).spawn().map_err(|e| format!("pg_dump: {e}"))?;
     let mut child = KilledOnDrop(child);
     let output = child.0.stdout.take().ok_or("pg_dump has no output")?;

@@ -9,8 +9,7 @@ use uuid::Uuid;
 use super::Check;
 use crate::commands::progress::{Progress, Unit};
 use crate::db;
-use crate::db::checks::UnrecordedContent;
-use crate::db::files::{FileOfOwner, RecordedContent};
+use crate::db::files::{FileOfOwner, RecordedContent, UnrecordedContent};
 use crate::error::Error;
 use crate::storage::{self, Damage};
 
@@ -118,12 +117,15 @@ impl Check<'_> {
             Progress::new("looking for contents without a record", Unit::Items, None);
         let (mut contents, mut unrecorded) = (0, 0);
         let storage = self.storage;
+        // Then the sweeps wait for its end.
+        let is_backup_running = db::backup::is_running(self.db)?;
         for ids in storage.old_contents()? {
             let ids = ids?;
             // An upload has its record before its content is an hour old. A deletion removes the record first, so
             // whether the content is still there is asked after the record was looked up.
-            for content in db::checks::unrecorded(self.db, &ids)? {
-                unrecorded += progress.suspend(|| self.report_unrecorded(&content));
+            for content in db::files::unrecorded(self.db, &ids)? {
+                unrecorded +=
+                    progress.suspend(|| self.report_unrecorded(&content, is_backup_running));
             }
             contents += ids.len();
             progress.advance(ids.len() as u64);
@@ -139,13 +141,13 @@ impl Check<'_> {
     }
 
     /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
-    fn report_unrecorded(&mut self, content: &UnrecordedContent) -> usize {
+    fn report_unrecorded(&mut self, content: &UnrecordedContent, is_backup_running: bool) -> usize {
         let UnrecordedContent { id, is_deleted } = content;
         let Some(age) = self.storage.age_of(*id) else { return 0 };
         let sweep = "the next sweep moves it to the trash";
         if *is_deleted {
             self.warning(&format!("files/{id} is of a deleted file: {sweep}"));
-        } else if age < MAX_UNSWEPT_AGE {
+        } else if age < MAX_UNSWEPT_AGE || is_backup_running {
             self.warning(&format!("files/{id} has no record: {sweep}"));
         } else {
             self.fault(&format!("files/{id} has no record"));

@@ -11,7 +11,7 @@ use crate::db::diagnosis::{ClockDifference, DatabaseFacts, NoConnection, ServerS
 /// The oldest major version of PostgreSQL with which the schema can be made: it has `gen_random_uuid`.
 const MIN_VERSION: u32 = 13;
 /// The oldest major version with which the tests are run.
-const MIN_TESTED_VERSION: u32 = 15;
+const TESTED_VERSION: u32 = 15;
 /// From this difference of the clocks on, in seconds, times in logs and answers look wrong.
 const MAX_CLOCK_DIFFERENCE: f64 = 1.0;
 /// From this difference on, in seconds, what expires early or late is a fault.
@@ -72,18 +72,15 @@ fn judge_version(findings: &mut Findings, facts: &DatabaseFacts) {
     let major = facts.version.split(|c: char| !c.is_ascii_digit()).next();
     match major.and_then(|major| major.parse::<u32>().ok()) {
         Some(..MIN_VERSION) => {
-            let advice = format!(
-                "This version is too old: upgrade PostgreSQL to {MIN_TESTED_VERSION} or later."
-            );
+            let advice =
+                format!("This version is too old: upgrade PostgreSQL to {TESTED_VERSION}.");
             findings.fault(&text, &advice);
         }
-        Some(MIN_VERSION..MIN_TESTED_VERSION) => {
-            let advice = format!(
-                "Cloakroom is not tested with this version: upgrade PostgreSQL to {MIN_TESTED_VERSION} or later."
-            );
+        Some(TESTED_VERSION) => findings.ok(&text),
+        _ => {
+            let advice = format!("Cloakroom is tested with version {TESTED_VERSION} only.");
             findings.warning(&text, &advice);
         }
-        _ => findings.ok(&text),
     }
 }
 
@@ -220,10 +217,12 @@ fn judge_replication(findings: &mut Findings, state: &ServerState, standbys: &[S
         // Whoever may not see it gives it the benefit of the doubt.
         standby.sync_state.as_deref().is_none_or(|state| ["sync", "quorum"].contains(&state))
     };
-    if !awaited_standbys.is_empty() && !standbys.iter().any(is_sync) {
+    let connected = standbys.iter().filter(|standby| is_sync(standby)).count();
+    if !awaited_standbys.is_empty() && connected < awaited_number(awaited_standbys) {
         findings.fault(
-            &format!("replication: commits wait for {awaited_standbys}, and no such standby is connected"),
-            "Every write hangs until one connects: start it, or empty synchronous_standby_names and reload the server.",
+            &format!("replication: commits wait for {awaited_standbys}, and {connected} of these are connected"),
+            "Every write hangs until enough of them connect: start them, or change synchronous_standby_names and reload \
+             the server.",
         );
     }
     if *unused_slots > 0 {
@@ -233,6 +232,13 @@ fn judge_replication(findings: &mut Findings, state: &ServerState, standbys: &[S
              pg_drop_replication_slot(name) for those that pg_replication_slots shows as not active.",
         );
     }
+}
+
+/// How many standbys a commit waits for by `synchronous_standby_names`: 2 in `ANY 2 (a, b, c)`, `FIRST 2 (a, b)` and
+/// `2 (a, b)`, and 1 in a plain list.
+fn awaited_number(names: &str) -> usize {
+    let Some((before, _)) = names.split_once('(') else { return 1 };
+    before.split_whitespace().next_back().and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
 fn judge_standby(findings: &mut Findings, standby: &Standby) {
@@ -293,5 +299,24 @@ fn judge_schema(findings: &mut Findings, applied: i32, newest: i32) {
             "The next start of the service, or `cloakroom migrate`, applies what is missing. Make a backup before.",
         ),
         _ => findings.ok(&format!("schema: version {applied}, that of this program")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_wait_for_as_many_standbys_as_the_setting_says() {
+        for (names, number) in [
+            ("a", 1),
+            ("*", 1),
+            ("a, b", 1),
+            ("ANY 2 (a, b, c)", 2),
+            ("first 3(a, b, c)", 3),
+            ("2 (a, b)", 2),
+        ] {
+            assert_eq!(awaited_number(names), number, "{names}");
+        }
     }
 }
