@@ -245,8 +245,8 @@ pub struct UnrecordedContent {
     pub is_deleted: bool,
 }
 
-/// Returns those of `ids` that have no record, in the order of ids. Files of deleted users have one until the background
-/// thread removes it.
+/// Returns those of `ids` that have no record, in the order of ids. Files of deleted users have one until the
+/// background thread removes it.
 pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<UnrecordedContent>, Error> {
     let rows = db.read(sql!("files/unrecorded"), &[&ids])?;
     let content =

@@ -16,9 +16,9 @@ use super::manifest::Dump;
 use crate::commands::progress::{Progress, Unit};
 use crate::storage::{CopyError, copy_hashed};
 
-/// The extensions that are dumped: those that the schema uses. Others, such as `amcheck`, are the server's business, and
-/// the role that restores may not be allowed to create them. The first one is part of every database and never dumped
-/// itself; without it the option would fail where the second is missing.
+/// The extensions that are dumped: those that the schema uses. Others, such as `amcheck`, are the server's business,
+/// and the role that restores may not be allowed to create them. The first one is part of every database and never
+/// dumped itself; without it the option would fail where the second is missing.
 const EXTENSIONS: [&str; 2] = ["--extension=plpgsql", "--extension=pg_trgm"];
 /// How long `pg_dump` may wait for the lock of a table, such as that of a migration, in milliseconds.
 const MAX_LOCK_WAIT: &str = "--lock-wait-timeout=60000";

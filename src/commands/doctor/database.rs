@@ -221,8 +221,8 @@ fn judge_replication(findings: &mut Findings, state: &ServerState, standbys: &[S
     if !awaited_standbys.is_empty() && connected < awaited_number(awaited_standbys) {
         findings.fault(
             &format!("replication: commits wait for {awaited_standbys}, and {connected} of these are connected"),
-            "Every write hangs until enough of them connect: start them, or change synchronous_standby_names and reload \
-             the server.",
+            "Every write hangs until enough of them connect: start them, or change synchronous_standby_names and \
+             reload the server.",
         );
     }
     if *unused_slots > 0 {
