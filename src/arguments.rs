@@ -55,7 +55,7 @@ pub enum Command {
     /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
     ///
     /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
-    /// no record; then it moves none.
+    /// no record although no user has deleted the files; then it moves none.
     Gc {
         /// Move contents without a record also where they are over 5 % of all.
         #[arg(long)]

@@ -155,7 +155,7 @@ pub fn schema_versions(client: &mut Client) -> Result<SchemaVersions, String> {
     let applied = find_applied(client).map_err(|e| describe(&e))?.unwrap_or_default();
     verify(&applied)?;
     let applied = applied.last().map_or(0, |row| row.get("version"));
-    Ok(SchemaVersions { applied, newest: MIGRATIONS.len() as i32 })
+    Ok(SchemaVersions { applied, newest: newest_schema_version() })
 }
 
 /// Returns the applied migrations, the oldest first; `None` where there is no table of them yet.
@@ -168,7 +168,7 @@ fn find_applied(client: &mut Client) -> Result<Option<Vec<Row>>, postgres::Error
 
 /// Fails unless the applied migrations are the first ones of this program. The message is meant for the operator.
 fn verify(applied: &[Row]) -> Result<(), String> {
-    let newest = MIGRATIONS.len() as i32;
+    let newest = newest_schema_version();
     let last: i32 = applied.last().map_or(0, |row| row.get("version"));
     if last > newest {
         return Err(format!(
