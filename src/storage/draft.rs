@@ -1,13 +1,13 @@
 //! The content of a file while it is being written.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::direct_file::DirectFile;
 use crate::error::Error;
 use crate::model::hex::hex;
 
@@ -15,7 +15,7 @@ use crate::model::hex::hex;
 /// that fails leaves nothing behind.
 pub struct Draft {
     id: Uuid,
-    file: File,
+    file: DirectFile,
     /// Where the content is now.
     path: PathBuf,
     /// Where it goes once it is complete.
@@ -31,11 +31,9 @@ impl Draft {
     pub(super) fn create(drafts: &Path, contents: &Path) -> Result<Draft, Error> {
         let id = Uuid::new_v4();
         let path = drafts.join(id.to_string());
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&path);
         Ok(Draft {
             id,
-            file: file.map_err(translate)?,
+            file: DirectFile::create(&path).map_err(translate)?,
             path,
             destination: contents.join(id.to_string()),
             hash: Sha256::new(),
@@ -56,7 +54,7 @@ impl Draft {
 
     /// Appends `bytes`. Fails with [`Error::StorageFull`] where the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(translate)?;
+        self.file.write(bytes).map_err(translate)?;
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
         Ok(())
@@ -65,7 +63,7 @@ impl Draft {
     /// Moves the complete content to its destination and returns its SHA-256 in hexadecimal. File and directory are
     /// synced, so the content survives a loss of power.
     pub fn settle(&mut self) -> Result<String, Error> {
-        self.file.sync_all().map_err(translate)?;
+        self.file.sync().map_err(translate)?;
         fs::rename(&self.path, &self.destination).map_err(translate)?;
         self.path.clone_from(&self.destination);
         sync_directory(self.destination.parent().unwrap_or(Path::new("."))).map_err(translate)?;

@@ -7,6 +7,7 @@
 //! leave a content without a record, which `background::sweep` moves to the trash.
 
 mod content_hash;
+mod direct_file;
 mod directory;
 mod disk_space;
 mod draft;

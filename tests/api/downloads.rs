@@ -102,6 +102,36 @@ fn a_large_file_arrives_whole_and_in_ranges_from_both_servers() {
 }
 
 #[test]
+fn files_of_any_length_come_back_as_they_were_sent() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    // Contents are written in pieces of 256 KiB, each a multiple of a disk's block.
+    let piece = 256 << 10;
+    let content = numbers(2 * piece + 5000);
+    let block = 4096;
+    for length in [
+        1,
+        block - 1,
+        block,
+        piece - 1,
+        piece,
+        piece + 1,
+        piece + block,
+        2 * piece - 1,
+        2 * piece,
+        2 * piece + 1,
+        2 * piece + 5000,
+    ] {
+        let sent = &content[..length];
+        let file = api.upload(&ann, "a.txt", sent).expect(201);
+        let id = file.id();
+        file.has(json!({"file_size": length, "file_hash": sha256(sent.as_bytes())}));
+        let answer = api.download(&ann, &id).expect(200);
+        assert!(answer.bytes == sent.as_bytes(), "{length}");
+    }
+}
+
+#[test]
 fn a_file_that_shrinks_while_it_is_sent_never_looks_complete() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
