@@ -61,7 +61,7 @@ impl<K: Copy, V> Batches<K, V> {
         self.state().queue.push(lookup.clone());
         loop {
             match self.next_step(&lookup, deadline) {
-                Step::Query(batch) => batch.run(&query),
+                Step::Query(turn, batch) => batch.run(turn, &query),
                 Step::Wait(rest) => thread::park_timeout(rest),
                 Step::WaitForOther => thread::park(),
             }
@@ -81,7 +81,7 @@ impl<K: Copy, V> Batches<K, V> {
             return Step::Wait(rest);
         }
         state.running += 1;
-        Step::Query(Batch { batches: self, lookups: mem::take(&mut state.queue) })
+        Step::Query(Turn(self), Batch { lookups: mem::take(&mut state.queue) })
     }
 
     /// No code panics while it holds this lock, so a poisoned state would still be consistent.
@@ -93,24 +93,39 @@ impl<K: Copy, V> Batches<K, V> {
 /// What a thread does next.
 enum Step<'a, K, V> {
     /// Its lookup is the first in the queue: it runs a query for all that are there.
-    Query(Batch<'a, K, V>),
+    Query(Turn<'a, K, V>, Batch<K, V>),
     /// Its lookup is the first in the queue, and waits this long for the running query.
     Wait(Duration),
     /// Another thread asks for its lookup: it does already, or will, because its own is before it in the queue.
     WaitForOther,
 }
 
-/// Lookups that one query asks for. When it is dropped, each of them has an outcome, and the next query may begin.
-struct Batch<'a, K, V> {
-    batches: &'a Batches<K, V>,
+/// The right to run a query. When it is dropped, the next query may begin.
+struct Turn<'a, K, V>(&'a Batches<K, V>);
+
+impl<K, V> Drop for Turn<'_, K, V> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running -= 1;
+        if let Some(next) = state.queue.first() {
+            next.thread.unpark();
+        }
+    }
+}
+
+/// Lookups that one query asks for. When it is dropped, each of them has an outcome.
+struct Batch<K, V> {
     /// Those that have no outcome yet.
     lookups: Vec<Arc<Lookup<K, V>>>,
 }
 
-impl<K: Copy, V> Batch<'_, K, V> {
-    fn run(mut self, query: impl Fn(&[K]) -> Result<Vec<V>, Error>) {
+impl<K: Copy, V> Batch<K, V> {
+    fn run(mut self, turn: Turn<K, V>, query: impl Fn(&[K]) -> Result<Vec<V>, Error>) {
         let keys: Vec<K> = self.lookups.iter().map(|lookup| lookup.key).collect();
-        match query(&keys) {
+        let found = query(&keys);
+        // The database works on the next lookups while these threads wake up.
+        drop(turn);
+        match found {
             Ok(values) => {
                 let finish = |(lookup, value): (Arc<Lookup<K, V>>, V)| lookup.finish(Ok(value));
                 self.lookups.drain(..).zip(values).for_each(finish);
@@ -120,16 +135,11 @@ impl<K: Copy, V> Batch<'_, K, V> {
     }
 }
 
-impl<K, V> Drop for Batch<'_, K, V> {
+impl<K, V> Drop for Batch<K, V> {
     fn drop(&mut self) {
         // Some are left only if the query panicked.
         for lookup in self.lookups.drain(..) {
             lookup.finish(Err(Error::Internal("the query of another request panicked".into())));
-        }
-        let mut state = self.batches.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.running -= 1;
-        if let Some(next) = state.queue.first() {
-            next.thread.unpark();
         }
     }
 }
