@@ -69,6 +69,9 @@ impl Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let command = arguments.command.unwrap_or(Command::Serve);
+    if matches!(command, Command::Serve) {
+        config::apply_allocator_settings();
+    }
     let (config, mut faults) = commands::read_settings(command.used_settings());
     // Wrong settings are among what `doctor` looks for.
     if !faults.is_empty() && !matches!(command, Command::Doctor { .. }) {

@@ -12,7 +12,7 @@ use crate::api::{self, pipeline};
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
-use crate::config::{self, Config, HttpServer};
+use crate::config::{Config, HttpServer};
 use crate::db;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
@@ -23,7 +23,6 @@ use crate::telemetry::metrics::Metrics;
 /// Opens the storage, loads the secret, opens the database, starts the background threads, and then serves. Everything
 /// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 pub fn serve(config: Config) -> Result<(), String> {
-    config::apply_allocator_settings();
     logging::start(config.log_level, config.log_format);
     for DoubtfulSetting { level, text, .. } in doubtful_settings::find(&config) {
         log::log!(level, "{text}");
@@ -33,6 +32,8 @@ pub fn serve(config: Config) -> Result<(), String> {
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
     installation::check(&config, &db, &storage)?;
+    // Asked for before the background threads use the connection that is open: opening another one takes longer.
+    let postgres = db::server_version(&db).map_err(|e| e.cause().into_owned())?;
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
@@ -55,7 +56,7 @@ pub fn serve(config: Config) -> Result<(), String> {
     let failure_writer =
         FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
             .map_err(|e| format!("thread of the audit log: {e}"))?;
-    listen(app)?;
+    listen(app, &postgres)?;
     failure_writer.stop();
     Ok(())
 }
@@ -69,12 +70,11 @@ pub(super) fn ignore_file_size_signal() -> Result<(), String> {
         .map_err(|e| format!("signal handler: {e}"))
 }
 
-/// Runs the configured HTTP server until the process is asked to stop.
-fn listen(app: Arc<App>) -> Result<(), String> {
+/// Runs the configured HTTP server until the process is asked to stop. `postgres` is the version of the database.
+fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
     let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
     let address = app.config.listen;
-    let postgres = db::server_version(&app.db).map_err(|e| e.cause().into_owned())?;
-    let announce = |address| announce(&app.config, &postgres, address);
+    let announce = |address| announce(&app.config, postgres, address);
     let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
     let handler = handler(app.clone());
     match app.config.http_server {

@@ -35,9 +35,9 @@ pub fn look_up(client: &mut Client) -> Result<Option<DatabaseSide>, postgres::Er
     }
 }
 
-/// Reads the database's side, for a command that changes nothing.
+/// Reads the database's side without a lock, so others may change it meanwhile unless it has an id already.
 pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
-    let row = one_row(db.read(sql!("installation/find"), &[])?)?;
+    let row = one_row(db.read_planned(sql!("installation/find"), &[], None)?)?;
     Ok(DatabaseSide::of(&row))
 }
 

@@ -62,7 +62,7 @@ pub fn open(settings: &Config) -> Result<Database, String> {
 
 /// The version of PostgreSQL, such as `17.5`.
 pub fn server_version(db: &Database) -> Result<String, Error> {
-    Ok(one_row(db.read(sql!("database/version"), &[])?)?.get("version"))
+    Ok(one_row(db.read_planned(sql!("database/version"), &[], None)?)?.get("version"))
 }
 
 /// Takes the row of a query that always returns one.

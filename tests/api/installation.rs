@@ -40,6 +40,16 @@ fn the_first_start_gives_both_sides_the_same_random_id() {
 }
 
 #[test]
+fn a_start_with_equal_ids_waits_for_no_other_process_that_compares() {
+    let (database, data) = service_with_a_file("ann");
+    let other = database.begin("LOCK TABLE installation IN EXCLUSIVE MODE");
+    // Otherwise it would wait for the lock, and time out.
+    let api = Server::start_with(&database, &data, &[]);
+    api.readyz().expect(200);
+    other.roll_back();
+}
+
+#[test]
 fn processes_that_start_at_once_agree_on_one_id() {
     let (database, shared) = (Database::create(), Arc::new(Directory::create()));
     let servers = parallel(6, |i| {
