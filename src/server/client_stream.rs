@@ -1,4 +1,4 @@
-//! The bytes of one connection: a read buffer of fixed size, and a deadline on every wait for the client.
+//! The bytes of one connection: a read buffer of bounded size, and a deadline on every wait for the client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,8 +11,8 @@ use socket2::SockRef;
 
 use super::connection::Connection;
 use super::limits::{
-    MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_UNSENT, MAX_WRITE_STALL,
-    MIN_RESPONSE_RATE, RESPONSE_GRACE, SHUTDOWN_GRACE, WRITE_TIMEOUT,
+    FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_UNSENT,
+    MAX_WRITE_STALL, MIN_RESPONSE_RATE, RESPONSE_GRACE, SHUTDOWN_GRACE, WRITE_TIMEOUT,
 };
 use crate::error::Error;
 use crate::http::file_range::FileRange;
@@ -37,8 +37,9 @@ struct HeadSearch {
 /// A connection as the thread that serves it reads and writes it.
 pub struct ClientStream {
     connection: Arc<Connection>,
-    /// `buffer[start..end]` was received and not yet consumed. Both are 0 where that is empty.
-    buffer: Box<[u8]>,
+    /// `buffer[start..end]` was received and not yet consumed. Both are 0 where that is empty. Its length is
+    /// [`FIRST_READ_BUFFER`], and [`MAX_HEAD`] from when it was too small.
+    buffer: Vec<u8>,
     start: usize,
     end: usize,
     /// The read timeout that is set on the socket.
@@ -58,7 +59,7 @@ impl ClientStream {
         SockRef::from(&connection.socket).set_tcp_notsent_lowat(MAX_UNSENT)?;
         Ok(ClientStream {
             connection,
-            buffer: vec![0; MAX_HEAD].into(),
+            buffer: vec![0; FIRST_READ_BUFFER],
             start: 0,
             end: 0,
             read_timeout: Duration::MAX,
@@ -193,6 +194,9 @@ impl ClientStream {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
+        if self.end == self.buffer.len() {
+            self.buffer.resize(MAX_HEAD, 0);
+        }
         let free = &mut self.buffer[self.end..];
         self.end += receive(&self.connection, &mut self.read_timeout, free, deadline)?;
         Ok(())
@@ -264,6 +268,7 @@ impl ClientStream {
     pub fn lingering_close(mut self) {
         let deadline = Instant::now() + MAX_LINGER;
         let _ = self.connection.socket.shutdown(Shutdown::Write);
+        self.buffer.resize(MAX_HEAD, 0);
         let mut dropped = 0;
         while dropped < MAX_LINGER_BYTES {
             (self.start, self.end) = (0, 0);

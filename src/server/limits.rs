@@ -9,8 +9,10 @@ use crate::config::Config;
 // Requests.
 
 /// Longest request head in bytes, from the request line to the empty line. A longer one is answered 431. The read
-/// buffer of a connection has this size, so it never grows.
+/// buffer of a connection never grows beyond this size.
 pub const MAX_HEAD: usize = 16 * 1024;
+/// Size of the read buffer of a new connection in bytes. Most heads fit, and connections stay open for long.
+pub const FIRST_READ_BUFFER: usize = 2 * 1024;
 /// Most header fields in a request. More are answered 431.
 pub const MAX_HEADERS: usize = 100;
 /// Most empty lines before a request line. Some clients send one after a body (RFC 9112, section 2.2).
