@@ -1,15 +1,15 @@
-//! Shows how far a command has come that may take long: as a bar on a terminal, otherwise as a line a minute. Both go
-//! to standard error, because standard output is for what the command did.
+//! Shows how far a command has come that may take long: on a terminal as a line that is written over and over,
+//! otherwise as a line a minute. Both go to standard error, because standard output is for what the command did.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-
+/// How often the line on a terminal is written anew.
+const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
 /// How often a line is written where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(60);
-/// How often the bar is drawn anew while nothing advances, so that one sees that the command is still alive.
-const TICK_PERIOD: Duration = Duration::from_millis(500);
+/// Goes to the beginning of a terminal's line and erases it (ECMA-48, EL).
+const ERASE: &str = "\r\x1b[K";
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -18,13 +18,16 @@ pub enum Unit {
     Items,
 }
 
-/// A step of a command, and how much of it is done. The bar vanishes when this is dropped.
+/// A step of a command, and how much of it is done. Dropping it removes its line from the terminal.
 pub struct Progress {
     step: &'static str,
     unit: Unit,
-    bar: ProgressBar,
-    /// When to write the next line; `None` on a terminal.
-    next_line: Option<Instant>,
+    total: Option<u64>,
+    done: u64,
+    begin: Instant,
+    is_terminal: bool,
+    /// When to write the next line.
+    next_line: Instant,
 }
 
 impl Progress {
@@ -32,54 +35,101 @@ impl Progress {
     /// that is unknown.
     pub fn new(step: &'static str, unit: Unit, total: Option<u64>) -> Progress {
         let is_terminal = io::stderr().is_terminal();
-        let target =
-            if is_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(total, target).with_message(step);
-        let template = match (unit, total) {
-            (Unit::Bytes, Some(_)) => "{msg} {wide_bar} {bytes}/{total_bytes} {eta}",
-            (Unit::Items, Some(_)) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
-            (Unit::Bytes, None) => "{spinner} {msg} {bytes}",
-            (Unit::Items, None) => "{spinner} {msg} {human_pos}",
-        };
-        // The templates are constants, and a wrong one would only lose its bar.
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+        let begin = Instant::now();
+        let next_line = begin + LINE_PERIOD;
+        let mut progress = Progress { step, unit, total, done: 0, begin, is_terminal, next_line };
         if is_terminal {
-            bar.enable_steady_tick(TICK_PERIOD);
+            progress.show();
         }
-        let next_line = (!is_terminal).then(|| Instant::now() + LINE_PERIOD);
-        Progress { step, unit, bar, next_line }
+        progress
     }
 
     /// Notes that so much more is done.
     pub fn advance(&mut self, amount: u64) {
-        self.bar.inc(amount);
-        if self.next_line.is_some_and(|time| time <= Instant::now()) {
-            self.next_line = Some(Instant::now() + LINE_PERIOD);
-            let total =
-                self.bar.length().map_or(String::new(), |n| format!(" of {}", self.amount(n)));
-            // Nobody may read it any more, which must not stop the work.
-            let done = self.amount(self.bar.position());
-            drop(writeln!(io::stderr(), "{}: {done}{total}", self.step));
+        self.done += amount;
+        if self.next_line <= Instant::now() {
+            self.show();
         }
     }
 
-    /// Writes lines while the bar is out of their way.
+    /// Writes lines while that of the progress is out of their way.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        self.bar.suspend(write)
+        self.erase();
+        write()
     }
 
-    fn amount(&self, number: u64) -> String {
-        match self.unit {
-            Unit::Bytes => HumanBytes(number).to_string(),
+    fn show(&mut self) {
+        let period = if self.is_terminal { TERMINAL_PERIOD } else { LINE_PERIOD };
+        self.next_line = Instant::now() + period;
+        if self.is_terminal {
+            write(&format!("{ERASE}{}", self.text()));
+        } else {
+            write(&format!("{}\n", self.text()));
+        }
+    }
+
+    fn text(&self) -> String {
+        let amount = |number| match self.unit {
+            Unit::Bytes => bytes(number),
             Unit::Items => number.to_string(),
+        };
+        let mut text = format!("{}: {}", self.step, amount(self.done));
+        if let Some(total) = self.total {
+            text += &format!(" of {}", amount(total));
+            // Nothing is known of the time before something is done.
+            if self.done > 0 {
+                let rest = total.saturating_sub(self.done) as f64 / self.done as f64;
+                text += &format!(", {:.0} s left", self.begin.elapsed().as_secs_f64() * rest);
+            }
+        }
+        text
+    }
+
+    fn erase(&self) {
+        if self.is_terminal {
+            write(ERASE);
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.erase();
+    }
+}
+
+/// Nobody may read it any more, which must not stop the work.
+fn write(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
+}
+
+/// The number of bytes in a unit that people read, such as `1.50 GiB`.
+pub fn bytes(number: u64) -> String {
+    let (mut value, mut unit) = (number as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if unit == "B" { format!("{number} B") } else { format!("{value:.2} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_given_in_the_largest_unit_that_has_a_whole_one() {
+        for (number, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (1_572_864, "1.50 MiB"),
+            (u64::from(u32::MAX) + 1, "4.00 GiB"),
+            (5 << 50, "5120.00 TiB"),
+        ] {
+            assert_eq!(bytes(number), text);
+        }
     }
 }

@@ -124,6 +124,19 @@ fn create_admin_asks_twice_on_a_terminal_and_shows_no_password() {
     api.login("root", NEW_PASSWORD).expect(200);
 }
 
+#[test]
+fn a_command_shows_its_progress_on_a_terminal_and_nowhere_else() {
+    let api = Server::start(&[]);
+    let user = api.sign_up("ann");
+    api.new_file(&user, "a.txt", "text");
+    let terminal = Terminal::start(command(&api.database.url, &api.data, &[]), "check");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(0), "{screen}");
+    // The line is written, and erased in the end.
+    assert!(screen.contains("\u{1b}[Kcomparing contents: 0 of 1\u{1b}[K"), "{screen:?}");
+    assert_eq!(api.run_beside(&["check"]).exits(0).err(), "");
+}
+
 /// What production refuses, a misspelt name, and nonsense for settings of every kind.
 const BAD_SETTINGS: &[(&str, &str)] = &[
     ("CLOAKROOM_ENV", "production"),

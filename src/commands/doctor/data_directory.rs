@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::findings::Findings;
 use crate::commands::installation::{self, Agreement};
+use crate::commands::progress::bytes;
 use crate::commands::signing_secret;
 use crate::config::Config;
 use crate::db::diagnosis::DatabaseFacts;
@@ -204,11 +205,6 @@ impl Shortage {
             _ => Shortage::None,
         }
     }
-}
-
-/// The number of bytes in a unit that people read.
-fn bytes(number: u64) -> String {
-    indicatif::HumanBytes(number).to_string()
 }
 
 fn judge_installation(
