@@ -16,7 +16,7 @@ const TUNABLES_VARIABLE: &str = "GLIBC_TUNABLES";
 /// itself, by default up to 1032 bytes each and 7 of each size; `tcache_max` is where that ends, and it still has most
 /// blocks of a request. Of threads that have ended, glibc keeps stacks of 40 MiB in all, here 8 of 512 KiB.
 const TUNABLES: &str = "glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=131072:glibc.malloc.hugetlb=1:\
-                        glibc.malloc.tcache_max=256:glibc.pthread.stack_cache_size=4194304";
+                        glibc.malloc.tcache_max=128:glibc.pthread.stack_cache_size=4194304";
 /// Heaps for each core, which the threads share. By default there are eight, each with free memory of its own; these
 /// are enough, because most threads wait for their client or for the database.
 const HEAPS_PER_CORE: usize = 2;
