@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 
-/// Bytes that are written at a time. Each piece is waited for, so longer ones cost less, but each upload that runs needs
+/// Bytes that are written at a time. Each piece is waited for, so longer ones cost less, but each running upload needs
 /// the memory for one.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Direct I/O needs memory that begins at a multiple of the device's block size, which is at most this.
