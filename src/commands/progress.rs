@@ -79,7 +79,11 @@ impl Progress {
             // Nothing is known of the time before something is done.
             if self.done > 0 {
                 let rest = total.saturating_sub(self.done) as f64 / self.done as f64;
-                text += &format!(", {:.0} s left", self.begin.elapsed().as_secs_f64() * rest);
+                let seconds = self.begin.elapsed().as_secs_f64() * rest;
+                text += &match seconds {
+                    ..120.0 => format!(", {seconds:.0} s left"),
+                    _ => format!(", {:.0} min left", seconds / 60.0),
+                };
             }
         }
         text
