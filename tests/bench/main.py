@@ -79,12 +79,16 @@ class Benchmark:
             *(lambda peer=peer: self._measure_peer(peer) for peer in peers),
             lambda: ("limit", self._measure_limits(service)),
         ]
-        for number in range(self.options.rounds):
-            self.step(f"round {number + 1} of {self.options.rounds}")
-            first = number % len(measures)
-            for measure in measures[first:] + measures[:first]:
-                name, figures = measure()
-                results[name].append(figures)
+        service.removed.mkdir(exist_ok=True)
+        try:
+            for number in range(self.options.rounds):
+                self.step(f"round {number + 1} of {self.options.rounds}")
+                first = number % len(measures)
+                for measure in measures[first:] + measures[:first]:
+                    name, figures = measure()
+                    results[name].append(figures)
+        finally:
+            shutil.rmtree(service.removed)
         return results
 
     def _measurement(self, server, waits=None):

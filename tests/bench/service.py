@@ -62,6 +62,8 @@ class Service:
         self.postgres = postgres
         self.database = database
         self.data = directory / f"data-{database}"
+        # Where contents are set aside.
+        self.removed = directory / "removed"
         self.log = directory / "service.log"
         self.secret = secrets.token_urlsafe(48)
 
