@@ -104,7 +104,8 @@ def remove_uploads(service):
     """Removes what loads have uploaded: the files of all users but user1 and user6.
 
     Their contents are only emptied and set aside, to be deleted after all rounds: ext4 without a journal passes over
-    the inodes of files that were deleted in the last minutes, so each of the next uploads would cost a millisecond more.
+    the inodes of files that were deleted in the last minutes, so each of the next uploads would take a millisecond
+    longer.
     """
     ids = service.postgres.sql(
         "DELETE FROM files WHERE user_id <> ALL (ARRAY[md5('user1')::uuid, md5('user6')::uuid]) RETURNING id",
