@@ -38,7 +38,7 @@ struct HeadSearch {
 pub struct ClientStream {
     connection: Arc<Connection>,
     /// `buffer[start..end]` was received and not yet consumed. Both are 0 where that is empty. Its length is
-    /// [`FIRST_READ_BUFFER`], and [`MAX_HEAD`] from when it was too small.
+    /// [`FIRST_READ_BUFFER`], and [`MAX_HEAD`] after a longer head or a chunked body.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -166,8 +166,10 @@ impl ClientStream {
         }
     }
 
-    /// Receives more of a body into the buffer. Fails with `TimedOut` at the deadline.
+    /// Receives more of a body into the buffer, which gets its full size first: otherwise many small chunks would take
+    /// many reads. Fails with `TimedOut` at the deadline.
     pub fn fill_for_body(&mut self, deadline: Instant) -> io::Result<()> {
+        self.buffer.resize(MAX_HEAD, 0);
         self.connection.start_waiting(false);
         let outcome = self.fill(deadline);
         self.connection.stop_waiting()?;
@@ -268,7 +270,6 @@ impl ClientStream {
     pub fn lingering_close(mut self) {
         let deadline = Instant::now() + MAX_LINGER;
         let _ = self.connection.socket.shutdown(Shutdown::Write);
-        self.buffer.resize(MAX_HEAD, 0);
         let mut dropped = 0;
         while dropped < MAX_LINGER_BYTES {
             (self.start, self.end) = (0, 0);
