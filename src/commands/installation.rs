@@ -13,7 +13,7 @@ use crate::telemetry::logging;
 /// Makes sure that the database and the data directory belong together. A side without an id gets one if nothing can be
 /// lost by that. On failure: what to tell the operator.
 pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
-    // At most starts both have the same id. That takes no lock to see, because there is nothing to decide.
+    // Usually both have the same id. Then nothing is decided, so no lock is needed.
     let database =
         db::installation::find(db).map_err(|e| format!("installation id: {}", e.cause()))?;
     if database.id.is_some() && database.id == storage.installation_id()? {

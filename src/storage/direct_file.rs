@@ -20,7 +20,7 @@ const ALIGNMENT: usize = 4096;
 /// cost a copy, and displace pages that are read more often, such as the database's.
 pub(super) struct DirectFile {
     file: File,
-    /// The first `start` bytes only make the others begin at a multiple of [`ALIGNMENT`]. Those are not written yet.
+    /// Bytes that are not written yet, after `start` others that only make them begin at a multiple of [`ALIGNMENT`].
     buffer: Vec<u8>,
     start: usize,
     /// Bytes that have been written.
@@ -31,7 +31,7 @@ impl DirectFile {
     /// Creates an empty file at `path`, where none may exist, readable only for this user.
     pub(super) fn create(path: &Path) -> io::Result<DirectFile> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        // As long as no more is added, the bytes stay at the same address.
+        // As long as no more is added, the bytes stay at the same address. Bytes can always be aligned.
         let mut buffer: Vec<u8> = Vec::with_capacity(ALIGNMENT + PIECE_BYTES);
         let start = buffer.as_ptr().align_offset(ALIGNMENT);
         buffer.resize(start, 0);

@@ -178,7 +178,7 @@ def build(options):
 def remove_data(directory):
     """Deletes what earlier runs have kept."""
     postgres.remove(directory / "postgres")
-    for data in directory.glob("data-users_*"):
+    for data in [*directory.glob("data-users_*"), *directory.glob("removed")]:
         shutil.rmtree(data)
 
 
