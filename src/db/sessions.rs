@@ -1,6 +1,8 @@
 //! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
 //! ended session stays until the last of its tokens has expired.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::Row;
@@ -37,18 +39,8 @@ pub struct NewSession {
     pub user_agent: Option<String>,
 }
 
-/// What an access token says about who sent a request.
-#[derive(Clone, Copy)]
-struct TokenKey {
-    user: Uuid,
-    /// The nil UUID, which no session has, for a token without one.
-    session: Uuid,
-    /// Unix time in seconds.
-    issued_at: Option<i64>,
-}
-
-/// Looks up the users and sessions of access tokens, those of requests that come together in one query.
-pub struct SessionLookups(Batches<TokenKey, Option<Row>>);
+/// Looks up the sessions of access tokens and their users, those of requests that come together in one query.
+pub struct SessionLookups(Batches<Uuid, Option<Arc<Row>>>);
 
 impl SessionLookups {
     pub fn new() -> SessionLookups {
@@ -67,35 +59,35 @@ impl SessionLookups {
         issued_at: Option<u64>,
         max_age: Duration,
     ) -> Result<(User, i32), Error> {
+        if let Some(session) = session {
+            let found = self.0.look_up(session, |sessions| find_live(db, sessions, max_age))?;
+            if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
+                return Ok((from_row(&row), row.get("credentials_version")));
+            }
+        }
+        // The token has no session, or is refused; then the account tells why.
         let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-        let key = TokenKey { user, session: session.unwrap_or(Uuid::nil()), issued_at };
-        let row = self.0.look_up(key, |keys| query(db, keys, max_age))?;
-        let row = row.ok_or(Error::UserNotUsable)?;
-        if row.get("session_is_live") {
-            Ok((from_row(&row), row.get("credentials_version")))
+        let rows = db.read(sql!("sessions/user_of_token"), &[&user, &issued_at])?;
+        let row = rows.first().ok_or(Error::UserNotUsable)?;
+        if session.is_none() && row.get("is_valid_without_session") {
+            Ok((from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
     }
 }
 
-/// Reads a row for each key, `None` where the account cannot be used.
-fn query(db: &Database, keys: &[TokenKey], max_age: Duration) -> Result<Vec<Option<Row>>, Error> {
-    let max_age = max_age.as_secs_f64();
-    if let [key] = keys {
-        let params: SqlParams = &[&key.user, &key.session, &key.issued_at, &max_age];
-        return Ok(vec![db.read(sql!("sessions/authenticate"), params)?.into_iter().next()]);
-    }
-    let users: Vec<Uuid> = keys.iter().map(|key| key.user).collect();
-    let sessions: Vec<Uuid> = keys.iter().map(|key| key.session).collect();
-    let issued_at: Vec<Option<i64>> = keys.iter().map(|key| key.issued_at).collect();
-    let params: SqlParams = &[&users, &sessions, &issued_at, &max_age];
-    let mut found: Vec<Option<Row>> = keys.iter().map(|_| None).collect();
-    for row in db.read(sql!("sessions/authenticate_all"), params)? {
-        let position: i64 = row.get("position");
-        found[position as usize - 1] = Some(row);
-    }
-    Ok(found)
+/// Reads the user of each session, `None` where the session is not live or the account cannot be used. Requests with
+/// the same token have the same session.
+fn find_live(
+    db: &Database,
+    sessions: &[Uuid],
+    max_age: Duration,
+) -> Result<Vec<Option<Arc<Row>>>, Error> {
+    let rows = db.read(sql!("sessions/find_live"), &[&sessions, &max_age.as_secs_f64()])?;
+    let found: HashMap<Uuid, Arc<Row>> =
+        rows.into_iter().map(|row| (row.get("session_id"), Arc::new(row))).collect();
+    Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())
 }
 
 /// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored

@@ -24,7 +24,7 @@ struct Lookups {
     proxy: DatabaseProxy,
     api: Server,
     cases: Vec<Case>,
-    users: Vec<Uuid>,
+    sessions: Vec<Uuid>,
 }
 
 fn outcome(answer: Answer) -> Outcome {
@@ -37,8 +37,8 @@ impl Lookups {
         let (database, data) = (Database::create(), Arc::new(Directory::create()));
         let proxy = DatabaseProxy::start(&database.url);
         let api = Server::spawn(command(&proxy.url, &data, settings), &database, &data);
-        let (cases, users) = cases(&api);
-        Lookups { proxy, api, cases, users }
+        let (cases, sessions) = cases(&api);
+        Lookups { proxy, api, cases, sessions }
     }
 
     /// Sends every token `copies` times at once, and expects its own answer for each.
@@ -49,15 +49,15 @@ impl Lookups {
         });
     }
 
-    /// How many queries have looked up several users.
+    /// How many queries have looked up several sessions.
     fn shared_queries(&self) -> usize {
         self.proxy.count_sent(|piece| {
-            self.users.iter().filter(|id| contains(piece, id.as_bytes())).count() > 1
+            self.sessions.iter().filter(|id| contains(piece, id.as_bytes())).count() > 1
         })
     }
 }
 
-/// Makes accounts in every state, and a token of every kind. Also returns the ids of the accounts.
+/// Makes accounts in every state, and a token of every kind. Also returns the ids of their sessions.
 fn cases(api: &Server) -> (Vec<Case>, Vec<Uuid>) {
     let names = ["ann", "bob", "cleo", "dan", "eve", "fay"];
     let [ann, bob, signed_out, inactive, deleted, development_admin] =
@@ -108,8 +108,9 @@ fn cases(api: &Server) -> (Vec<Case>, Vec<Uuid>) {
         (token(UNKNOWN_ID, "sid", session(&ann)), no_account(), "an unknown user"),
     ];
     let cases = cases.map(|(token, outcome, kind)| Case { token, outcome, kind });
-    let users = [&ann, &bob, &signed_out, &inactive].map(|user| user.id().parse().expect("an id"));
-    (cases.into(), users.into())
+    let sessions = [&ann, &bob, &ended, &too_old, &inactive]
+        .map(|tokens| id_of(&session(tokens)).parse().expect("an id"));
+    (cases.into(), sessions.into())
 }
 
 #[test]
@@ -140,10 +141,10 @@ fn a_connection_that_hangs_holds_up_only_the_lookups_that_went_through_it() {
         ("CLOAKROOM_DATABASE_POOL_SIZE", "4"),
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"),
     ]);
-    let Lookups { proxy, api, cases, users } = &lookups;
+    let Lookups { proxy, api, cases, sessions } = &lookups;
     let [ann, bob, ..] = &cases[..] else { panic!("no cases") };
     let (is_released, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    proxy.hold(users[0].as_bytes());
+    proxy.hold(sessions[0].as_bytes());
     thread::scope(|scope| {
         let _stop = SetOnDrop(&over);
         // Some of these may be asked together with the one that hangs.
