@@ -1,7 +1,7 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
 use postgres::Row;
-use postgres::types::Type;
+use postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
@@ -33,7 +33,7 @@ fn from_row(row: &Row) -> Option<File> {
 }
 
 /// Like [`from_row`], with the numbers of [`COLUMNS`].
-fn from_columns(row: &Row, columns: &[usize; 11]) -> Option<File> {
+fn from_columns<'a, T: FromSql<'a>>(row: &'a Row, columns: &[usize; 11]) -> Option<File<T>> {
     let [
         id,
         user_id,
@@ -182,13 +182,14 @@ pub struct FileQuery {
     pub descending: bool,
 }
 
-/// Returns a page of the files of `user`.
-pub fn list(
+/// Reads a page of the files of `user` and returns what `make` makes of it.
+pub fn list<T>(
     db: &Database,
     user: Uuid,
     query: &FileQuery,
     page: PageRequest,
-) -> Result<Page<File>, Error> {
+    make: impl FnOnce(&Page<File<&str>>) -> T,
+) -> Result<T, Error> {
     let is_default = query.search.is_none()
         && query.content_type.is_none()
         && query.sort == FileSort::UploadDate
@@ -202,11 +203,11 @@ pub fn list(
         rows = matching_rows(db, user, query, page)?;
     }
     let Some(first) = rows.first() else {
-        return Ok(Page::new(Vec::new(), 0, page));
+        return Ok(make(&Page::new(Vec::new(), 0, page)));
     };
     let columns = column_numbers(first, COLUMNS);
     let files = rows.iter().filter_map(|row| from_columns(row, &columns));
-    Ok(Page::new(files.collect(), first.get("total"), page))
+    Ok(make(&Page::new(files.collect(), first.get("total"), page)))
 }
 
 /// Runs the query for lists in any order and with any filter, which reads all of the user's files.

@@ -1,5 +1,7 @@
 //! Files as clients see them, and the check of a file's first bytes against its declared type.
 
+use std::fmt::Display;
+
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
@@ -10,27 +12,30 @@ use super::timestamp::Timestamp;
 pub const SIGNATURE_BYTES: usize = 8192;
 
 /// A stored file.
+//
+// `T` is the type of its texts: `&str` in lists, which borrow them from the rows of the query's result.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct File {
+#[schemars(rename = "File")]
+pub struct File<T = String> {
     // Also the name under which the content is stored on disk.
     pub id: Uuid,
     /// The owner.
     pub user_id: Uuid,
     /// The name that is shown. The owner may change it.
-    pub filename: String,
+    pub filename: T,
     /// The name given at upload. Downloads are saved under it.
-    pub original_filename: String,
+    pub original_filename: T,
     /// Media type without parameters, in lower case.
-    pub content_type: String,
+    pub content_type: T,
     /// In bytes.
     pub file_size: i64,
     /// SHA-256 of the content, as `sha256:` and hexadecimal digits.
     //
     // Here without the prefix, which serialisation adds.
-    #[serde(serialize_with = "with_algorithm")]
+    #[serde(serialize_with = "with_algorithm", bound(serialize = "T: Serialize + Display"))]
     #[schemars(with = "String")]
-    pub file_hash: String,
-    pub description: Option<String>,
+    pub file_hash: T,
+    pub description: Option<T>,
     pub upload_date: Timestamp,
     /// The same as `upload_date`, under the name that some clients know.
     pub uploaded_at: Timestamp,
@@ -40,8 +45,8 @@ pub struct File {
     pub is_public: bool,
 }
 
-fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&format!("sha256:{hash}"))
+fn with_algorithm<S: Serializer>(hash: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("sha256:{hash}"))
 }
 
 /// The essence of a declared media type (WHATWG MIME Sniffing): without parameters, in lower case. It is `text/plain`

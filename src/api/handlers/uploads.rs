@@ -186,7 +186,7 @@ static FILE_QUERY: Input<(FileQuery, Result<PageRequest, Error>)> =
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (query, page) = context.read(&FILE_QUERY)?;
-    response::json(200, &files::list(&context.app.db, user.id(), &query, page?)?)
+    files::list(&context.app.db, user.id(), &query, page?, |page| response::json(200, page))?
 }
 
 fn read_file_query(query: &mut Params) -> FileQuery {
