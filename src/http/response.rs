@@ -84,8 +84,9 @@ impl Response {
     }
 }
 
-/// Capacity of the buffer of a JSON body, in bytes. Most bodies fit, and longer ones seldom move while they grow.
-const JSON_CAPACITY: usize = 16 * 1024;
+/// Capacity of the buffer of a JSON body, in bytes. Most bodies fit. For blocks from 1 KiB, glibc first merges the small
+/// ones that are free, and what 64 connections leave behind is a mebibyte less than with 16 KiB.
+const JSON_CAPACITY: usize = 1000;
 
 /// A response with `body` as JSON.
 pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
