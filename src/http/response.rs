@@ -85,7 +85,7 @@ impl Response {
 }
 
 /// Capacity of the buffer of a JSON body, in bytes. Most bodies fit. For a block of 1 KiB or more, glibc first merges
-/// the small ones that are free; and 64 connections leave a mebibyte less behind than with 16 KiB.
+/// the small ones that are free; and 64 connections leave half a mebibyte less behind than with 16 KiB.
 const JSON_CAPACITY: usize = 1000;
 
 /// A response with `body` as JSON.
