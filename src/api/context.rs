@@ -228,8 +228,9 @@ pub enum Credential {
 }
 
 impl CurrentUser {
-    /// The user of an access token with these claims, looked up together with its session in one round trip. The role
-    /// is the one in the token. That is safe, because the sessions of an account end when its role changes.
+    /// The user of an access token with these claims, looked up together with its session in one round trip, and in two
+    /// where the token is refused. The role is the one in the token. That is safe, because the sessions of an account
+    /// end when its role changes.
     pub(super) fn from_claims(app: &App, claims: &Claims) -> Result<CurrentUser, Error> {
         let Claims { user, session, issued_at, role, .. } = *claims;
         let max_age = app.config.session_max_age;

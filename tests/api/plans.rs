@@ -239,7 +239,7 @@ fn no_statement_is_planned_anew_for_each_request() {
          ANALYZE",
         root.id()
     ));
-    // The first tokens that the connection sees have no session, so one parameter is null.
+    // A token without a session is looked up by a statement of its own.
     let without_session = sign(json!({"sub": root.id(), "iat": now(), "exp": now() + 600}));
     for _ in 0..RUNS {
         api.me(&without_session).expect(200);
