@@ -6,7 +6,7 @@
 
 // Only the definitions are used here; the values that they parse are the program's business.
 #[allow(dead_code, missing_docs)]
-#[path = "../src/arguments.rs"]
+#[path = "../src/arguments/mod.rs"]
 mod arguments;
 
 use std::fs::File;

@@ -1,7 +1,7 @@
-//! Every way in which a request can fail, named by its meaning, and the one table that gives each its HTTP
-//! status and the text that clients see.
+//! Every way in which a request can fail, named by its meaning. The table in `explanation` gives each its HTTP status,
+//! the message that clients see, and a hint about what they can do.
 
-mod hint;
+mod explanation;
 
 use std::borrow::Cow;
 
@@ -77,8 +77,8 @@ pub enum TokenProblem {
 }
 
 impl TokenProblem {
-    /// The `error_description` of `WWW-Authenticate` (RFC 6750, 3). It depends on nothing but the token and what became
-    /// of it, so it tells only those something who have the token.
+    /// The `error_description` of `WWW-Authenticate` (RFC 6750, 3). It depends only on the token and its session, so it
+    /// tells nothing to anyone who does not have the token.
     pub fn description(self) -> &'static str {
         match self {
             TokenProblem::NotOurs => "malformed or not ours",
@@ -90,7 +90,7 @@ impl TokenProblem {
     }
 }
 
-/// Why the sender of a request, who is known, may not do what it asks for.
+/// Why a request is refused although its sender is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forbidden {
     /// The file belongs to another user and is not public.
@@ -103,6 +103,8 @@ pub enum Forbidden {
     ReadOnlyToken,
     /// The account is the development admin's.
     DevelopmentAdmin,
+    /// Authentication is switched off, and a foreign web page may have sent the request.
+    ForeignPage,
 }
 
 /// Why a request failed. [`Error::status`], [`Error::message`] and [`Error::hint`] say what the client is told.
@@ -212,7 +214,8 @@ pub enum Error {
         /// Whether this is the login endpoint, which has a message of its own.
         login: bool,
     },
-    /// The database cannot be reached, or no connection or hashing permit was free in time. Nothing was changed.
+    /// The database cannot be reached, or no connection or turn (for a hash or a search) came in time. Nothing was
+    /// changed.
     Unavailable,
     /// The connection to the database broke during a write, so it is unknown whether the change was made.
     OutcomeUnknown,
@@ -223,76 +226,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The HTTP status of the response.
-    pub fn status(&self) -> u16 {
-        self.status_and_message().0
-    }
-
-    /// The sentence that clients see.
-    pub fn message(&self) -> Cow<'static, str> {
-        self.status_and_message().1
-    }
-
-    fn status_and_message(&self) -> (u16, Cow<'static, str>) {
-        use Error::*;
-        use Unique::*;
-        let (status, message) = match self {
-            FileTooLarge(limit) => return (413, file_too_large(*limit).into()),
-            BadRequest => (400, "Malformed request"),
-            HeadersTooLarge => (431, "Request headers too large"),
-            HeadTooSlow => (408, "Request headers came too slowly"),
-            VersionNotSupported => (505, "HTTP version not supported"),
-            ExpectationFailed => (417, "Expectation failed"),
-            RouteNotFound { .. } => (404, "Not Found"),
-            MethodNotAllowed(_) => (405, "Method Not Allowed"),
-            AuthenticationRequired => (401, "Authentication required"),
-            InvalidScheme => (401, "Invalid authentication scheme"),
-            InvalidAuthorization => (401, "Invalid authorization header format"),
-            InvalidToken(_) => (401, "Invalid token"),
-            UserNotUsable => (401, "User not found or inactive"),
-            ApiKeyMissing { is_export: true } => (401, "API key required for export endpoints"),
-            ApiKeyMissing { is_export: false } => (401, "API key is required"),
-            ApiKeyInvalid => (401, "Invalid API key"),
-            ApiKeyMisconfigured => (500, "API key validation misconfigured"),
-            AdminRequired => (403, "Admin privileges required."),
-            UserNotFound => (404, "User not found"),
-            SessionNotFound => (404, "Session not found"),
-            TokenNotFound => (404, "Token not found"),
-            TooManyTokens => (409, "Too many tokens"),
-            LastAdmin => (409, "At least one active admin is required"),
-            FeatureOff => (404, "This feature is not available"),
-            ExportTooLarge(_) => (413, "Export too large"),
-            OffsetOutOfRange => (400, "Offset must be >= 0"),
-            LimitOutOfRange => (400, "Limit must be between 1 and 100"),
-            BadCredentials => (401, "Invalid username or password"),
-            InactiveAccount => (403, "Inactive or deleted user."),
-            WrongCurrentPassword => (400, "Current password is incorrect"),
-            InvalidResetToken => (400, "Invalid or expired token"),
-            TakenAtRegistration(Username) => (400, "Username already exists"),
-            TakenAtRegistration(Email) => (400, "Email already exists"),
-            Taken(Username) => (409, "Username already exists"),
-            Taken(Email) => (409, "Email already exists"),
-            Invalid(_) => (422, "Validation failed"),
-            BodyTooLarge(_) => (413, "Request body too large"),
-            TypeNotAllowed { .. } | TypeContradicted { .. } => (415, "File type not allowed"),
-            StorageFull => (507, "Storage quota exceeded"),
-            FileNotFound => (404, "File not found"),
-            NotPermitted(_) => (403, "Not enough permissions"),
-            RangeNotSatisfiable(_) => (416, "Range not satisfiable"),
-            BodyCutShort => (400, "Request body ended early"),
-            BodyMalformed => (400, "Malformed request body"),
-            BodyTooSlow => (408, "Request body came too slowly"),
-            RateLimited { login: true, .. } => {
-                (429, "Too many login attempts. Please try again later.")
-            }
-            RateLimited { .. } => (429, "Rate limit exceeded"),
-            Unavailable | OutcomeUnknown => (503, "Service temporarily unavailable"),
-            TimedOut => (504, "Request timed out"),
-            Internal(_) => (500, "Internal server error"),
-        };
-        (status, message.into())
-    }
-
     /// What is wrong with the token of the request, if the request was refused because of it.
     pub fn token_problem(&self) -> Option<TokenProblem> {
         match self {
@@ -303,7 +236,7 @@ impl Error {
         }
     }
 
-    /// What went wrong, for the operator: of an unexpected error its cause, which clients never see.
+    /// The cause, for the operator's log. Clients never see that of an unexpected error.
     pub fn cause(&self) -> Cow<'_, str> {
         match self {
             Error::Internal(cause) => cause.into(),
@@ -320,13 +253,5 @@ impl Error {
             Error::Taken(unique) => Error::TakenAtRegistration(unique),
             other => other,
         }
-    }
-}
-
-/// States the limit in MB of 1,048,576 bytes if it is a whole number of them, otherwise in bytes.
-fn file_too_large(limit: u64) -> String {
-    match limit % 1_048_576 {
-        0 => format!("File size exceeds maximum limit ({}MB)", limit / 1_048_576),
-        _ => format!("File size exceeds maximum limit ({limit} bytes)"),
     }
 }

@@ -1,87 +1,126 @@
 //! A counting semaphore that is fair: permits are handed out in the order of asking. A condition variable wakes its
 //! waiters in no particular order, so under load an unlucky one waits many times longer than the others.
+//! [`lock`] is how all modules lock a mutex.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bounds how many threads do something at once. A permit that is dropped goes directly to the thread that has waited
-/// longest, so no other thread can overtake it.
-pub struct Semaphore {
-    size: usize,
-    state: Mutex<SemaphoreState>,
+/// Locks a mutex, even a poisoned one. The value must be consistent whenever code that holds the lock can panic.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct SemaphoreState {
-    free: usize,
-    /// One channel per waiting thread, in the order of asking. A message means: you have the permit.
-    queue: VecDeque<SyncSender<()>>,
+/// Bounds how many threads do something at once. Each key has its own permits; a semaphore with a single bound uses the
+/// key `()`.
+/// A permit that is dropped goes directly to the thread that has waited longest, so no other thread can overtake it.
+pub struct Semaphore<K: Eq + Hash = ()> {
+    /// Permits of each key, at least 1.
+    size: usize,
+    /// Most threads that wait for a permit of one key.
+    max_waiting: usize,
+    state: Mutex<SemaphoreState<K>>,
+}
+
+struct SemaphoreState<K> {
+    /// Has only the keys of which a permit is taken, so that clients cannot make it grow with keys of the past.
+    keys: HashMap<K, KeyState>,
+    next_ticket: u64,
+}
+
+#[derive(Default)]
+struct KeyState {
+    /// Permits that are taken.
+    taken: usize,
+    /// A ticket and a channel for each waiting thread, in the order of asking. A message means: you have the permit.
+    queue: VecDeque<(u64, SyncSender<()>)>,
+}
+
+impl<K: Eq + Hash + Clone> Semaphore<K> {
+    /// A semaphore with `size` permits for each key, all of them free.
+    pub fn new(size: usize) -> Arc<Semaphore<K>> {
+        Semaphore::with_queue(size, usize::MAX)
+    }
+
+    /// Like [`Semaphore::new`], but at most `max_waiting` threads may wait for each key.
+    pub fn with_queue(size: usize, max_waiting: usize) -> Arc<Semaphore<K>> {
+        let state = SemaphoreState { keys: HashMap::new(), next_ticket: 0 };
+        Arc::new(Semaphore { size, max_waiting, state: Mutex::new(state) })
+    }
+
+    /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if too many wait.
+    pub fn acquire(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
+        let permit = |key| Some(Permit { semaphore: self.clone(), key });
+        let (ticket, receiver) = {
+            let mut state = lock(&self.state);
+            let ticket = state.next_ticket;
+            state.next_ticket += 1;
+            let own = state.keys.entry(key.clone()).or_default();
+            if own.taken < self.size {
+                own.taken += 1;
+                return permit(key);
+            }
+            if own.queue.len() >= self.max_waiting {
+                return None;
+            }
+            let (sender, receiver) = sync_channel(1);
+            own.queue.push_back((ticket, sender));
+            (ticket, receiver)
+        };
+        // The permit may have been handed over just after the timeout.
+        if receiver.recv_timeout(timeout).is_ok() || !self.leave_queue(&key, ticket) {
+            return permit(key);
+        }
+        None
+    }
+
+    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit.
+    fn leave_queue(&self, key: &K, ticket: u64) -> bool {
+        let mut state = lock(&self.state);
+        let Some(own) = state.keys.get_mut(key) else {
+            return false;
+        };
+        let length = own.queue.len();
+        own.queue.retain(|(other, _)| *other != ticket);
+        own.queue.len() < length
+    }
 }
 
 impl Semaphore {
-    /// A semaphore with `size` permits, all of them free.
-    pub fn new(size: usize) -> Semaphore {
-        let state = SemaphoreState { free: size, queue: VecDeque::new() };
-        Semaphore { size, state: Mutex::new(state) }
-    }
-
-    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
-    fn state(&self) -> MutexGuard<'_, SemaphoreState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// How many permits are taken.
     pub fn in_use(&self) -> usize {
-        self.size - self.state().free
+        lock(&self.state).keys.get(&()).map_or(0, |own| own.taken)
     }
 
-    /// How many threads wait for a permit. Threads whose wait has timed out count until the queue reaches them.
+    /// How many threads wait for a permit.
     pub fn waiting(&self) -> usize {
-        self.state().queue.len()
-    }
-
-    /// Waits for a permit; `None` where none was handed over within `timeout`.
-    pub fn acquire(&self, timeout: Duration) -> Option<Permit<'_>> {
-        let receiver = {
-            let mut state = self.state();
-            if state.free > 0 {
-                state.free -= 1;
-                return Some(Permit { semaphore: self });
-            }
-            let (sender, receiver) = sync_channel(1);
-            state.queue.push_back(sender);
-            receiver
-        };
-        if receiver.recv_timeout(timeout).is_ok() {
-            return Some(Permit { semaphore: self });
-        }
-        // The permit may have been handed over just after the timeout. Permits are handed over under the lock, so it is
-        // held here until the receiver is dropped: from then on sending to this thread fails.
-        let state = self.state();
-        let was_handed_over = receiver.try_recv().is_ok();
-        drop(receiver);
-        drop(state);
-        // Only now: a permit takes the lock when it is dropped.
-        was_handed_over.then(|| Permit { semaphore: self })
+        lock(&self.state).keys.get(&()).map_or(0, |own| own.queue.len())
     }
 }
 
 /// One of the permits of a [`Semaphore`]. Dropping it hands it on to the next waiting thread, or frees it.
-pub struct Permit<'a> {
-    semaphore: &'a Semaphore,
+pub struct Permit<K: Eq + Hash = ()> {
+    semaphore: Arc<Semaphore<K>>,
+    key: K,
 }
 
-impl Drop for Permit<'_> {
+impl<K: Eq + Hash> Drop for Permit<K> {
     fn drop(&mut self) {
-        let mut state = self.semaphore.state();
-        while let Some(next) = state.queue.pop_front() {
-            // Sending fails where that thread has stopped waiting and dropped its receiver.
-            if next.send(()).is_ok() {
-                return;
-            }
+        let mut state = lock(&self.semaphore.state);
+        let Some(own) = state.keys.get_mut(&self.key) else {
+            return;
+        };
+        if let Some((_, next)) = own.queue.pop_front() {
+            // A thread keeps its receiver as long as it is in the queue, so this neither fails nor waits.
+            let _ = next.send(());
+            return;
         }
-        state.free += 1;
+        own.taken -= 1;
+        if own.taken == 0 {
+            state.keys.remove(&self.key);
+        }
     }
 }
 
@@ -92,14 +131,34 @@ mod tests {
     #[test]
     fn permits_are_bounded_and_waiting_times_out() {
         let semaphore = Semaphore::new(2);
-        let first = semaphore.acquire(Duration::ZERO);
-        let _second = semaphore.acquire(Duration::ZERO);
-        assert!(semaphore.acquire(Duration::from_millis(5)).is_none());
+        let first = semaphore.acquire((), Duration::ZERO);
+        let _second = semaphore.acquire((), Duration::ZERO);
+        assert!(semaphore.acquire((), Duration::from_millis(5)).is_none());
+        assert_eq!(semaphore.waiting(), 0, "a thread that gave up is in no queue");
         drop(first);
-        assert!(
-            semaphore.acquire(Duration::ZERO).is_some(),
-            "a thread that gave up does not block the queue"
-        );
+        assert!(semaphore.acquire((), Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn the_queue_of_a_key_may_have_an_end() {
+        let semaphore = Semaphore::with_queue(1, 0);
+        let _held = semaphore.acquire("a", Duration::ZERO);
+        let began = std::time::Instant::now();
+        assert!(semaphore.acquire("a", Duration::from_secs(60)).is_none());
+        assert!(began.elapsed() < Duration::from_secs(60));
+        assert!(semaphore.acquire("b", Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn each_key_has_its_own_permits_and_is_forgotten_when_they_are_free() {
+        let semaphore = Semaphore::new(1);
+        let held = semaphore.acquire("a", Duration::ZERO);
+        assert!(semaphore.acquire("a", Duration::ZERO).is_none());
+        let other = semaphore.acquire("b", Duration::ZERO);
+        assert!(other.is_some());
+        assert_eq!(lock(&semaphore.state).keys.len(), 2);
+        drop((held, other));
+        assert!(lock(&semaphore.state).keys.is_empty());
     }
 
     #[test]
@@ -107,15 +166,15 @@ mod tests {
         let semaphore = Semaphore::new(1);
         let served = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
-            let held = semaphore.acquire(Duration::ZERO);
+            let held = semaphore.acquire((), Duration::ZERO);
             for n in 0..10 {
                 let (semaphore, served) = (&semaphore, &served);
                 scope.spawn(move || {
-                    let permit = semaphore.acquire(Duration::from_secs(10));
+                    let permit = semaphore.acquire((), Duration::from_secs(10));
                     assert!(permit.is_some());
-                    served.lock().unwrap_or_else(PoisonError::into_inner).push(n);
+                    lock(served).push(n);
                 });
-                while semaphore.state().queue.len() <= n {
+                while semaphore.waiting() <= n {
                     std::thread::yield_now();
                 }
             }

@@ -1,6 +1,6 @@
 -- The newest audit events that match and precede time $6 and id $7. $1: actor; $2: subject; $3: action; $4: outcome;
--- $5: not before; a null is no condition; $8: how many at most. There is no other upper bound: of two, a search in an
--- index begins at one and reads all that the other one excludes.
+-- $5: not before; a null is no condition; $8: how many at most. There is no other upper bound: with two of them, a
+-- search in an index would begin at one, and read all rows that the other one excludes.
 -- Without a condition on more than the time, the primary key leads to them. Otherwise the newest events are read of
 -- each kind (action and outcome) that is asked for, and the newest of those are the page. The index for a kind, its
 -- actors or its subjects leads straight to them, so a page costs at most 40 look-ups, however rare the matches are.

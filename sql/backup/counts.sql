@@ -1,4 +1,4 @@
--- What a backup contains, and what a restored database must contain again: accounts, and files with their bytes. The
+-- The numbers of accounts and files, and the bytes of files, in a backup; a restored database must have the same. The
 -- records themselves are counted, not the totals that triggers keep. Files of deleted users are left out, because their
 -- contents may be gone already.
 SELECT (SELECT count(*) FROM users WHERE NOT is_deleted AND NOT is_development_admin) AS users,

@@ -1,3 +1,3 @@
--- Takes the lock under which one backup at a time runs; false where another one holds it. It belongs to the session, so
+-- Takes the lock under which one backup at a time runs; false if another one holds it. It belongs to the session, so
 -- the server releases it when the process ends, however it ends.
 SELECT pg_try_advisory_lock(hashtext('cloakroom: backup')) AS is_locked

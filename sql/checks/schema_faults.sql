@@ -1,18 +1,19 @@
--- What of the schema is missing or has no effect: indexes that PostgreSQL does not use, constraints that were never
--- validated, triggers that are disabled. The first part lists what the migrations make, without the index
--- users_search, which is not made everywhere; a test compares it with a new database. The second part is what there
--- is in the schema of the table files. The table is null where the object is missing.
+-- The parts of the schema that are missing or have no effect: indexes that PostgreSQL does not use, constraints that
+-- were never validated, triggers that are disabled. The first part lists what the migrations make, without the index
+-- users_search, which is not made everywhere; a test compares it with a new database. The second part is what there is
+-- in the schema of the table files. The table is null if the object is missing.
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
         'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'files_newest',
-        'files_pkey', 'files_upload_date', 'installation_pkey', 'outbox_due', 'outbox_failed',
-        'outbox_password_reset_key', 'outbox_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey',
+        'files_pkey', 'files_upload_date', 'installation_pkey', 'kept_contents_pkey', 'mail_counts_pkey', 'outbox_due',
+        'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey', 'own_changes_pkey',
+        'password_reset_messages_pkey', 'password_reset_requests_pkey',
         'pending_removals_pkey', 'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
         'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_pkey', 'sessions_user',
-        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'storage_pkey',
+        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_pkey',
         'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
-        'users_inactive', 'users_name', 'users_pkey', 'users_username_key'
+        'users_email_unfilled', 'users_inactive', 'users_name', 'users_pkey', 'users_username_key'
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[
@@ -24,9 +25,10 @@ WITH expected AS (
     ])
     UNION ALL
     SELECT 'trigger', unnest(ARRAY[
-        'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'files_added', 'files_removed',
-        'sessions_forget_client', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
-        'users_personal_tokens'
+        'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'audit_events_own_changes',
+        'files_added', 'files_removed', 'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client',
+        'users_credentials_version', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
+        'users_personal_tokens', 'users_unsettle'
     ])
 ), own AS (
     SELECT c.oid, c.relname::text AS table_name FROM pg_class c

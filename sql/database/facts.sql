@@ -1,6 +1,6 @@
--- What the server says about itself, the database and this connection, for `cloakroom doctor`. `available_connections`
+-- Facts about the server, the database and this connection, for `cloakroom doctor`. `available_connections`
 -- are those that may be open at once for a user who is no superuser, over all processes and databases of the server, or
--- fewer where the role or the database has a limit of its own. `settings_off` names the settings that are off and
+-- fewer if the role or the database has a limit of its own. `settings_off` names the settings that are off and
 -- without which a crash can lose acknowledged writes or damage data.
 SELECT pg_encoding_to_char(pg_database.encoding) AS encoding,
        host(inet_server_addr()) || ':' || inet_server_port() AS address,

@@ -1,10 +1,10 @@
 -- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner,
 -- whether it was removed, and whether its content may be removed too; no row means that there is no such file, or that
 -- its owner is deleted.
--- The content stays while a backup holds this lock: see backup/pause_removals. The lock is kept until the transaction
--- is committed, so a backup takes its snapshot either after that, and does not name the file, or keeps the content.
--- The owner's row is locked before anything is deleted, because uploads and the trigger on files lock rows in the
--- same order: the owner's, then that of storage. So no two of them can deadlock.
+-- The content stays while a backup holds this lock, and a row tells the sweep why: see backup/pause_removals. The lock
+-- is kept until the transaction is committed, so a backup takes its snapshot either after that, and does not name the
+-- file, or keeps the content. The owner's row is locked before anything is deleted, because uploads and the trigger on
+-- files lock rows in the same order: the owner's, then that of storage. So no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), removed AS (
@@ -12,9 +12,14 @@ WITH owner AS (
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
     SELECT 'file.delete', $2, 'file', id, $3, $4 FROM removed
+), backup AS MATERIALIZED (
+    SELECT NOT pg_try_advisory_xact_lock_shared(hashtext('cloakroom: removal of contents')) AS is_running
+), kept AS (
+    INSERT INTO kept_contents (id) SELECT removed.id FROM removed, backup WHERE backup.is_running
 )
 SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed,
-       pg_try_advisory_xact_lock_shared(hashtext('cloakroom: removal of contents')) AS may_remove_content
+       NOT backup.is_running AS may_remove_content
 FROM files before JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted
+CROSS JOIN backup
 LEFT JOIN removed ON true
 WHERE before.id = $1

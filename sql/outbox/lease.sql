@@ -1,15 +1,22 @@
--- Takes the message that has been due longest, for ten minutes: if it has not been removed or deferred by then, it is
--- due again. No row means that no message is due. Several processes may run this at once: SKIP LOCKED gives each of
--- them another row. The account is looked up in the same statement, so that the message is written with its present
--- data. The e-mail address is null if the account has been deleted or deactivated since, unless the message goes to an
--- address of its own.
+-- Takes the message that has been due longest, those about password resets first, for ten minutes: if it has not been
+-- removed or deferred by then, it is due again. No row means that no message is due. Several processes may run this at
+-- once: SKIP LOCKED gives each of them another row. The account is looked up in the same statement, so that the message
+-- is written with its present data. The e-mail address is null if the message must not be sent any more: because the
+-- account has been deleted or deactivated since, unless the message is the notice at an old address, or because it is a
+-- link and the account has got another address. Messages from before version 12 of the schema have no address.
 WITH leased AS (
     UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes'
-    WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now() ORDER BY due_at, id LIMIT 1
+    WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now()
+                ORDER BY kind <> 'password_reset', due_at, id LIMIT 1
                 FOR UPDATE SKIP LOCKED)
     RETURNING id, kind, user_id, address, created_at, attempts
 )
 SELECT leased.id, leased.kind, leased.user_id, leased.created_at, leased.attempts,
-       coalesce(leased.address, CASE WHEN u.is_active AND NOT u.is_deleted THEN u.email END) AS address,
-       u.name, u.credentials_version
+       CASE
+           WHEN leased.kind = 'email_changed' THEN leased.address
+           WHEN u.is_active AND NOT u.is_deleted
+                AND (leased.kind <> 'password_reset' OR coalesce(lower(leased.address) = lower(u.email), true))
+           THEN coalesce(leased.address, u.email)
+       END AS address,
+       u.credentials_version
 FROM leased JOIN users u ON u.id = leased.user_id

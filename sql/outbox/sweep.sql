@@ -1,5 +1,5 @@
--- Removes up to ten thousand messages that were given up thirty days ago, and up to ten thousand rows of
--- password_reset_messages that are too old to limit another message; returns how many rows it removed.
+-- Removes up to ten thousand messages that were given up thirty days ago, and up to ten thousand rows each of
+-- password_reset_messages and mail_counts that are too old to limit another message; returns how many rows it removed.
 WITH failed AS (
     DELETE FROM outbox
     WHERE id = ANY (ARRAY(
@@ -14,5 +14,11 @@ WITH failed AS (
         FOR UPDATE SKIP LOCKED
     ))
     RETURNING user_id
+), uncounted AS (
+    DELETE FROM mail_counts
+    WHERE key = ANY (ARRAY(
+        SELECT key FROM mail_counts WHERE queued_at[1] < now() - interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED
+    ))
+    RETURNING key
 )
-SELECT (SELECT count(*) FROM failed) + (SELECT count(*) FROM forgotten) AS removed
+SELECT (SELECT count(*) FROM failed) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM uncounted) AS removed

@@ -1,20 +1,27 @@
 -- Takes up to a hundred requests for password resets, the oldest first, writes an event for each that has the address
 -- of an active account, and queues a message for each of these accounts; returns how many requests it took and how
--- many messages it queued.
+-- many messages it queued. The account of an address is found as users/find_by_login does.
 -- An account gets at most one message in two minutes, and after ten in a day one an hour; further requests are dropped,
 -- and so are those for other addresses. The condition of the update decides that, also between several processes:
--- unlike a SELECT it sees the row as the process before it left it. The order of the ids prevents deadlocks.
+-- unlike a SELECT it sees the row as the process before it left it. The trigger outbox_limits then drops messages
+-- beyond what a mailbox may get. The order of the ids, and that of the mailboxes, prevents deadlocks.
 -- With IN in place of ANY (ARRAY ...), here and in the sweeps, a planner that expects few rows runs the subquery anew
 -- for each of them. Every run locks other rows, so the limit does not hold, and the work grows with the square of their
 -- number.
 WITH taken AS (
     DELETE FROM password_reset_requests
     WHERE id = ANY (ARRAY(SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED))
-    RETURNING email, requested_at, address, request_id
+    RETURNING email, email_ascii, requested_at, address, request_id
 ), known AS (
     SELECT u.id, taken.requested_at, taken.address, taken.request_id
-    FROM taken JOIN users u ON lower(u.email) = lower(taken.email)
-    WHERE u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin
+    FROM taken CROSS JOIN LATERAL (
+        SELECT id, is_active FROM users
+        WHERE lower(coalesce(email_ascii, email)) IN (lower(taken.email), lower(taken.email_ascii))
+          AND NOT is_deleted AND NOT is_development_admin
+        ORDER BY lower(coalesce(email_ascii, email)) = lower(taken.email) DESC
+        LIMIT 1
+    ) AS u
+    WHERE u.is_active
 ), event AS (
     INSERT INTO audit_events (at, action, subject_type, subject_id, address, request_id)
     SELECT requested_at, 'password.reset_request', 'user', id, address, request_id FROM known
@@ -31,7 +38,9 @@ WITH taken AS (
            OR earlier.sent_at[10] IS NULL OR earlier.sent_at[10] <= now() - interval '1 day')
     RETURNING user_id
 ), queued AS (
-    INSERT INTO outbox (kind, user_id) SELECT 'password_reset', user_id FROM admitted
+    INSERT INTO outbox (kind, user_id)
+    SELECT 'password_reset', u.id FROM admitted JOIN users u ON u.id = admitted.user_id
+    ORDER BY mailbox(coalesce(u.email_ascii, u.email))
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
     RETURNING id
 )

@@ -1,4 +1,4 @@
--- Ends session $2 of user $1. Where $2 is null, the request's token has no session: such tokens cannot be told apart,
+-- Ends session $2 of user $1. If $2 is null, the request's token has no session: such tokens cannot be told apart,
 -- so all of them end. $3, $4: address and request id of the event, which is written if anything ended.
 WITH ended AS (
     UPDATE sessions SET ended_at = now() WHERE id = $2 AND user_id = $1 AND ended_at IS NULL RETURNING id

@@ -1,7 +1,7 @@
 -- The users of live sessions, of one request or of several that came together. $1: ids of sessions; $2: the maximum age
 -- of a session in seconds. A session that is not live, or whose account cannot be used, has no row.
--- The array is hidden from the planner in a subquery: if it saw the length, plans for short ones would look cheaper than
--- the generic plan, and it would plan anew for each request.
+-- The array is hidden from the planner in a subquery: if it saw the length, plans for short ones would look cheaper
+-- than the generic plan, and it would plan anew for each request.
 SELECT s.id AS session_id, u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at,
        u.updated_at, u.last_login, u.total_uploads, u.total_storage_used, u.credentials_version
 FROM sessions s

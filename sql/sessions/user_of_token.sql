@@ -1,5 +1,5 @@
 -- The user of a token that has no session, or whose session find_live.sql has not found. $1: user; $2: when the token
--- was issued, Unix time in seconds, null where it does not say. An account that cannot be used has no row.
+-- was issued, Unix time in seconds, null if it does not say. An account that cannot be used has no row.
 -- A token without a session is valid if it was issued after all sessions of the user were last ended. The times are
 -- compared in whole seconds, and a token of the same second is refused.
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,

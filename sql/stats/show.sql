@@ -1,5 +1,5 @@
--- Totals for administrators. Each number is read from the smallest index that has it; what a user stores is summed up
--- in the user's row. Deleted users do not count, nor do their files whose records are still to be removed.
+-- Totals for administrators. Each number is read from the smallest index that has it; each user's row has the totals of
+-- the user's files. Deleted users do not count, nor do their files whose records are still to be removed.
 WITH month AS (
     SELECT date_trunc('month', now(), 'UTC') AS began
 )

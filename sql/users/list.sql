@@ -6,7 +6,7 @@
 -- branches of the UNION but one. Each order and each filter has an index. One plan for all parameters would read the
 -- whole table.
 WITH matching AS NOT MATERIALIZED (
-    SELECT id, created_at, lower(name) AS name, lower(email) AS email
+    SELECT id, created_at, lower(name) AS name, lower(coalesce(email_ascii, email)) AS email
     FROM users
     WHERE NOT is_deleted AND NOT is_development_admin
       AND ($1::text IS NULL OR lower(email) LIKE lower($1))

@@ -2,14 +2,17 @@
 -- hash; $4: id of the record of the use; $5: hash of the token; $6: when the record may be removed; $7, $8: address and
 -- request id of the event.
 -- New password, record and end of all sessions happen together or not at all. The version allows one use, and none
--- after the password or the e-mail address has changed. No row means that the token is not valid.
+-- after the password, the e-mail address or is_active has changed. The account is settled from now on, because its
+-- owner reads the mail of its address. No row means that the token is not valid.
 WITH changed AS (
     UPDATE users
     SET password_hash = $3,
         credentials_version = credentials_version + 1,
+        is_settled = true,
+        email_changed_at = NULL,
         sessions_ended_at = now(),
         updated_at = now()
-    WHERE id = $1 AND credentials_version = $2 AND NOT is_deleted AND NOT is_development_admin
+    WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin
     RETURNING id
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)

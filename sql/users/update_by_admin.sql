@@ -1,18 +1,23 @@
 -- Changes account $1 as an administrator asks. $2: username; $3: e-mail address; $4: display name; $5: role; $6:
 -- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is. $9, $10, $11: actor, address
--- and request id of the events.
+-- and request id of the events; $12: version of the credentials that were checked, null if none were; $13: whether an
+-- administrator's account is left as it is, because the request has a personal access token; $14: ASCII form of the
+-- address, if it differs. No row means that there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
 -- one did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH before AS (
-    SELECT id, username, email, name, role, permissions, is_active
-    FROM users WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
+    SELECT id, username, email, email_ascii, name, role, permissions, is_active
+    FROM users
+    WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
+      AND NOT is_deleted AND NOT is_development_admin
     FOR NO KEY UPDATE
 ), changed AS (
     UPDATE users
     SET username = coalesce($2, before.username),
         email = coalesce($3, before.email),
+        email_ascii = CASE WHEN lower($3) <> lower(before.email) THEN $14 ELSE before.email_ascii END,
         name = coalesce($4, before.name),
         role = coalesce($5, before.role),
         permissions = coalesce($6, before.permissions),

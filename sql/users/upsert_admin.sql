@@ -1,13 +1,18 @@
 -- The command create-admin: creates an administrator with id $1, username $2, e-mail address $3 and password hash $4.
--- If an account has that address already, it becomes an active administrator: it keeps its username, gets the
--- password, and its sessions end.
+-- $5: ASCII form of the address, if it differs. If an account has that address already, it becomes an active
+-- administrator: it keeps its username, gets the password, and its sessions end. The account is found as
+-- users/find_by_login does: one that is stored under the address as given goes before one of the same ASCII form.
 WITH admin AS (
-    INSERT INTO users (id, username, email, password_hash, role)
-    VALUES ($1, $2, $3, $4, 'admin')
-    ON CONFLICT (lower(email)) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
+    INSERT INTO users (id, username, email, email_ascii, password_hash, role, is_settled)
+    SELECT $1, $2, $3, CASE WHEN NOT EXISTS (
+        SELECT FROM users
+        WHERE lower(coalesce(email_ascii, email)) = lower($3) AND NOT is_deleted AND NOT is_development_admin
+    ) THEN $5 END, $4, 'admin', true
+    ON CONFLICT (lower(coalesce(email_ascii, email))) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
     SET password_hash = excluded.password_hash,
         role = 'admin',
         is_active = true,
+        is_settled = true,
         credentials_version = users.credentials_version + 1,
         sessions_ended_at = now(),
         updated_at = now()

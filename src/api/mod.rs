@@ -2,23 +2,20 @@
 //!
 //! - `pipeline`: all steps of a request, in order
 //! - `router`: the table of endpoints, from path and method to handler
-//! - `endpoint`: what the table consists of: handlers with their rules of access, methods, paths
+//! - `endpoint`: the parts of a line of that table
 //! - `handlers`: what the endpoints do
-//! - `openapi`: the OpenAPI document, made of the router's table and of what handlers read and answer
 //! - `middleware`: the steps before and after the handler, one function each, which do not use handlers
-//! - `context`: what handlers and middleware are given
+//! - `context`: one request, as handlers and middleware are given it
+//! - `app`: all that lives longer than a request
+//! - `turns`: how many exports and searches one user or network may run at a time
+//! - `openapi`: the OpenAPI document
 
-pub mod context;
+pub mod app;
+mod context;
 mod endpoint;
 mod handlers;
 mod middleware;
-mod openapi;
+pub mod openapi;
 pub mod pipeline;
 mod router;
-
-use crate::config::Config;
-
-/// The OpenAPI document of a service with these settings, as JSON.
-pub fn openapi_document(config: &Config) -> String {
-    openapi::document(config, &router::endpoints(config))
-}
+mod turns;

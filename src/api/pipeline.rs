@@ -7,29 +7,23 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::context::{App, CurrentUser, RefreshToken, RequestContext};
-use super::endpoint::{Endpoint, Handler, Route};
-use super::middleware::rate_limit::{self, Limit, Subject};
-use super::middleware::{access_log, api_key, authenticate, cors};
+use super::app::App;
+use super::context::RequestContext;
+use super::endpoint::{Endpoint, Handler};
+use super::middleware::access_log::{loggable_method, loggable_path};
+use super::middleware::identity::{CurrentUser, Exporters, RefreshToken};
+use super::middleware::rate_limit::{self, Caller, Limit};
+use super::middleware::{api_key, cors, identity};
 use super::router;
 use crate::error::Error;
 use crate::http::body::Body;
-use crate::http::client_address::{client_address, is_trusted};
-use crate::http::request::Request;
-use crate::http::request_id::request_id;
-use crate::http::response::{self, Response};
+use crate::http::client_address::{client_address, is_trusted_proxy};
+use crate::http::error_response::error_response;
+use crate::http::request::{Request, request_id};
+use crate::http::response::{Response, check_headers};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
-use crate::telemetry::access_log::AccessLogEntry;
-use crate::telemetry::metrics::EndpointName;
-
-/// Who sent a request, as far as its handler needs to know.
-enum Sender {
-    Anyone,
-    User(CurrentUser),
-    /// The bearer of a refresh token, or why the token is not accepted, which is reported only after the rate limit.
-    Refresh(Result<RefreshToken, Error>),
-}
+use crate::telemetry::access_log::{self, AccessLogEntry};
 
 /// Answers one request. Does not panic, even if a handler does.
 pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
@@ -38,19 +32,26 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let request = Request::new(head, body);
     let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
-    let mut context =
-        RequestContext { app, request, id, client, account: None, limit: None, documented: &[] };
-    let mut endpoint = None;
-    let outcome = catch_panic(|| respond(&mut context, &mut endpoint));
-    let outcome = outcome.and_then(response::check_headers);
+    let mut context = RequestContext {
+        app,
+        request,
+        id,
+        client,
+        endpoint: None,
+        path_id: None,
+        signed_in: None,
+        account: None,
+        limit: None,
+    };
+    let outcome = catch_panic(|| respond(&mut context)).and_then(check_headers);
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
     let (status, duration) = (response.status, began.elapsed());
-    app.metrics.count_request(endpoint, status, duration);
+    app.metrics.count_request(context.endpoint, status, duration);
     let entry = AccessLogEntry {
-        method: Some(context.request.method()),
-        path: Some(context.request.path()),
+        method: Some(loggable_method(context.request.method())),
+        path: Some(loggable_path(context.request.path())),
         status,
         duration,
         error: error.as_deref(),
@@ -62,96 +63,109 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     response
 }
 
-/// Runs all checks and then the handler. If several checks would fail, the first one here decides the response. Rate
-/// limits come before API keys and roles, so that no refusal can be provoked without limit. Notes the endpoint in
-/// `name`, so that the metrics have it also if a later check fails.
-fn respond(
-    context: &mut RequestContext,
-    name: &mut Option<EndpointName>,
-) -> Result<Response, Error> {
-    let config = &context.app.config;
-    let route =
-        router::find(context.request.path()).ok_or_else(|| context.app.route_not_found())?;
-    if !(route.is_enabled)(config) {
-        return Err(Error::FeatureOff);
-    }
-    let Some(endpoint) = route.endpoint(context.request.method()) else {
-        let methods = route.methods();
-        return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
-    };
-    *name = Some(route.name(endpoint));
-    context.documented = endpoint.operation.inputs;
-    let sender = match identify(context, endpoint.handler) {
-        // A missing or rejected token counts against the client's address, so that tokens cannot be guessed at will.
-        Err(error) if error.status() == 401 => {
-            rate_limit::enforce(context, Limit::General, Subject::Client)?;
-            return Err(error);
+/// Finds the endpoint, lets the request in, and runs the handler.
+fn respond(context: &mut RequestContext) -> Result<Response, Error> {
+    let (config, request) = (&context.app.config, &context.request);
+    let mut endpoint = match router::find(config, request.method(), request.path()) {
+        Err(Error::MethodNotAllowed(methods)) => {
+            return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
         }
-        outcome => outcome?,
+        found => found?,
     };
-    let (account, subject) = match &sender {
-        Sender::User(user) => (Some(user.id()), Subject::User(user.id())),
-        // Otherwise one client could keep others behind the same address from refreshing their tokens.
-        Sender::Refresh(Ok(token)) => (Some(token.user), Subject::Session(token.session)),
-        Sender::Anyone | Sender::Refresh(Err(_)) => (None, Subject::Client),
-    };
-    context.account = account;
-    if let Some(limit) = endpoint.limit {
-        rate_limit::enforce(context, limit, subject)?;
-        api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
-    }
-    let outcome = handle(context, &route, endpoint, sender);
+    context.endpoint = Some(endpoint.name);
+    context.path_id = endpoint.path_id.take();
+    let outcome = enter(context, &endpoint);
     if matches!(outcome, Err(Error::AdminRequired)) {
-        let details = json!({ "endpoint": route.name(endpoint).to_string() });
-        context.record_failure(RefusedAction::Access, context.account, None, details);
+        let details = json!({ "endpoint": endpoint.name.to_string() });
+        context.record_failure(RefusedAction::Access, context.signed_in, None, details);
     }
     outcome
 }
 
-/// Finds out who sent the request, if its handler needs to know.
-fn identify(context: &mut RequestContext, handler: Handler) -> Result<Sender, Error> {
-    match handler {
-        Handler::Public(_) => Ok(Sender::Anyone),
-        Handler::Export(_) if api_key::may_export_anonymously(context) => Ok(Sender::Anyone),
-        Handler::Refresh(_) => Ok(Sender::Refresh(authenticate::refresh_token(context))),
-        _ => authenticate::authenticate(context).map(Sender::User),
+/// Runs the checks of each kind of endpoint and then its handler. If several checks would fail, the first one here
+/// decides the response: authentication, rate limit, API key, whether a personal access token is accepted, role.
+fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, Error> {
+    match endpoint.handler {
+        Handler::Anyone(handle) => {
+            admit(context, endpoint, Caller::Anonymous)?;
+            handle(context)
+        }
+        Handler::Refresh(handle) => {
+            let token = admit_refresh(context, endpoint)?;
+            handle(context, token)
+        }
+        Handler::User(handle) => {
+            let user = authenticate(context)?;
+            admit(context, endpoint, Caller::User(&user))?;
+            handle(context, &user)
+        }
+        Handler::Admin(handle) => {
+            let user = authenticate(context)?;
+            admit(context, endpoint, Caller::User(&user))?;
+            handle(context, &user.require_admin()?)
+        }
+        Handler::Export(handle) => {
+            admit_export(context, endpoint)?;
+            handle(context)
+        }
     }
 }
 
-/// Checks the kind of token, the role and the id in the path, as far as the handler needs them, and runs it.
-fn handle(
-    context: &mut RequestContext,
-    route: &Route,
-    endpoint: &Endpoint,
-    sender: Sender,
-) -> Result<Response, Error> {
-    if let Sender::User(user) = &sender {
-        endpoint.admit(user.credential())?;
+/// Admits the bearer of a refresh token. The token is read first, because the request counts against the limit of the
+/// token's session.
+fn admit_refresh(context: &mut RequestContext, endpoint: &Endpoint) -> Result<RefreshToken, Error> {
+    let token = identity::refresh_token(context);
+    if let Ok(token) = &token {
+        context.sign_in(token.user);
     }
-    let user = || match &sender {
-        Sender::User(user) => Ok(user),
-        _ => Err(Error::AuthenticationRequired),
+    admit(context, endpoint, token.as_ref().map_or(Caller::Anonymous, Caller::Refresh))?;
+    token
+}
+
+/// Admits whoever may export by the settings.
+fn admit_export(context: &mut RequestContext, endpoint: &Endpoint) -> Result<(), Error> {
+    let exporters = identity::exporters(context);
+    let user = match exporters {
+        Exporters::Anyone => None,
+        Exporters::Users | Exporters::Admins => Some(authenticate(context)?),
     };
-    match endpoint.handler {
-        Handler::Public(handler) => handler(context),
-        Handler::Refresh(handler) => match sender {
-            Sender::Refresh(token) => handler(context, token?),
-            _ => Err(Error::AuthenticationRequired),
-        },
-        Handler::User(handler) => handler(context, user()?),
-        Handler::UserAt(handler) => handler(context, user()?, route.parse_id()?),
-        Handler::Admin(handler) => handler(context, &user()?.require_admin()?),
-        Handler::AdminAt(handler) => {
-            let admin = user()?.require_admin()?;
-            handler(context, &admin, route.parse_id()?)
+    admit(context, endpoint, user.as_ref().map_or(Caller::Anonymous, Caller::User))?;
+    if let (Exporters::Admins, Some(user)) = (exporters, &user) {
+        user.require_admin()?;
+    }
+    Ok(())
+}
+
+/// The signed-in user. A missing or rejected token counts against the client's address, so that tokens cannot be
+/// guessed at will.
+fn authenticate(context: &mut RequestContext) -> Result<CurrentUser, Error> {
+    match identity::authenticate(context) {
+        Err(error) if matches!(error.status(), 401 | 403) => {
+            rate_limit::enforce(context, Limit::General, Caller::Anonymous)?;
+            Err(error)
         }
-        Handler::Export(handler) => {
-            if context.app.config.export_require_admin {
-                user()?.require_admin()?;
-            }
-            handler(context)
+        outcome => {
+            let user = outcome?;
+            context.sign_in(user.id());
+            Ok(user)
         }
     }
+}
+
+/// Applies the rate limit, checks the API key, and refuses personal access tokens that the endpoint does not accept.
+/// The limit comes first, so that no refusal can be provoked without limit. A request with such a token counts in the
+/// general class: otherwise whoever has stolen one could use up what the owner needs in the endpoint's class.
+fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> Result<(), Error> {
+    let accepted = match caller {
+        Caller::User(user) => endpoint.accept(user.credential),
+        Caller::Anonymous | Caller::Refresh(_) => Ok(()),
+    };
+    let limit = if accepted.is_ok() { endpoint.limit } else { Limit::General };
+    rate_limit::enforce(context, limit, caller)?;
+    if limit != Limit::Unlimited {
+        api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
+    }
+    accepted
 }
 
 /// Turns a panic into an error. Going on is safe, because what the request left half done is dropped with it, and what
@@ -167,7 +181,7 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
         log::error!("request {}: {cause}", context.id);
     }
     let now = Timestamp::now();
-    response::error(error, context.app.config.error_format, now)
+    error_response(error, context.app.config.error_format, now)
 }
 
 /// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all
@@ -176,7 +190,7 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();
     let mut forwarded = request.headers("X-Forwarded-For").peekable();
-    let is_ignored = forwarded.peek().is_some() && !is_trusted(peer, trusted);
+    let is_ignored = forwarded.peek().is_some() && !is_trusted_proxy(peer, trusted);
     if is_ignored && !app.warned_of_forwarding.swap(true, Ordering::Relaxed) {
         log::warn!(
             "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
@@ -189,6 +203,7 @@ fn find_client(app: &App, request: &Request) -> IpAddr {
 fn add_headers(context: &RequestContext, response: &mut Response) {
     response.add_header("X-Request-ID", context.id.to_string());
     response.add_header("X-Content-Type-Options", "nosniff");
+    response.add_header("Referrer-Policy", "no-referrer");
     let has_cache_control = response.headers.iter().any(|(name, _)| *name == "Cache-Control");
     if router::is_api(context.request.path()) && !has_cache_control {
         response.add_header("Cache-Control", "no-store");

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::signing_key::SigningKey;
 use super::verified_tokens::VerifiedTokens;
 use crate::config::Algorithm;
-use crate::error::TokenProblem;
+use crate::error::{Error, TokenProblem};
 use crate::model::user::Role;
 
 /// Longest token that is verified, in bytes. The tokens made here are under 1,000 bytes long.
@@ -19,7 +19,7 @@ const MAX_TOKEN: usize = 4096;
 /// ours. Tokens that are signed here have none.
 const NOT_BEFORE_TOLERANCE: u64 = 60;
 
-/// What a token may be used for: its claim `type`.
+/// The use of a token: its claim `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenType {
@@ -57,15 +57,13 @@ pub struct Claims {
 /// The claims that are not registered in RFC 7519, 4.1, as they are written in a token.
 #[derive(Serialize, Deserialize)]
 struct PrivateClaims {
-    #[serde(default)]
     username: Option<String>,
-    #[serde(default)]
     role: Option<Role>,
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     token_type: Option<TokenType>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     sid: Option<Uuid>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     ver: Option<i32>,
 }
 
@@ -83,7 +81,7 @@ pub struct SigningKeys {
     verified: VerifiedTokens<SignedToken>,
 }
 
-/// What is known about a token that one of the keys has signed, whatever the time is.
+/// A token that one of the keys has signed. Its times are not checked yet.
 struct SignedToken {
     claims: Claims,
     /// `exp`, in seconds since 1970.
@@ -110,7 +108,7 @@ impl SigningKeys {
 
     /// Signs a token with `claims` that is valid until just before `expires_at`, in seconds since 1970. Errors are not
     /// expected: the library fails only if the claims cannot be serialised.
-    pub fn sign(&self, claims: Claims, expires_at: u64) -> Result<String, jwt_simple::Error> {
+    pub fn sign(&self, claims: Claims, expires_at: u64) -> Result<String, Error> {
         let claims = JWTClaims {
             issued_at: claims.issued_at.map(Seconds::from_secs),
             expires_at: Some(Seconds::from_secs(expires_at)),
@@ -128,7 +126,7 @@ impl SigningKeys {
                 ver: claims.version,
             },
         };
-        self.current.sign(claims)
+        self.current.sign(claims).map_err(|e| Error::Internal(format!("token: {e}")))
     }
 
     /// Verifies a token of the given type at `now`, in seconds since 1970. Fails with [`TokenProblem::NotOurs`] if the
@@ -155,14 +153,15 @@ impl SigningKeys {
         if signed.expires_at <= now {
             return Err(TokenProblem::Expired);
         }
-        // The library does not look at `nbf` where it accepts an `iat` in the future.
+        // The library ignores `nbf` if it is told to accept an `iat` in the future.
         if signed.not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
             return Err(TokenProblem::NotOurs);
         }
         Ok(signed.claims.clone())
     }
 
-    /// What `token` says, if one of the keys has signed it.
+    /// Returns the claims of a token that one of the keys has signed, with the configured issuer. Does not check its
+    /// times.
     fn signed_token(&self, token: &str) -> Option<Arc<SignedToken>> {
         if let Some(known) = self.verified.get(token) {
             return Some(known);
@@ -192,7 +191,7 @@ impl SigningKeys {
         Some(signed)
     }
 
-    /// The claims of a token that one of the keys has signed, whatever the claims are.
+    /// Returns the claims of a token that one of the keys has signed. Does not check the claims.
     fn verify_signature(&self, token: &str) -> Option<JWTClaims<PrivateClaims>> {
         if token.len() > MAX_TOKEN {
             return None;
@@ -200,7 +199,8 @@ impl SigningKeys {
         let options = || VerificationOptions {
             // An `iat` in the future is accepted, because the clock of the host that signed may be ahead of ours.
             accept_future: true,
-            // In 1970 no token has expired. So the caller can tell an expired token from a forged one.
+            // Checks the signature as of 1970, when no token has expired; `verify` checks `exp` itself. So it can tell
+            // an expired token from a forged one.
             artificial_time: Some(Seconds::from_secs(0)),
             time_tolerance: Some(Seconds::from_secs(0)),
             ..VerificationOptions::default()
@@ -241,8 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_token_verifies_to_the_same_claims_but_the_username() -> Result<(), jwt_simple::Error>
-    {
+    fn a_signed_token_verifies_to_the_same_claims_but_the_username() -> Result<(), Error> {
         let verified = Claims { username: None, ..claims() };
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
             let keys = keys_of(algorithm, &[7; 64], &[]);
@@ -255,8 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it()
-    -> Result<(), jwt_simple::Error> {
+    fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it() -> Result<(), Error> {
         let keys = keys();
         let claims = Claims { username: None, token_type: TokenType::Access, ..claims() };
         let token = keys.sign(claims.clone(), NOW + 1)?;
@@ -277,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_refused_from_its_expiry_on() -> Result<(), jwt_simple::Error> {
+    fn a_token_is_refused_from_its_expiry_on() -> Result<(), Error> {
         let token = keys().sign(claims(), NOW + 1)?;
         assert!(keys().verify(&token, TokenType::Refresh, NOW).is_ok());
         for late in [NOW + 1, NOW + 2] {
@@ -288,8 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_another_type_is_refused_as_such_also_when_it_has_expired()
-    -> Result<(), jwt_simple::Error> {
+    fn a_token_of_another_type_is_refused_as_such_also_when_it_has_expired() -> Result<(), Error> {
         for expires_at in [NOW + 1, NOW - 1] {
             let token = keys().sign(claims(), expires_at)?;
             let verified = keys().verify(&token, TokenType::Access, NOW);
@@ -303,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_issued_in_the_future_is_accepted() -> Result<(), jwt_simple::Error> {
+    fn a_token_issued_in_the_future_is_accepted() -> Result<(), Error> {
         let token = keys().sign(claims(), NOW + 60)?;
         assert!(keys().verify(&token, TokenType::Refresh, NOW - 30).is_ok());
         Ok(())
     }
 
     #[test]
-    fn another_key_or_algorithm_is_refused() -> Result<(), jwt_simple::Error> {
+    fn another_key_or_algorithm_is_refused() -> Result<(), Error> {
         for other in
             [keys_of(Algorithm::Hs256, &[8; 32], &[]), keys_of(Algorithm::Hs512, &[7; 64], &[])]
         {
@@ -325,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_secret_verifies_and_only_the_current_one_signs() -> Result<(), jwt_simple::Error> {
+    fn an_old_secret_verifies_and_only_the_current_one_signs() -> Result<(), Error> {
         let (one, other): (&[u8], &[u8]) = (&[7; 32], &[8; 32]);
         let before = keys_of(Algorithm::Hs256, one, &[]);
         let announced = keys_of(Algorithm::Hs256, one, &[other]);

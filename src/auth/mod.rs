@@ -1,10 +1,11 @@
-//! Signed tokens, personal access tokens, password hashes and token buckets. Nothing here does I/O. `jwt`, `password`,
-//! `personal_token` and `token_bucket` take the time and the random bytes they need as arguments, so that tests can
-//! choose them.
+//! Signed tokens, personal access tokens, password hashes, token buckets, and the queues for hashes and for refused
+//! actions. No network, file or database access. `jwt` and `token_bucket` take the time as an argument,
+//! `personal_token` its random bytes, so that tests can choose them.
 
+pub mod failure_queue;
+pub mod hash_queue;
 pub mod jwt;
 pub mod password;
-pub mod password_hasher;
 pub mod personal_token;
 mod signing_key;
 pub mod token_bucket;

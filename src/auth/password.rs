@@ -1,15 +1,20 @@
 //! Password hashes: salted scrypt (RFC 7914), stored in the PHC string format.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
 use scrypt::phc::{ALG_ID, Output, PasswordHash, Salt};
 use scrypt::{Params, Scrypt};
 
+use super::hash_queue::{HashQueue, HashRequest};
+use super::random_bytes;
 use crate::config::ScryptCost;
+use crate::error::Error;
 
 /// Length of a salt in bytes. NIST SP 800-132, 5.1 asks for at least 16.
-pub const SALT_BYTES: usize = 16;
+const SALT_BYTES: usize = 16;
 /// Length of a hash in bytes.
-pub const HASH_BYTES: usize = 32;
+const HASH_BYTES: usize = 32;
 /// Most passes (the parameter p) in one hash of [`spend_work`]. Each pass adds `128 * r` bytes of memory.
 const MAX_PASSES: u64 = 64;
 
@@ -23,24 +28,77 @@ pub enum PasswordCheck {
     RightButOutdated,
 }
 
-fn fault(error: impl std::fmt::Display) -> String {
+/// Hashes and checks passwords, each at the configured cost and in its turn.
+pub struct PasswordHasher {
+    cost: ScryptCost,
+    /// Is checked in place of the hash of an account that does not exist, so that both logins take the same time.
+    dummy: String,
+    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked.
+    work: AtomicU64,
+    queue: HashQueue,
+}
+
+impl PasswordHasher {
+    /// Makes a hasher that runs at most `parallel` hashes at a time. Fails only if the operating system gives no random
+    /// bytes.
+    pub fn new(cost: ScryptCost, parallel: usize) -> Result<PasswordHasher, Error> {
+        let output = random_bytes::<HASH_BYTES>()?;
+        let dummy = dummy_hash(random_bytes()?, output, cost).map_err(Error::Internal)?;
+        let work = AtomicU64::new(cost.work());
+        Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
+    }
+
+    /// How many hashes run, and how many wait for their turn.
+    pub fn load(&self) -> (usize, usize) {
+        self.queue.load()
+    }
+
+    /// Hashes a new password and returns the PHC string. Fails with [`Error::Unavailable`] if its turn does not come in
+    /// time.
+    pub fn hash(&self, password: &str, request: HashRequest) -> Result<String, Error> {
+        let _turn = self.queue.wait(request)?;
+        hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
+    }
+
+    /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. Fails with
+    /// [`Error::Unavailable`] if its turn does not come in time.
+    ///
+    /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
+    /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
+    /// cheaper: once the process has checked one, all later checks take as long as that one.
+    pub fn check(
+        &self,
+        password: &str,
+        stored: Option<&str>,
+        request: HashRequest,
+    ) -> Result<PasswordCheck, Error> {
+        let _turn = self.queue.wait(request)?;
+        let outcome = compare(password, stored.unwrap_or(&self.dummy), self.cost);
+        let (check, spent) = outcome.map_err(Error::Internal)?;
+        let work = self.work.fetch_max(spent, Ordering::Relaxed).max(spent);
+        spend_work(password, work - spent, self.cost).map_err(Error::Internal)?;
+        Ok(if stored.is_some() { check } else { PasswordCheck::Wrong })
+    }
+}
+
+fn library_error(error: impl std::fmt::Display) -> String {
     format!("password hash: {error}")
 }
 
 /// The cost in the library's own type. Every cost that the settings allow is valid.
 fn params(cost: ScryptCost) -> Result<Params, String> {
-    Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(fault)
+    Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(library_error)
 }
 
 /// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<String, String> {
     let hash = Scrypt::new().hash_password_with_params(password.as_bytes(), &salt, params(cost)?);
-    Ok(hash.map_err(fault)?.to_string())
+    Ok(hash.map_err(library_error)?.to_string())
 }
 
 /// Makes a PHC string that no password matches, provided that `output` is random. Checking against it takes as long as
 /// against a real hash, but making it takes no time, so that it does not delay the start of the process.
-pub fn dummy(
+fn dummy_hash(
     salt: [u8; SALT_BYTES],
     output: [u8; HASH_BYTES],
     cost: ScryptCost,
@@ -48,21 +106,17 @@ pub fn dummy(
     let hash = PasswordHash {
         algorithm: ALG_ID,
         version: None,
-        params: params(cost)?.try_into().map_err(fault)?,
-        salt: Some(Salt::new(&salt).map_err(fault)?),
-        hash: Some(Output::new(&output).map_err(fault)?),
+        params: params(cost)?.try_into().map_err(library_error)?,
+        salt: Some(Salt::new(&salt).map_err(library_error)?),
+        hash: Some(Output::new(&output).map_err(library_error)?),
     };
     Ok(hash.to_string())
 }
 
 /// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Also returns
 /// how much work that was ([`ScryptCost::work`]). Fails if `stored` is not a PHC string.
-pub fn check(
-    password: &str,
-    stored: &str,
-    cost: ScryptCost,
-) -> Result<(PasswordCheck, u64), String> {
-    let stored = PasswordHash::new(stored).map_err(fault)?;
+fn compare(password: &str, stored: &str, cost: ScryptCost) -> Result<(PasswordCheck, u64), String> {
+    let stored = PasswordHash::new(stored).map_err(library_error)?;
     let Ok(used) = Params::try_from(&stored) else {
         // The hash of another algorithm, which no password matches.
         return Ok((PasswordCheck::Wrong, 0));
@@ -80,7 +134,7 @@ pub fn check(
 
 /// Takes as much time as hashes of this `work` ([`ScryptCost::work`]), to within a thousandth of one hash at `cost`, by
 /// computing hashes whose results are discarded. They take hardly more memory than one hash at that cost.
-pub fn spend_work(password: &str, work: u64, cost: ScryptCost) -> Result<(), String> {
+fn spend_work(password: &str, work: u64, cost: ScryptCost) -> Result<(), String> {
     let negligible = cost.work() / 1000;
     let mut left = work;
     let mut output = [0; HASH_BYTES];
@@ -89,8 +143,9 @@ pub fn spend_work(password: &str, work: u64, cost: ScryptCost) -> Result<(), Str
         let pass = ScryptCost { log_n, p: 1, ..cost }.work();
         while left >= pass && left > negligible {
             let passes = (left / pass).min(MAX_PASSES);
-            let params = Params::new(log_n, cost.r, passes as u32).map_err(fault)?;
-            scrypt::scrypt(password.as_bytes(), b"", &params, &mut output).map_err(fault)?;
+            let params = Params::new(log_n, cost.r, passes as u32).map_err(library_error)?;
+            scrypt::scrypt(password.as_bytes(), b"", &params, &mut output)
+                .map_err(library_error)?;
             left -= passes * pass;
         }
     }
@@ -109,10 +164,13 @@ mod tests {
     -> Result<(), String> {
         let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
-        assert_eq!(check("correct horse", &stored, COST)?.0, PasswordCheck::Right);
-        assert_eq!(check("Correct horse", &stored, COST)?.0, PasswordCheck::Wrong);
+        assert_eq!(compare("correct horse", &stored, COST)?.0, PasswordCheck::Right);
+        assert_eq!(compare("Correct horse", &stored, COST)?.0, PasswordCheck::Wrong);
         let other_cost = ScryptCost { log_n: 5, ..COST };
-        assert_eq!(check("correct horse", &stored, other_cost)?.0, PasswordCheck::RightButOutdated);
+        assert_eq!(
+            compare("correct horse", &stored, other_cost)?.0,
+            PasswordCheck::RightButOutdated
+        );
         Ok(())
     }
 
@@ -121,19 +179,19 @@ mod tests {
         let (salt, output) =
             ("MDEyMzQ1Njc4OWFiY2RlZg", "OAkZqUBelG6VIYdTJfYSENL5OmZRxMa3GwXn5oFliTg");
         let stored = format!("$scrypt$ln=4,r=8,p=1${salt}${output}");
-        assert_eq!(check("correct horse", &stored, COST)?.0, PasswordCheck::Right);
+        assert_eq!(compare("correct horse", &stored, COST)?.0, PasswordCheck::Right);
         assert_eq!(hash("correct horse", *b"0123456789abcdef", COST)?, stored);
         Ok(())
     }
 
     #[test]
     fn a_dummy_is_a_hash_of_the_configured_cost() -> Result<(), String> {
-        let dummy = dummy([1; SALT_BYTES], [2; 32], COST)?;
+        let dummy = dummy_hash([1; SALT_BYTES], [2; 32], COST)?;
         let real = hash("correct horse", [1; SALT_BYTES], COST)?;
         let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
         assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
         assert!(real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(), "{real}");
-        assert_eq!(check("correct horse", &dummy, COST)?.0, PasswordCheck::Wrong);
+        assert_eq!(compare("correct horse", &dummy, COST)?.0, PasswordCheck::Wrong);
         Ok(())
     }
 
@@ -142,7 +200,7 @@ mod tests {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {
-            let check = check("correct horse", stored, COST);
+            let check = compare("correct horse", stored, COST);
             assert!(check.is_err() || check == Ok((PasswordCheck::Wrong, 0)), "{stored}");
         }
     }

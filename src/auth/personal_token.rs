@@ -31,7 +31,7 @@ pub fn is_personal(token: &str) -> bool {
     token.starts_with(PREFIX)
 }
 
-/// The hash under which a token is stored, or `None` where the token is not well-formed. One hash without a salt is
+/// The hash under which a token is stored, or `None` if the token is not well-formed. One hash without a salt is
 /// enough, because nobody can guess 200 random bits.
 pub fn hash(token: &str) -> Option<[u8; 32]> {
     let digits = token.strip_prefix(PREFIX)?.as_bytes();

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::config::Algorithm;
-use crate::model::hex::hex;
+use crate::model::hex;
 
 /// A secret that signs and verifies tokens (RFC 7518, 3.2).
 pub enum SigningKey {

@@ -7,8 +7,10 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
+
+use crate::semaphore::lock;
 
 /// Number of maps, each with its own lock. With sixteen, two requests rarely wait for the same one.
 const SHARDS: usize = 16;
@@ -107,9 +109,7 @@ impl<K: Hash + Eq> TokenBuckets<K> {
 
     /// Locks the part that holds the bucket of `key`.
     fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K>> {
-        let shard = &self.shards[self.hasher.hash_one(key) as usize % SHARDS];
-        // Nothing panics while the maps are changed, so they are sound even if the lock is poisoned.
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
 }
 

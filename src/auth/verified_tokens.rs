@@ -1,8 +1,8 @@
 //! Tokens whose signatures were verified lately. Verifying one takes longer than everything else that the process
 //! computes for a small request, and clients send the same token again and again.
 //!
-//! Whether one of the secrets has signed a text can change no more while the process runs, so remembering it is safe.
-//! Everything that can change is looked at for each request: the time, and, in the database, the session and the user.
+//! A valid signature stays valid while the process runs, so remembering it is safe. Everything that can change is
+//! checked for each request: the time, and, in the database, the session and the user.
 
 use std::collections::HashMap;
 use std::mem;
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 /// Most tokens in one generation. With two generations, at most 2,048 tokens are remembered, in about half a MiB.
 const MAX_GENERATION: usize = 1024;
 
-/// What is known about tokens, by the SHA-256 of their text: the text takes ten times as much memory, and whoever reads
-/// the memory could use it.
+/// Values by the SHA-256 of a token. The token itself would take ten times as much memory, and anyone who reads the
+/// memory could use it.
 pub struct VerifiedTokens<T> {
     generations: RwLock<Generations<T>>,
 }
@@ -33,7 +33,7 @@ impl<T> VerifiedTokens<T> {
         VerifiedTokens { generations: RwLock::new(generations) }
     }
 
-    /// What was remembered about `token`.
+    /// Returns the value that was remembered for `token`.
     pub fn get(&self, token: &str) -> Option<Arc<T>> {
         let key = key(token);
         let generations = self.generations.read().unwrap_or_else(PoisonError::into_inner);

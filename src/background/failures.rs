@@ -1,18 +1,19 @@
-//! The thread that writes refused actions to the audit log. It is not the thread of the other tasks, because those may
-//! take longer than a failure may wait.
+//! The thread that writes refused actions, which the audit log calls failures, to that log. It is not the thread of the
+//! other tasks, because those may take longer than a failure may wait.
 
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::log_failure;
-use crate::db::audit::{self, Failure};
-use crate::db::{Database, FailureQueue};
+use super::log_error;
+use crate::auth::failure_queue::FailureQueue;
+use crate::db::{Database, audit};
 use crate::error::Error;
+use crate::model::audit::Failure;
 use crate::telemetry::metrics::Metrics;
 
-/// Writes what is in a queue until it is stopped.
+/// Writes the failures of a queue until it is stopped.
 pub struct FailureWriter {
     queue: Arc<FailureQueue>,
     thread: JoinHandle<()>,
@@ -31,7 +32,7 @@ impl FailureWriter {
         Ok(FailureWriter { queue, thread })
     }
 
-    /// Writes what is in the queue and ends the thread. No request may be running any more. If the database does not
+    /// Writes the rest of the queue and ends the thread. No request may be running any more. If the database does not
     /// answer, the wait ends with the timeout of a query.
     pub fn stop(self) {
         self.queue.close();
@@ -50,41 +51,33 @@ fn run(queue: &FailureQueue, db: &Database, metrics: &Metrics) {
         if batch.is_empty() {
             batch = queue.take();
         }
-        let is_written = write(db, metrics, &batch);
-        if is_written {
+        let is_done = write(db, metrics, &batch);
+        if is_done {
             batch.clear();
         }
         if is_closed {
-            let mut rest = batch;
-            rest.extend(queue.take());
-            if !is_written || !write(db, metrics, &rest) {
-                log::error!("{} failures are missing from the audit log", rest.len());
+            batch.extend(queue.take());
+            if !is_done || !write(db, metrics, &batch) {
+                log::error!("{} failures are missing from the audit log", batch.len());
             }
             return;
         }
     }
 }
 
-/// Whether the batch needs no other attempt: it is written, or it never can be.
+/// Writes a batch. Returns false if it must be tried again; true also if it can never be written, which is logged.
 fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
     if batch.is_empty() {
         return true;
     }
     let began = Instant::now();
-    let outcome = audit::insert_failures(db, batch);
-    if outcome.is_err() {
-        metrics.count_audit_write_error();
+    let Err(error) = audit::insert_failures(db, batch) else { return true };
+    metrics.audit_write_errors.inc();
+    if let Error::Internal(cause) = error {
+        metrics.audit_lost.inc_by(batch.len() as u64);
+        log::error!("{} failures are missing from the audit log: {cause}", batch.len());
+        return true;
     }
-    match outcome {
-        Ok(()) => true,
-        Err(Error::Internal(cause)) => {
-            metrics.count_audit_lost(batch.len() as u64);
-            log::error!("{} failures are missing from the audit log: {cause}", batch.len());
-            true
-        }
-        Err(error) => {
-            log_failure(db, "failures for the audit log", began, &error);
-            false
-        }
-    }
+    log_error(db, "failures for the audit log", began, &error);
+    false
 }

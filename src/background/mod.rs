@@ -1,11 +1,9 @@
-//! Work that runs beside requests. One thread sends mail, one writes failures to the audit log, and another does
-//! everything else, which is requests for password resets and the removal of what has expired, was deleted, or belongs
-//! to no record.
+//! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one does
+//! everything else: it looks up the accounts of password resets, writes the events that stand for many changes, and
+//! removes expired records, the files of deleted users, and contents without a record.
 
 pub mod failures;
 mod outbox;
-mod password_resets;
-mod removals;
 pub mod sweep;
 
 pub use outbox::OutboxSender;
@@ -22,76 +20,33 @@ use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
 
-/// How often the tasks that remove what has expired, and contents without a record, are run.
+/// How often expired records and contents without a record are looked for.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
-/// Whether a task has work left. A task may do a limited part of its work at a time.
-pub enum Progress {
-    Done,
-    More,
-}
+/// A part of the background work, independent of the others. Does a limited part of it, and returns how many records it
+/// removed or changed: 0 if nothing is left.
+type Task = fn(&Background) -> Result<i64, Error>;
 
-/// A part of the background work, independent of the others.
-struct Task {
-    /// Names the task in the log.
-    name: &'static str,
-    /// The time between two runs, where the first has finished the work.
-    period: Duration,
-    run: fn(&Background) -> Result<Progress, Error>,
-}
-
-/// All tasks, the most urgent first. Those that remove records do a limited part at a time, so that none waits long for
-/// another; only the last one reads whole directories, once an hour.
-const TASKS: [Task; 9] = [
-    Task { name: "password resets", period: Duration::ZERO, run: password_resets::queue_messages },
-    Task { name: "files of deleted users", period: Duration::ZERO, run: removals::remove_some },
-    Task {
-        name: "expired sessions",
-        period: SWEEP_PERIOD,
-        run: |background| db::sessions::sweep(&background.db).map(Progress::after_batch),
-    },
-    Task {
-        name: "expired personal tokens",
-        period: SWEEP_PERIOD,
-        run: |background| db::personal_tokens::sweep(&background.db).map(Progress::after_batch),
-    },
-    Task {
-        name: "networks of former sign-ins",
-        period: SWEEP_PERIOD,
-        run: |background| db::sessions::sweep_networks(&background.db).map(Progress::after_batch),
-    },
-    Task {
-        name: "used reset tokens",
-        period: SWEEP_PERIOD,
-        run: |background| db::resets::sweep(&background.db).map(Progress::after_batch),
-    },
-    Task {
-        name: "mail given up",
-        period: SWEEP_PERIOD,
-        run: |background| db::outbox::sweep(&background.db).map(Progress::after_batch),
-    },
-    Task {
-        name: "old audit events",
-        period: SWEEP_PERIOD,
-        run: |background| {
-            db::audit::sweep(&background.db, background.config.audit_days)
-                .map(Progress::after_batch)
-        },
-    },
-    Task { name: "contents without a record", period: SWEEP_PERIOD, run: sweep::run },
+/// All tasks, the most urgent first: the name in the log, and the time from the end of the work to the next look for
+/// more. A task does a limited part at a time, so that none waits long for another; only the last one reads whole
+/// directories, once an hour.
+const TASKS: [(&str, Duration, Task); 10] = [
+    ("password resets", Duration::ZERO, queue_password_resets),
+    ("files of deleted users", Duration::ZERO, remove_files_of_deleted_users),
+    ("events of many changes", Duration::ZERO, |work| db::audit::insert_skipped(&work.db)),
+    ("expired sessions", SWEEP_PERIOD, |work| db::sessions::sweep(&work.db)),
+    ("expired personal tokens", SWEEP_PERIOD, |work| db::personal_tokens::sweep(&work.db)),
+    ("networks of former sign-ins", SWEEP_PERIOD, |work| db::sessions::sweep_networks(&work.db)),
+    ("used reset tokens", SWEEP_PERIOD, |work| db::resets::sweep(&work.db)),
+    ("mail given up", SWEEP_PERIOD, |work| db::outbox::sweep(&work.db)),
+    ("old audit events", SWEEP_PERIOD, |work| db::audit::sweep(&work.db, work.config.audit_days)),
+    ("contents without a record", SWEEP_PERIOD, sweep::run),
 ];
 
-impl Progress {
-    /// The progress after a batch that removed so many rows: unless it found nothing to remove, there may be more.
-    fn after_batch(removed: i64) -> Progress {
-        if removed > 0 { Progress::More } else { Progress::Done }
-    }
-}
-
-/// What background work uses of the process.
+/// The thread of all other work, with the parts of the process that its tasks use.
 pub struct Background {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
@@ -109,28 +64,20 @@ impl Background {
         Ok(wake)
     }
 
-    /// Works until every sender is gone. The tasks take turns as long as any of them has work left. One that fails or
-    /// panics is tried again later and does not keep the others from running.
+    /// Works until every sender is gone. The tasks take turns as long as any of them has work left. A task that fails
+    /// or panics is tried again later and does not keep the others from running.
     fn run(&self, woken: &Receiver<()>) {
         let mut due = TASKS.map(|_| Instant::now());
         loop {
             let mut has_more = false;
-            for (task, due) in TASKS.iter().zip(&mut due) {
+            for ((name, period, task), due) in TASKS.iter().zip(&mut due) {
                 if *due > Instant::now() {
                     continue;
                 }
-                let began = Instant::now();
-                match catch_unwind(AssertUnwindSafe(|| (task.run)(self))) {
-                    Ok(Ok(Progress::More)) => has_more = true,
-                    Ok(Ok(Progress::Done)) => *due = Instant::now() + task.period,
-                    Ok(Err(error)) => {
-                        log_failure(&self.db, task.name, began, &error);
-                        *due = Instant::now() + POLL_PERIOD;
-                    }
-                    Err(_) => {
-                        log_panic(task.name);
-                        *due = Instant::now() + POLL_PERIOD;
-                    }
+                match attempt(&self.db, name, || task(self)) {
+                    Some(0) => *due = Instant::now() + *period,
+                    Some(_) => has_more = true,
+                    None => *due = Instant::now() + POLL_PERIOD,
                 }
             }
             let wait = if has_more { Duration::ZERO } else { POLL_PERIOD };
@@ -141,16 +88,49 @@ impl Background {
     }
 }
 
-/// Logs that work which began at `began` failed and is tried again, with its cause; not if that is an outage of the
-/// database, which has its own line.
-fn log_failure(db: &Database, task: &str, began: Instant, error: &Error) {
-    let is_outage = matches!(error, Error::Unavailable | Error::OutcomeUnknown);
-    if !(is_outage && db.was_lost_since(began)) {
-        log::warn!("background task failed, tried again soon: {task}: {}", error.cause());
+/// Turns up to a hundred requests for password resets into messages in the outbox, or drops them. A handler only stores
+/// the address that was typed; here it is looked up. So the time of the response does not tell whether an account has
+/// the address (OWASP, "Forgot Password Cheat Sheet").
+fn queue_password_resets(work: &Background) -> Result<i64, Error> {
+    let queued = db::resets::queue_messages(&work.db)?;
+    if queued.messages > 0 {
+        // If the channel is full, the thread is about to look for messages anyway.
+        let _ = work.wake_mail.try_send(());
     }
+    Ok(queued.requests)
 }
 
-/// Logs which work panicked. What the panic says is a line before.
-fn log_panic(task: &str) {
-    log::error!("background task panicked, tried again soon: {task}");
+/// Removes up to a thousand files of one deleted user, which no response shows any more; their records in one short
+/// transaction. The contents are removed first: after a failure in between, the records are still there, and the next
+/// run finds them again.
+fn remove_files_of_deleted_users(work: &Background) -> Result<i64, Error> {
+    let Some((user, files)) = db::files::next_removal(&work.db)? else { return Ok(0) };
+    if files.is_empty() {
+        db::files::finish_removal(&work.db, user)?;
+        return Ok(1);
+    }
+    work.storage.remove_all(&files);
+    // If there was none, another process has removed these records meanwhile. It removes the rest as well.
+    db::files::remove_records(&work.db, user, &files)
+}
+
+/// Does some work. Returns `None`, and logs why, if it failed or panicked and is to be tried again.
+fn attempt<T>(db: &Database, name: &str, work: impl FnOnce() -> Result<T, Error>) -> Option<T> {
+    let began = Instant::now();
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(done)) => return Some(done),
+        Ok(Err(error)) => log_error(db, name, began, &error),
+        // The panic has logged its own text.
+        Err(_) => log::error!("background task panicked, tried again soon: {name}"),
+    }
+    None
+}
+
+/// Logs that work which began at `began` failed and is tried again, with its cause. Logs nothing if the cause is an
+/// outage of the database, which has its own line.
+fn log_error(db: &Database, name: &str, began: Instant, error: &Error) {
+    let is_outage = matches!(error, Error::Unavailable | Error::OutcomeUnknown);
+    if !(is_outage && db.was_lost_since(began)) {
+        log::warn!("background task failed, tried again soon: {name}: {}", error.cause());
+    }
 }

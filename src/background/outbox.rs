@@ -4,22 +4,21 @@
 //! after that time, so it is sent at least once. No database connection is held while the mail server is waited for.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Instant;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{POLL_PERIOD, log_failure, log_panic};
+use super::{POLL_PERIOD, attempt};
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::config::{Config, Environment};
 use crate::db::Database;
-use crate::db::outbox::{self, LeasedMessage, MessageKind};
+use crate::db::outbox::{self, LeasedMessage};
 use crate::error::Error;
-use crate::mail::{MailError, Mailer, MessageContent, Phase, Recipient};
+use crate::mail::{Mail, MailError, Mailer, Phase};
+use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
@@ -35,7 +34,7 @@ pub struct OutboxSender {
     pub metrics: Metrics,
 }
 
-/// What the thread does after an attempt to send a message.
+/// The next step of the thread after an attempt to send a message.
 #[derive(PartialEq, Eq)]
 enum Next {
     /// Look for another one at once.
@@ -58,18 +57,8 @@ impl OutboxSender {
     /// Works until every sender is gone.
     fn run(&self, woken: &Receiver<()>) {
         loop {
-            let began = Instant::now();
-            let next = match catch_unwind(AssertUnwindSafe(|| self.send_next())) {
-                Ok(Ok(next)) => next,
-                Ok(Err(error)) => {
-                    log_failure(&self.db, "sending mail", began, &error);
-                    Next::Wait
-                }
-                Err(_) => {
-                    log_panic("sending mail");
-                    Next::Wait
-                }
-            };
+            let next = attempt(&self.db, "sending mail", || self.send_next());
+            let next = next.unwrap_or(Next::Wait);
             if next == Next::Pause {
                 thread::sleep(POLL_PERIOD);
             }
@@ -90,14 +79,14 @@ impl OutboxSender {
             outbox::remove(&self.db, id)?;
             return Ok(Next::Continue);
         };
-        let retry = matches!(error, MailError::Unavailable(_));
+        let retry = !error.is_final;
         if outbox::defer(&self.db, &message, &error.to_string(), retry)? {
             log::error!("mail {id} ({kind}, user {user}) given up: {error}");
         } else {
             log::warn!("mail {id} ({kind}, user {user}) not sent, tried again later: {error}");
         }
         // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
-        let is_unusable = retry && error.failure().phase <= Phase::MailFrom;
+        let is_unusable = retry && error.phase <= Phase::MailFrom;
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
@@ -106,23 +95,18 @@ impl OutboxSender {
     /// made.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
-        let at = message.created_at;
-        let (token, expires_at);
-        let content = match message.kind {
-            MessageKind::PasswordReset => {
-                (token, expires_at) = self.reset_token(message)?;
-                if self.config.environment == Environment::Development {
-                    log::info!("password reset token of user {}: {token}", message.user);
-                }
-                MessageContent::PasswordReset { token: &token, expires_at }
-            }
-            MessageKind::PasswordChanged => MessageContent::PasswordChanged { at },
-            MessageKind::EmailChanged => MessageContent::EmailChanged { at },
+        let reset = match message.kind {
+            MessageKind::PasswordReset => Some(self.reset_token(message)?),
+            _ => None,
         };
+        if let (Some((token, _)), Environment::Development) = (&reset, self.config.environment) {
+            log::info!("password reset token of user {}: {token}", message.user);
+        }
         let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
-        let outcome = mailer.send(Recipient { address, name: message.name.as_deref() }, content);
+        let mail = Mail { kind: message.kind, at: message.created_at, reset };
+        let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {
-            self.metrics.count_mail_sent();
+            self.metrics.mail_sent.inc();
         }
         Ok(outcome)
     }
@@ -142,8 +126,7 @@ impl OutboxSender {
             version: Some(message.version),
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
         };
-        let token = self.signing_keys.sign(claims, expires_at.unix_timestamp().cast_unsigned());
-        let token = token.map_err(|e| Error::Internal(format!("token: {e}")))?;
+        let token = self.signing_keys.sign(claims, expires_at.unix_timestamp().cast_unsigned())?;
         Ok((token, Timestamp(expires_at)))
     }
 }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::{Background, Progress};
-use crate::db::files::FileOfOwner;
+use super::Background;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::storage::Storage;
@@ -16,31 +15,31 @@ const MAX_UNQUESTIONED_ORPHANS: usize = 20;
 /// crash does not leave more: then the database and the directory are of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
-/// What a sweep did.
+/// The outcome of a sweep.
 pub struct Swept {
     /// Contents that were moved to the trash.
     pub moved: usize,
     /// Unfinished uploads, and directories of the trash, that were removed.
     pub removed: usize,
-    /// What to tell the operator, if none was moved because too many contents have no record.
+    /// A sentence for the operator, if no content was moved because too many have no record.
     pub refusal: Option<String>,
 }
 
-/// The sweep of the background thread. A refusal is only logged; the next sweep decides anew.
-pub fn run(background: &Background) -> Result<Progress, Error> {
+/// The sweep of the background thread, which leaves no work. A refusal is only logged; the next sweep decides anew.
+pub fn run(background: &Background) -> Result<i64, Error> {
     let report = |line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
     let swept = sweep(storage, db, config.trash_days, false, report)?;
     if let Some(refusal) = swept.refusal {
         log::error!("{refusal}");
     }
-    Ok(Progress::Done)
+    Ok(0)
 }
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
-/// from the trash what has been there for more than `trash_days` days. Where more than 5 % of the contents, and more
-/// than 20, have no record although no user has deleted the files, none is moved unless `is_confirmed`, and the trash
-/// stays as it is. None is moved while a backup runs, whose snapshot may be from before the record was removed.
+/// from the trash what has been there for more than `trash_days` days. If more than 5 % of the contents, and more than
+/// 20, have no record although no user has deleted the files, none is moved unless `is_confirmed`, and the trash stays
+/// as it is. None is moved while a backup runs, whose snapshot may be from before the record was removed.
 /// Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
@@ -52,7 +51,8 @@ pub fn sweep(
     // Nothing is changed before all lookups have succeeded.
     let (mut orphans, mut unexplained) = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/backup/pause_removals.sql` says why that is enough.
-    if !orphans.is_empty() && db::backup::is_running(db)? {
+    let is_postponed = !orphans.is_empty() && db::files::is_backup_running(db)?;
+    if is_postponed {
         report("a backup is running: contents without a record stay until a later sweep".into());
         orphans.clear();
         unexplained = 0;
@@ -60,20 +60,23 @@ pub fn sweep(
     let refusal = if is_confirmed { None } else { refusal(storage, unexplained)? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
     let mut removed = storage.remove_old_drafts()?;
-    // After a refusal the trash may hold what the operator wants back, so it is not emptied either.
+    // After a refusal the operator may want contents back from the trash, so it is not emptied either.
     if swept.refusal.is_none() {
         removed.extend(storage.empty_trash(trash_days)?);
     }
-    // Before contents are moved, because on a full disk this frees the space that moving may need.
+    // This comes before contents are moved, because on a full disk it frees the space that moving may need.
     for path in removed {
         report(format!("removed {}", path.display()));
         swept.removed += 1;
     }
     if swept.refusal.is_none() {
-        storage.discard(&orphans, |from: &Path, to: &Path| {
+        storage.move_to_trash(&orphans, |from: &Path, to: &Path| {
             report(format!("moved {} to {}", from.display(), to.display()));
             swept.moved += 1;
         })?;
+        if !is_postponed {
+            db::files::forget_kept(db)?;
+        }
     }
     Ok(swept)
 }
@@ -94,8 +97,8 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Returns the ids of old contents without a record, and how many of them are unexplained: not of files that users have
-/// deleted, as the audit log says. Of these there may be many, because their contents stay while a backup runs.
+/// Returns the ids of old contents without a record, and how many of them are unexplained. Contents of files that users
+/// have deleted are explained; there may be many of them, because they stay while a backup runs.
 ///
 /// Records are looked up after the directory was read. A content that is old and has no record by then never gets one,
 /// because an upload is recorded right after its content is stored.
@@ -108,22 +111,4 @@ fn orphans(storage: &Storage, db: &Database) -> Result<(Vec<Uuid>, usize), Error
         }
     }
     Ok((orphans, unexplained))
-}
-
-/// Returns the files whose content is missing. Those of deleted users do not count, because their contents are removed
-/// before their records.
-pub fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
-    let mut missing = Vec::new();
-    let mut last = Uuid::nil();
-    loop {
-        let recorded = db::files::contents_after(db, last)?;
-        let Some(newest) = recorded.last() else {
-            return Ok(missing);
-        };
-        last = newest.id;
-        let ids = recorded.iter().map(|content| content.id).filter(|id| !storage.has(*id));
-        let ids: Vec<Uuid> = ids.collect();
-        // A file or its owner may have been deleted since its record was read.
-        missing.extend(db::files::with_owners(db, &ids)?);
-    }
 }

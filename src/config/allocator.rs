@@ -12,16 +12,16 @@ const TUNABLES_VARIABLE: &str = "GLIBC_TUNABLES";
 /// heap of the thread that computed it. `trim_threshold` is the free memory that the end of a heap may have. With
 /// `hugetlb` the kernel may give a large block huge pages, which saves most of the 4,096 page faults of a hash.
 ///
-/// The others keep the memory small that connections leave behind. Each thread keeps blocks that it has freed for
-/// itself, by default up to 1032 bytes each and 7 of each size; `tcache_max` is where that ends, and it still has most
-/// blocks of a request. Of threads that have ended, glibc keeps stacks of 40 MiB in all, here 8 of 512 KiB.
+/// The others keep the memory small that connections leave behind. Each thread keeps blocks that it has freed, by
+/// default up to 1032 bytes each and 7 of each size; with `tcache_max` only those of up to 128 bytes, as most blocks of
+/// a request are. glibc also keeps the stacks of threads that have ended, by default 40 MiB in all, here 4 MiB.
 const TUNABLES: &str = "glibc.malloc.mmap_threshold=1048576:glibc.malloc.trim_threshold=131072:glibc.malloc.hugetlb=1:\
                         glibc.malloc.tcache_max=128:glibc.pthread.stack_cache_size=4194304";
 /// Heaps for each core, which the threads share. By default there are eight, each with free memory of its own; these
 /// are enough, because most threads wait for their client or for the database.
 const HEAPS_PER_CORE: usize = 2;
-/// Set for the executed program, so that it does not execute itself again. `GLIBC_TUNABLES` cannot tell: glibc removes
-/// it from the environment of a program that has capabilities of its own (`setcap`).
+/// Set for the executed program, so that it does not execute itself again. `GLIBC_TUNABLES` cannot serve for that,
+/// because glibc removes it from the environment of a program that has capabilities of its own (`setcap`).
 const MARKER: &str = "CLOAKROOM_ALLOCATOR_SET";
 
 /// Executes this program again with the settings, in place of the running one, with the same arguments and process id:
@@ -39,7 +39,7 @@ pub fn apply_allocator_settings() {
         let tunables = format!("{TUNABLES}:glibc.malloc.arena_max={heaps}");
         let mut command = Command::new(program);
         command.arg0(name).args(arguments).env(TUNABLES_VARIABLE, tunables).env(MARKER, "1");
-        // It returns only an error.
+        // `exec` returns only if it fails.
         let _ = command.exec();
     }
 }

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use lettre::message::Mailbox;
 use percent_encoding::percent_decode_str;
 
-use super::networks::is_loopback;
-use super::values::{Secret, is_origin};
+use super::values::{Secret, is_loopback, is_origin};
 
 /// The server to which outgoing mail is handed.
 #[derive(Debug, Clone)]
@@ -34,7 +33,7 @@ pub struct MailServer {
 pub enum Encryption {
     /// From its first byte (`smtps`).
     Implicit,
-    /// After `STARTTLS`, where the server offers it (`smtp`).
+    /// After `STARTTLS`, if the server offers it (`smtp`).
     StartTls,
 }
 
@@ -144,8 +143,8 @@ impl fmt::Display for MailServer {
 }
 
 /// Parses an e-mail address, with or without a display name before it, such as `Cloakroom <noreply@example.com>`.
-/// Two parsers must accept it, because that of the mail library ignores what follows the address. The library must also
-/// be able to parse what it writes, which it does for every message.
+/// Two parsers must accept it, because that of the mail library ignores any text after the address. The library must
+/// also be able to parse its own text form of the address, because it does so for every message.
 pub fn mailbox(text: &str) -> Option<Mailbox> {
     text.parse::<email_address::EmailAddress>().ok()?;
     let mailbox: Mailbox = text.parse().ok()?;

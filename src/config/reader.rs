@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
 use super::mail::Smtp;
-use super::values::{Choice, Secret, comma_separated, own_log_level};
+use super::values::{Secret, comma_separated, word};
 
 /// Names without our prefix that hosting platforms and other programs use for the same thing. Each one is read if
 /// the setting's own name is not set.
@@ -34,23 +37,18 @@ pub struct SettingsReader {
     variables: HashMap<String, String>,
     /// Each setting read so far.
     pub shown: Vec<ShownSetting>,
-    pub faults: Vec<Fault>,
+    /// The name of each setting that was refused, and a line about it: the variable, its value (unless that is secret)
+    /// and the allowed values.
+    pub faults: Vec<(&'static str, String)>,
 }
 
-/// A setting as people are shown it.
+/// A setting for display.
 pub struct ShownSetting {
     pub name: &'static str,
     /// The effective value, secrets masked.
     pub value: String,
     /// The variable that it comes from, which may be one of the fallback names; `None` if it has its default.
     pub variable: Option<&'static str>,
-}
-
-/// Something that is wrong with a setting.
-pub struct Fault {
-    pub setting: &'static str,
-    /// One line: the variable, its value (unless that is secret) and what is allowed.
-    pub text: String,
 }
 
 /// A variable that is named like a setting but is none, so it is probably misspelt.
@@ -62,12 +60,13 @@ pub struct UnknownVariable {
 }
 
 impl UnknownVariable {
-    /// What to tell the operator about it.
+    /// A sentence for the operator.
     pub fn warning(&self) -> String {
         format!("{} is no setting; did you mean {}?", self.name, self.nearest)
     }
 
-    /// Names it in the fault that it explains, which is that the setting is not set. Returns whether there is one.
+    /// Adds its name to the fault that says that the nearest setting is not set. Returns false if there is no such
+    /// fault.
     pub fn explain(&self, faults: &mut [String]) -> bool {
         let not_set = format!("{} is not set", self.nearest);
         let explained = faults.iter_mut().find(|fault| fault.starts_with(&not_set));
@@ -93,48 +92,45 @@ impl SettingsReader {
         })
     }
 
-    /// Whether a setting has a value of its own rather than its default.
+    /// Whether a setting that was read has a value of its own rather than its default.
     pub fn is_set(&self, name: &'static str) -> bool {
-        self.look_up(name).is_some()
+        self.shown.iter().any(|setting| setting.name == name && setting.variable.is_some())
     }
 
     /// Notes the effective value of a setting, and where it comes from.
-    fn show(&mut self, name: &'static str, value: String) {
+    fn show(&mut self, name: &'static str, value: impl Display) {
         let variable = self.look_up(name).map(|(variable, _)| variable);
-        self.shown.push(ShownSetting { name, value, variable });
+        self.shown.push(ShownSetting { name, value: value.to_string(), variable });
     }
 
-    /// Notes that a setting, found under the name `variable`, holds a value that is not allowed.
-    fn refuse(&mut self, setting: &'static str, variable: &str, value: &str, allowed: &str) {
-        let text = format!("{variable} holds \"{value}\"; allowed: {allowed}");
-        self.faults.push(Fault { setting, text });
+    /// Parses a setting. Returns `None` if it is not set, or if `parse` refuses it; then notes a fault, whose text ends
+    /// with `allowed`.
+    fn parse<T>(
+        &mut self,
+        name: &'static str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let (variable, text) = self.look_up(name)?;
+        let value = parse(&text);
+        if value.is_none() {
+            let text = format!("{variable} holds \"{text}\"; allowed: {allowed}");
+            self.faults.push((name, text));
+        }
+        value
     }
 
-    /// Parses a setting and shows it as it was written. Returns `None` if it is not set, in which case `unset` is
-    /// shown, or if `parse` refuses it, which is noted with what would be `allowed`.
-    fn read<T>(
+    /// Parses a setting like [`SettingsReader::parse`], and shows it as it was written, or `unset` if it is not set.
+    pub fn read<T>(
         &mut self,
         name: &'static str,
         unset: impl Display,
         allowed: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
-        let Some((variable, text)) = self.look_up(name) else {
-            self.show(name, unset.to_string());
-            return None;
-        };
-        let value = parse(&text);
-        if value.is_none() {
-            self.refuse(name, variable, &text, allowed);
-        }
-        self.show(name, text);
-        value
-    }
-
-    /// A setting that accepts any text.
-    pub fn text(&mut self, name: &'static str, default: &str) -> String {
-        self.read(name, default, "", |text| Some(text.to_owned()))
-            .unwrap_or_else(|| default.to_owned())
+        let shown = self.look_up(name).map_or_else(|| unset.to_string(), |(_, text)| text);
+        self.show(name, shown);
+        self.parse(name, allowed, parse)
     }
 
     /// A setting whose type knows how to parse and to display it.
@@ -158,16 +154,11 @@ impl SettingsReader {
     }
 
     /// A word of a closed list. An alias is shown as the word it stands for.
-    pub fn choice<C: Choice>(&mut self, name: &'static str, default: C) -> C {
-        let chosen = match self.look_up(name) {
-            None => default,
-            Some((_, word)) => C::from_word(&word).unwrap_or_else(|| {
-                let words: Vec<_> = C::WORDS.iter().map(|(word, _)| *word).collect();
-                self.refuse(name, name, &word, &words.join(", "));
-                default
-            }),
-        };
-        self.show(name, chosen.word().to_owned());
+    pub fn choice<C: ValueEnum>(&mut self, name: &'static str, default: C) -> C {
+        let words: Vec<_> = C::value_variants().iter().map(word).collect();
+        let chosen = self.parse(name, &words.join(", "), |text| C::from_str(text, false).ok());
+        let chosen = chosen.unwrap_or(default);
+        self.show(name, word(&chosen));
         chosen
     }
 
@@ -181,73 +172,28 @@ impl SettingsReader {
         self.read(name, default, "true or false", parse).unwrap_or(default)
     }
 
-    /// A whole number from 1 to `max`.
-    pub fn count(&mut self, name: &'static str, default: u32, max: u32) -> u32 {
-        self.number(name, default, max)
-    }
-
-    /// A size from 1 to 2^60 bytes (an exbibyte), so that the sum of two fits the signed 64 bits of the database.
-    pub fn bytes(&mut self, name: &'static str, default: u64) -> u64 {
-        self.number(name, default, 1 << 60)
-    }
-
-    /// A whole number of seconds, from one to a day.
-    pub fn seconds(&mut self, name: &'static str, default: u32) -> Duration {
-        Duration::from_secs(self.number(name, default, 86_400).into())
-    }
-
-    /// A whole number of minutes from 1 to `max`.
-    pub fn minutes(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
-        Duration::from_secs(60) * self.number(name, default, max)
-    }
-
-    /// A whole number of days of 24 hours, from 1 to `max`.
-    pub fn days(&mut self, name: &'static str, default: u32, max: u32) -> Duration {
-        Duration::from_secs(86_400) * self.number(name, default, max)
-    }
-
-    /// A whole number from 1 to `max`.
-    fn number<N: Copy + Display + From<u8> + FromStr + PartialOrd>(
+    /// A whole number within `range`.
+    pub fn number<N: Copy + Display + FromStr + PartialOrd>(
         &mut self,
         name: &'static str,
         default: N,
-        max: N,
+        range: RangeInclusive<N>,
     ) -> N {
-        let allowed = format!("a whole number from 1 to {max}");
-        let parse = |text: &str| text.parse().ok().filter(|n| (N::from(1)..=max).contains(n));
+        let allowed = format!("a whole number from {} to {}", range.start(), range.end());
+        let parse = |text: &str| text.parse().ok().filter(|n| range.contains(n));
         self.read(name, default, &allowed, parse).unwrap_or(default)
     }
 
-    /// A secret, of which is only shown whether it is set: `unset` if not.
-    pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
-        let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
-        let shown = if secret.is_some() { "(set, not shown)" } else { unset };
-        self.show(name, shown.to_owned());
-        secret
+    /// A whole number of seconds, from one to a day.
+    pub fn seconds(&mut self, name: &'static str, default: u64) -> Duration {
+        Duration::from_secs(self.number(name, default, 1..=86_400))
     }
 
-    /// The connection string of the database, which must be set. If it is not, or is the URL of another kind of
-    /// database, that is a fault, and the result is empty.
-    pub fn database_url(&mut self, name: &'static str) -> Secret {
-        let allowed = "a PostgreSQL URL, such as postgres://user:password@host/database";
-        let found = self.look_up(name);
-        let scheme = found.as_ref().and_then(|(_, url)| Some(url.split_once("://")?.0));
-        // In `key=value` pairs, `://` may be part of a password.
-        let scheme = scheme.filter(|scheme| scheme.bytes().all(|b| b.is_ascii_alphanumeric()));
-        let text = match (&found, scheme) {
-            (None, _) => format!("{name} is not set; allowed: {allowed}"),
-            (Some((variable, _)), Some(scheme))
-                if !["postgres", "postgresql"].contains(&scheme) =>
-            {
-                format!(
-                    "{variable} is no PostgreSQL URL: it begins with {scheme}://; allowed: {allowed}"
-                )
-            }
-            _ => return self.secret(name, "").unwrap_or_else(|| Secret::new(String::new())),
-        };
-        self.show(name, String::new());
-        self.faults.push(Fault { setting: name, text });
-        Secret::new(String::new())
+    /// A secret, whose value is not shown. `unset` is shown if it is not set.
+    pub fn secret(&mut self, name: &'static str, unset: &str) -> Option<Secret> {
+        let secret = self.look_up(name).map(|(_, value)| Secret::new(value));
+        self.show(name, if secret.is_some() { "(set, not shown)" } else { unset });
+        secret
     }
 
     /// Comma-separated secrets, of which only the number is shown.
@@ -255,17 +201,32 @@ impl SettingsReader {
         let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
         let secrets: Vec<_> =
             comma_separated(&text).map(|part| Secret::new(part.to_owned())).collect();
-        let shown = match secrets.len() {
-            0 => String::new(),
-            n => format!("({n} set, not shown)"),
-        };
-        self.show(name, shown);
+        self.show(
+            name,
+            match secrets.len() {
+                0 => String::new(),
+                n => format!("({n} set, not shown)"),
+            },
+        );
         secrets
     }
 
-    /// A password that is not a setting, so it is not shown. Blanks around it are a part of it and kept.
-    pub fn password(&self, name: &str) -> Option<Secret> {
-        self.variables.get(name).filter(|password| !password.is_empty()).cloned().map(Secret::new)
+    /// The connection string of the database, which must be set. If it is not, or is the URL of another kind of
+    /// database, that is a fault, and the result is empty.
+    pub fn database_url(&mut self, name: &'static str) -> Secret {
+        self.secret(name, "");
+        let fault = match self.look_up(name) {
+            None => format!("{name} is not set"),
+            Some((variable, url)) => match url.split_once("://") {
+                Some((scheme, _)) if is_foreign_scheme(scheme) => {
+                    format!("{variable} is no PostgreSQL URL: it begins with {scheme}://")
+                }
+                _ => return Secret::new(url),
+            },
+        };
+        let allowed = "a PostgreSQL URL, such as postgres://user:password@host/database";
+        self.faults.push((name, format!("{fault}; allowed: {allowed}")));
+        Secret::new(String::new())
     }
 
     /// The mail server. A refused value is not shown, because it may hold a password.
@@ -273,17 +234,12 @@ impl SettingsReader {
         let text = self.look_up(name).map_or(String::new(), |(_, value)| value);
         let smtp = text.parse().unwrap_or_else(|()| {
             let allowed = "none, smtp://host:port or smtps://user:password@host:port";
-            self.refuse(name, name, "(not shown)", allowed);
+            let text = format!("{name} holds \"(not shown)\"; allowed: {allowed}");
+            self.faults.push((name, text));
             Smtp::Unset
         });
-        self.show(name, smtp.to_string());
+        self.show(name, &smtp);
         smtp
-    }
-
-    /// The level of this program's own log records.
-    pub fn log_level(&mut self, name: &'static str) -> log::LevelFilter {
-        let allowed = "off, error, warn, info, debug or trace";
-        self.read(name, "info", allowed, own_log_level).unwrap_or(log::LevelFilter::Info)
     }
 
     /// The variables that are named like settings but are none. Must be called after all settings have been read,
@@ -298,15 +254,20 @@ impl SettingsReader {
             .map(|name| {
                 let similarity = |known: &&str| strsim::jaro_winkler(known, name);
                 let nearest = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-                UnknownVariable {
-                    name: name.clone(),
-                    nearest: nearest.copied().unwrap_or_default(),
-                }
+                let nearest = nearest.copied().unwrap_or_default();
+                UnknownVariable { name: name.clone(), nearest }
             })
             .collect();
         unknown.sort_by(|a, b| a.name.cmp(&b.name));
         unknown
     }
+}
+
+/// Whether a text before `://` is the scheme of a URL, and not PostgreSQL's. In `key=value` pairs, `://` may be part of
+/// a password.
+fn is_foreign_scheme(text: &str) -> bool {
+    let is_scheme = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_scheme && !["postgres", "postgresql"].contains(&text)
 }
 
 #[cfg(test)]
@@ -323,7 +284,7 @@ mod tests {
         let mut reader =
             reader(&[("CLOAKROOM_LISTN", "x"), ("CLOAKROOM_LISTEN", "x"), ("PATH", "x")]);
         for name in ["CLOAKROOM_LOG", "CLOAKROOM_LISTEN", "CLOAKROOM_ENV"] {
-            reader.text(name, "");
+            reader.optional(name, "", |_| Some(()));
         }
         assert_eq!(
             reader.unknown_variables(),
@@ -336,8 +297,8 @@ mod tests {
         let mut reader =
             reader(&[("DATABASE_URL", "postgres://x"), ("CLOAKROOM_ENV", "production")]);
         reader.database_url("CLOAKROOM_DATABASE_URL");
-        reader.text("CLOAKROOM_ENV", "");
-        reader.text("CLOAKROOM_LOG", "info");
+        reader.parsed("CLOAKROOM_ENV", String::new(), "");
+        reader.parsed("CLOAKROOM_LOG", "info".to_owned(), "");
         let shown = reader.shown.iter().map(|it| (it.name, it.value.as_str(), it.variable));
         let expected = [
             ("CLOAKROOM_DATABASE_URL", "(set, not shown)", Some("DATABASE_URL")),
@@ -350,9 +311,10 @@ mod tests {
     #[test]
     fn the_own_name_of_a_setting_wins_over_its_fallback() {
         let both = [("CLOAKROOM_MAX_UPLOAD_SIZE", " 5 "), ("MAX_UPLOAD_SIZE", "6")];
-        assert_eq!(reader(&both).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 5);
-        assert_eq!(reader(&both[1..]).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 6);
+        let size = |variables| reader(variables).number("CLOAKROOM_MAX_UPLOAD_SIZE", 1, 1..=9);
+        assert_eq!(size(&both), 5);
+        assert_eq!(size(&both[1..]), 6);
         let empty = [("CLOAKROOM_MAX_UPLOAD_SIZE", " "), ("MAX_UPLOAD_SIZE", "6")];
-        assert_eq!(reader(&empty).bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 1), 6);
+        assert_eq!(size(&empty), 6);
     }
 }

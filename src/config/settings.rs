@@ -1,6 +1,7 @@
 //! Every setting: its type, the variable it comes from, its default and its limits.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,11 +9,10 @@ use ipnet::IpNet;
 use lettre::message::Mailbox;
 
 use super::mail::{Smtp, is_reset_url, mailbox};
-use super::networks::networks;
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, ScryptCost, Secret, UploadTypes,
+    MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks, own_log_level,
 };
 
 /// The settings of this process. Sizes are bytes.
@@ -64,6 +64,10 @@ pub struct Config {
     pub email_change_requires_password: bool,
     /// The cost of a password hash.
     pub scrypt: ScryptCost,
+    /// Who may make accounts.
+    pub registration: Registration,
+    /// Accounts that may be registered in a day from one client address; 0 is no limit.
+    pub registrations_per_day: u32,
     /// If false, every request acts as the development admin.
     pub auth_enabled: bool,
     /// Whether the endpoints of `api_key_scope` require `X-API-Key`.
@@ -103,6 +107,8 @@ pub struct Config {
     pub rate_limit_general: u32,
     /// Requests a minute for administration, per admin.
     pub rate_limit_admin: u32,
+    /// Requests a minute from one client address, by anonymous callers and young accounts together; 0 is no limit.
+    pub rate_limit_address: u32,
     /// The peers whose `X-Forwarded-For` header is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The origins whose web pages may use the API from a browser.
@@ -118,27 +124,36 @@ pub struct Config {
     /// The level of this program's own log records.
     pub log_level: log::LevelFilter,
     pub log_format: LogFormat,
-    /// The password for `create-admin`. It is not a setting, so it is not in `shown`.
-    pub admin_password: Option<Secret>,
     /// Each setting that was not refused, as `cloakroom config` prints them.
     pub shown: Vec<ShownSetting>,
     /// Variables that are named like settings but are none, without those that a fault names.
     pub unknown: Vec<UnknownVariable>,
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
+/// The largest size: an exbibyte, so that the sum of two fits the signed 64 bits of the database.
+const MAX_BYTES: u64 = 1 << 60;
 /// Longest issuer, in bytes. Every token contains it, so it must be short.
 const MAX_ISSUER: usize = 255;
-/// The largest rate limit, in requests a minute.
+const LOG_LEVELS: &str = "off, error, warn, info, debug or trace";
+/// The largest rate limit, in requests a minute, or registrations a day.
 const MAX_RATE: u32 = 1_000_000;
 
 impl Config {
     /// Reads every setting, in the order in which `cloakroom config` shows them. Each call names the variable, its
-    /// default and, for numbers, its maximum. Where `r` notes a fault, the result has the default.
+    /// default and, for numbers, its range. If `r` notes a fault, the result has the default.
     pub fn read(r: &mut SettingsReader) -> Config {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let connections = (2 * cores).max(8) as u32;
+        let environment = r.choice("CLOAKROOM_ENV", Environment::Development);
+        let registrations_per_day = match environment {
+            Environment::Production => 50,
+            Environment::Development => 0,
+        };
         Config {
-            environment: r.choice("CLOAKROOM_ENV", Environment::Development),
+            environment,
             listen: r.parsed(
                 "CLOAKROOM_LISTEN",
                 SocketAddr::from(([127, 0, 0, 1], 8000)),
@@ -147,21 +162,21 @@ impl Config {
             database_url: r.database_url("CLOAKROOM_DATABASE_URL"),
             database_ca: r
                 .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
-            database_pool_size: r.count("CLOAKROOM_DATABASE_POOL_SIZE", (2 * cores).max(8), 10_000),
+            database_pool_size: r.number("CLOAKROOM_DATABASE_POOL_SIZE", connections, 1..=10_000),
             database_timeout: r.seconds("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", 5),
             http_server: r.choice("CLOAKROOM_HTTP_SERVER", HttpServer::Builtin),
-            workers: r.count("CLOAKROOM_WORKERS", (4 * cores).max(16), 10_000) as usize,
-            max_connections: r.count("CLOAKROOM_MAX_CONNECTIONS", 1024, 1_000_000) as usize,
-            max_connections_per_address: r.count(
+            workers: r.number("CLOAKROOM_WORKERS", (4 * cores).max(16), 1..=10_000),
+            max_connections: r.number("CLOAKROOM_MAX_CONNECTIONS", 1024, 1..=1_000_000),
+            max_connections_per_address: r.number(
                 "CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS",
                 256,
-                1_000_000,
-            ) as usize,
+                1..=1_000_000,
+            ),
             head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
-            docs: r.choice("CLOAKROOM_DOCS", true),
-            data_dir: PathBuf::from(r.text("CLOAKROOM_DATA_DIR", "./data")),
+            docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
+            data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",
                 "(made at first start, kept in DATA_DIR/jwt-secret)",
@@ -171,19 +186,14 @@ impl Config {
                 (text.len() <= MAX_ISSUER).then(|| text.to_owned())
             }),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
-            access_token_lifetime: r.minutes(
-                "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES",
-                60,
-                10 * MINUTES_PER_YEAR,
-            ),
-            refresh_token_lifetime: r.days("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 3650),
+            access_token_lifetime: MINUTE
+                * r.number("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", 60, 1..=10 * MINUTES_PER_YEAR),
+            refresh_token_lifetime: DAY
+                * r.number("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 1..=3650),
             refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
-            session_max_age: r.days("CLOAKROOM_SESSION_MAX_DAYS", 90, 3650),
-            password_reset_lifetime: r.minutes(
-                "CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES",
-                30,
-                MINUTES_PER_YEAR,
-            ),
+            session_max_age: DAY * r.number("CLOAKROOM_SESSION_MAX_DAYS", 90, 1..=3650),
+            password_reset_lifetime: MINUTE
+                * r.number("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, 1..=MINUTES_PER_YEAR),
             email_change_requires_password: r
                 .flag("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", false),
             scrypt: r.parsed(
@@ -191,6 +201,12 @@ impl Config {
                 ScryptCost { log_n: 14, r: 8, p: 5 },
                 "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
                  such as 14,8,5",
+            ),
+            registration: r.choice("CLOAKROOM_REGISTRATION", Registration::Open),
+            registrations_per_day: r.number(
+                "CLOAKROOM_REGISTRATIONS_PER_DAY",
+                registrations_per_day,
+                0..=MAX_RATE,
             ),
             auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
             api_key_enabled: r.flag("CLOAKROOM_API_KEY_ENABLED", false),
@@ -200,25 +216,26 @@ impl Config {
             allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
             export_access_is_set: r.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
                 || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
-            export_max_rows: r.count("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1_000_000_000),
+            export_max_rows: r.number("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1..=1_000_000_000),
             export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
-            max_upload_size: r.bytes("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20),
+            max_upload_size: r.number("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, 1..=MAX_BYTES),
             allowed_upload_types: r.parsed(
                 "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
                 UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
                 "comma-separated types without parameters, at most 100 characters each, \
                  such as image/png,text/plain",
             ),
-            storage_quota: r.bytes("CLOAKROOM_STORAGE_QUOTA", 10 << 30),
-            user_storage_quota: r.bytes("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30),
-            user_file_quota: r.count("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1_000_000_000),
-            trash_days: r.count("CLOAKROOM_TRASH_DAYS", 7, 3650),
-            audit_days: r.count("CLOAKROOM_AUDIT_DAYS", 365, 36_500),
+            storage_quota: r.number("CLOAKROOM_STORAGE_QUOTA", 10 << 30, 1..=MAX_BYTES),
+            user_storage_quota: r.number("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, 1..=MAX_BYTES),
+            user_file_quota: r.number("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1..=1_000_000_000),
+            trash_days: r.number("CLOAKROOM_TRASH_DAYS", 7, 1..=3650),
+            audit_days: r.number("CLOAKROOM_AUDIT_DAYS", 365, 1..=36_500),
             rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
-            rate_limit_auth: r.count("CLOAKROOM_RATE_LIMIT_AUTH", 5, MAX_RATE),
-            rate_limit_upload: r.count("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, MAX_RATE),
-            rate_limit_general: r.count("CLOAKROOM_RATE_LIMIT_GENERAL", 100, MAX_RATE),
-            rate_limit_admin: r.count("CLOAKROOM_RATE_LIMIT_ADMIN", 200, MAX_RATE),
+            rate_limit_auth: r.number("CLOAKROOM_RATE_LIMIT_AUTH", 5, 1..=MAX_RATE),
+            rate_limit_upload: r.number("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, 1..=MAX_RATE),
+            rate_limit_general: r.number("CLOAKROOM_RATE_LIMIT_GENERAL", 100, 1..=MAX_RATE),
+            rate_limit_admin: r.number("CLOAKROOM_RATE_LIMIT_ADMIN", 200, 1..=MAX_RATE),
+            rate_limit_address: r.number("CLOAKROOM_RATE_LIMIT_ADDRESS", 3000, 0..=MAX_RATE),
             trusted_proxies: r
                 .optional(
                     "CLOAKROOM_TRUSTED_PROXIES",
@@ -246,15 +263,16 @@ impl Config {
                 "an http or https URL with {token} in it",
                 |text| is_reset_url(text).then(|| text.to_owned()),
             ),
-            log_level: r.log_level("CLOAKROOM_LOG"),
+            log_level: r
+                .read("CLOAKROOM_LOG", "info", LOG_LEVELS, own_log_level)
+                .unwrap_or(log::LevelFilter::Info),
             log_format: r.choice("CLOAKROOM_LOG_FORMAT", LogFormat::Text),
-            admin_password: r.password("CLOAKROOM_ADMIN_PASSWORD"),
             shown: Vec::new(),
             unknown: Vec::new(),
         }
     }
 
-    /// Every configured secret whose tokens are valid, with what to call it in a message.
+    /// Every configured secret whose tokens are valid, each with its name for messages.
     pub fn signing_secrets(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let current = self.jwt_secret.iter().map(|secret| ("CLOAKROOM_JWT_SECRET", secret));
         let old = self.jwt_old_secrets.iter();

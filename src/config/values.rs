@@ -1,29 +1,17 @@
-//! The types of settings that are not plain numbers or texts.
+//! The types of settings that are not plain numbers or texts, and how they are parsed.
+//!
+//! A setting that holds one word of a closed list is an enum. Its words are the names of its variants in lower case,
+//! unless an attribute names others, in the order in which messages list them.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A setting that holds one word of a closed list.
-pub trait Choice: Copy + PartialEq + 'static {
-    /// The words that users write and see, each with its value, in the order in which messages list them.
-    const WORDS: &'static [(&'static str, Self)];
-    /// Words of former versions. They are still accepted, but neither listed nor shown.
-    const ALIASES: &'static [(&'static str, Self)] = &[];
+use clap::ValueEnum;
+use ipnet::IpNet;
 
-    /// The value of `word`, whose case matters. `None` if neither list has it.
-    fn from_word(word: &str) -> Option<Self> {
-        let mut all = Self::WORDS.iter().chain(Self::ALIASES);
-        all.find(|(known, _)| *known == word).map(|(_, value)| *value)
-    }
-
-    /// The word that users see for this value.
-    fn word(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
-    }
-}
-
-/// Where the service runs, which decides how strict it is about its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of place that the service runs in, which decides how strict it is about its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Environment {
     /// On a developer's machine. The defaults are convenient, and password reset tokens are logged.
     Development,
@@ -31,50 +19,43 @@ pub enum Environment {
     Production,
 }
 
-impl Choice for Environment {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("development", Environment::Development), ("production", Environment::Production)];
-}
-
 /// Which HTTP server listens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum HttpServer {
-    /// The server of this program, which may face a public network.
+    /// The server of this program, which may face a public network. Former versions called it `front`.
+    #[value(alias = "front")]
     Builtin,
     /// The server of the `rouille` crate, for use behind a proxy.
     Rouille,
 }
 
-impl Choice for HttpServer {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("builtin", HttpServer::Builtin), ("rouille", HttpServer::Rouille)];
-    const ALIASES: &'static [(&'static str, Self)] = &[("front", HttpServer::Builtin)];
-}
-
 /// Who may read `/metrics`. For everyone else the path does not exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MetricsAccess {
-    Off,
     /// Clients on this host, except for requests with a forwarding header, because those came through a proxy.
     Loopback,
+    Off,
     Any,
 }
 
-impl Choice for MetricsAccess {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("loopback", MetricsAccess::Loopback),
-        ("off", MetricsAccess::Off),
-        ("any", MetricsAccess::Any),
-    ];
+/// Who may make accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Registration {
+    /// Anyone.
+    Open,
+    /// Administrators. The endpoint for registration does not exist.
+    Off,
 }
 
-/// Something that is switched on or off.
-impl Choice for bool {
-    const WORDS: &'static [(&'static str, Self)] = &[("on", true), ("off", false)];
+/// Whether something is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
 }
 
 /// Which endpoints require `X-API-Key`, if keys are enabled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ApiKeyScope {
     /// The exports.
     Exports,
@@ -82,13 +63,8 @@ pub enum ApiKeyScope {
     All,
 }
 
-impl Choice for ApiKeyScope {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("exports", ApiKeyScope::Exports), ("all", ApiKeyScope::All)];
-}
-
 /// The shape of the JSON body of error responses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ErrorFormat {
     /// `{"detail": ..., "error_code": ...}`
     Detail,
@@ -96,13 +72,8 @@ pub enum ErrorFormat {
     Envelope,
 }
 
-impl Choice for ErrorFormat {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("detail", ErrorFormat::Detail), ("envelope", ErrorFormat::Envelope)];
-}
-
 /// The shape of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
     Text,
@@ -110,22 +81,18 @@ pub enum LogFormat {
     Json,
 }
 
-impl Choice for LogFormat {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("text", LogFormat::Text), ("json", LogFormat::Json)];
-}
-
 /// The algorithm that signs tokens: HMAC with SHA-256, SHA-384 or SHA-512 (RFC 7518, 3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
 pub enum Algorithm {
     Hs256,
     Hs384,
     Hs512,
 }
 
-impl Choice for Algorithm {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("HS256", Algorithm::Hs256), ("HS384", Algorithm::Hs384), ("HS512", Algorithm::Hs512)];
+/// The word that users write and see for this value.
+pub fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |word| word.get_name().to_owned())
 }
 
 impl Algorithm {
@@ -287,6 +254,29 @@ fn is_media_type(text: &str) -> bool {
         && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
+/// Parses comma-separated IP addresses and CIDR blocks; an address is a block of one. IPv4 addresses in the form of
+/// IPv6 become plain ones, because clients' addresses are compared in that form. `None` if a part is neither.
+pub fn networks(text: &str) -> Option<Vec<IpNet>> {
+    let network = |part: &str| {
+        let block = part.parse().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from))?;
+        let bits = block.prefix_len().checked_sub(96);
+        match (block.addr().to_canonical(), bits) {
+            (address @ IpAddr::V4(_), Some(bits)) => IpNet::new(address, bits).ok(),
+            _ => Some(block),
+        }
+    };
+    comma_separated(text).map(network).collect()
+}
+
+/// Whether a name or an IP address (without brackets) is certain to mean this host. Other names may resolve to a
+/// loopback address today and to another one tomorrow.
+pub fn is_loopback(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
 /// Parses a log level or, because `RUST_LOG` may be set for other programs too, comma-separated `target=level`
 /// directives. Directives for other targets are ignored; without one for this program the level is `info`.
 pub fn own_log_level(text: &str) -> Option<log::LevelFilter> {
@@ -340,25 +330,20 @@ mod tests {
     }
 
     #[test]
-    fn every_word_stands_for_one_value_and_back() {
-        fn check<C: Choice + std::fmt::Debug>() {
-            for (word, value) in C::WORDS {
-                assert_eq!(C::from_word(word), Some(*value));
-                assert_eq!(value.word(), *word);
-            }
-            for (word, value) in C::ALIASES {
-                assert_eq!(C::from_word(word), Some(*value));
-                assert_ne!(value.word(), "");
-            }
+    fn the_words_of_settings_are_those_of_the_manual() {
+        fn words<C: ValueEnum>() -> String {
+            C::value_variants().iter().map(word).collect::<Vec<_>>().join(" ")
         }
-        check::<Environment>();
-        check::<HttpServer>();
-        check::<MetricsAccess>();
-        check::<bool>();
-        check::<ApiKeyScope>();
-        check::<ErrorFormat>();
-        check::<LogFormat>();
-        check::<Algorithm>();
+        assert_eq!(words::<Environment>(), "development production");
+        assert_eq!(words::<HttpServer>(), "builtin rouille");
+        assert_eq!(HttpServer::from_str("front", false), Ok(HttpServer::Builtin));
+        assert_eq!(words::<MetricsAccess>(), "loopback off any");
+        assert_eq!(words::<Registration>(), "open off");
+        assert_eq!(words::<Switch>(), "on off");
+        assert_eq!(words::<ApiKeyScope>(), "exports all");
+        assert_eq!(words::<ErrorFormat>(), "detail envelope");
+        assert_eq!(words::<LogFormat>(), "text json");
+        assert_eq!(words::<Algorithm>(), "HS256 HS384 HS512");
     }
 
     #[test]
@@ -374,5 +359,22 @@ mod tests {
         ] {
             assert_eq!(own_log_level(text), level, "{text}");
         }
+    }
+
+    #[test]
+    fn networks_are_addresses_or_blocks_and_mapped_ones_are_ipv4() {
+        for (text, expected) in [
+            ("", vec![]),
+            ("10.0.0.0/8, 192.0.2.1", vec!["10.0.0.0/8", "192.0.2.1/32"]),
+            ("2001:db8::/32,::1", vec!["2001:db8::/32", "::1/128"]),
+            ("::ffff:10.0.0.1,::ffff:10.0.0.0/104", vec!["10.0.0.1/32", "10.0.0.0/8"]),
+            ("::ffff:0:0/96", vec!["0.0.0.0/0"]),
+        ] {
+            let found = networks(text).unwrap_or_default();
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(networks("10.0.0.0/33"), None);
+        assert_eq!(networks("localhost"), None);
     }
 }

@@ -7,20 +7,18 @@ use std::time::Instant;
 use postgres::Row;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{Json, Type};
-use serde::Serialize;
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::pooled_connection::TypedParams;
+use super::connection::TypedParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
-use crate::model::audit::{AuditEvent, AuditPosition};
+use crate::model::audit::{AuditEvent, AuditPosition, Failure};
 use crate::model::timestamp::Timestamp;
 
 /// Days for which failures are kept at most, because strangers can cause many of them.
 const MAX_FAILURE_DAYS: i32 = 30;
 
-/// Where a change comes from, for the event that the statement of the change writes.
+/// The origin of a change, for the event that the statement of the change writes.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditOrigin {
     /// The signed-in account. Statements about one's own account or files take the actor from their rows instead.
@@ -43,29 +41,12 @@ pub fn insert_export(
     db.write(sql, &[actor, address, request_id, &rows, &is_filtered]).map(drop)
 }
 
-/// An event about a refused action, as it waits to be written.
-#[derive(Debug, Clone, Serialize)]
-pub struct Failure {
-    /// By the clock of the process. Together with `id` it identifies the event, so that it is not recorded twice.
-    pub at: Timestamp,
-    pub id: Uuid,
-    /// One of [`crate::model::audit::ACTIONS`].
-    pub action: &'static str,
-    pub actor_id: Option<Uuid>,
-    /// The account that the action was about, if it is known.
-    pub subject_id: Option<Uuid>,
-    pub address: Option<IpAddr>,
-    pub request_id: Option<Uuid>,
-    /// A JSON object.
-    pub details: Value,
-}
-
-/// Records failures. It may be repeated where it is unknown whether it succeeded: an event is not recorded twice.
+/// Records failures. It may be repeated if it is unknown whether it succeeded: an event is not recorded twice.
 pub fn insert_failures(db: &Database, failures: &[Failure]) -> Result<(), Error> {
     db.write(sql!("audit/insert_failures"), &[&Json(failures)]).map(drop)
 }
 
-/// Which events are asked for: those that match all that is given.
+/// A filter for events, which must match all that is given.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub actor: Option<Uuid>,
@@ -80,42 +61,21 @@ pub struct AuditFilter {
     pub to: Option<Timestamp>,
 }
 
-/// Returns the newest events that match and precede `before`, the newest first, at most `limit`.
+/// Returns the newest events that match and precede `before`, the newest first, at most `limit`. A batch of an export
+/// has a deadline, and fails with [`Error::TimedOut`] if it is not read by then.
 pub fn page(
     db: &Database,
     filter: &AuditFilter,
     before: AuditPosition,
     limit: i64,
-) -> Result<Vec<AuditEvent>, Error> {
-    let read = |params: TypedParams| db.read_planned(sql!("audit/page"), params, None);
-    read_page(filter, before, limit, read)
-}
-
-/// Like [`page`], for exports. Fails with [`Error::TimedOut`] where that is not done by `deadline`.
-pub fn export_batch(
-    db: &Database,
-    filter: &AuditFilter,
-    before: AuditPosition,
-    limit: i64,
-    deadline: Instant,
-) -> Result<Vec<AuditEvent>, Error> {
-    let read = |params: TypedParams| {
-        db.read_for_export(sql!("audit/page"), params, deadline, |rows| rows.collect())
-    };
-    read_page(filter, before, limit, read)
-}
-
-fn read_page(
-    filter: &AuditFilter,
-    before: AuditPosition,
-    limit: i64,
-    read: impl FnOnce(TypedParams) -> Result<Vec<Row>, Error>,
+    export_deadline: Option<Instant>,
 ) -> Result<Vec<AuditEvent>, Error> {
     let AuditFilter { actor, subject, action, outcome, from, to } = filter;
     // No event has the largest id, so this excludes none at the time `to`.
     let end = to.map_or(AuditPosition::END, |at| AuditPosition { at, id: Uuid::max() });
     let before = before.min(end);
-    let rows = read(&[
+    let sql = sql!("audit/page");
+    let params: TypedParams = &[
         (actor, Type::UUID),
         (subject, Type::UUID),
         (action, Type::TEXT),
@@ -124,25 +84,29 @@ fn read_page(
         (&before.at.0, Type::TIMESTAMPTZ),
         (&before.id, Type::UUID),
         (&limit, Type::INT8),
-    ])?;
+    ];
+    let rows = match export_deadline {
+        Some(deadline) => db.read_for_export(sql, params, deadline, |rows| rows.collect())?,
+        None => db.read_unprepared(sql, params, None)?,
+    };
     Ok(rows.iter().map(from_row).collect())
 }
 
-/// Returns up to a thousand events that follow `after`, the oldest first.
-pub fn since(db: &Database, after: AuditPosition) -> Result<Vec<AuditEvent>, Error> {
-    let rows = db.read(sql!("audit/since"), &[&after.at.0, &after.id])?;
-    Ok(rows.iter().map(from_row).collect())
+/// Writes events for changes that were too many for events of their own, once their hour is over: up to a thousand.
+/// Returns how many it wrote.
+pub fn insert_skipped(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("audit/insert_skipped"), &[])?)?.get("events"))
 }
 
-/// Removes up to ten thousand events that are older than `days`, or than 30 days for failures. Returns how many it
-/// removed.
+/// Removes up to ten thousand events that are older than `days`, or than 30 days for failures, and as many rows of
+/// `own_changes` that limit nothing any more. Returns how many rows it removed.
 pub fn sweep(db: &Database, days: u32) -> Result<i64, Error> {
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS)])?;
     Ok(one_row(rows)?.get("removed"))
 }
 
-fn from_row(row: &Row) -> AuditEvent {
+pub fn from_row(row: &Row) -> AuditEvent {
     AuditEvent {
         id: row.get("id"),
         at: Timestamp(row.get("at")),

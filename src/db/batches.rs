@@ -3,16 +3,18 @@
 //! commit of a database, and a single one waits no longer than without batches.
 
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::semaphore::lock;
 
 /// Lookups by `K` that find a `V`.
 pub struct Batches<K, V> {
-    /// The longest wait of a lookup for the query that runs. After that it is asked for at once, on another connection:
-    /// otherwise it would wait for two round trips to a distant database, and for seconds if a connection hangs.
+    /// How long a lookup waits for the end of the running query. After that its thread starts another query, on another
+    /// connection. Otherwise it would wait for two round trips to a distant database, and for seconds if a connection
+    /// hangs.
     max_queued: Duration,
     state: Mutex<BatchesState<K, V>>,
 }
@@ -32,13 +34,9 @@ struct Lookup<K, V> {
 }
 
 impl<K, V> Lookup<K, V> {
-    fn outcome(&self) -> MutexGuard<'_, Option<Result<V, Error>>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands the thread its outcome.
     fn finish(&self, outcome: Result<V, Error>) {
-        *self.outcome() = Some(outcome);
+        *lock(&self.outcome) = Some(outcome);
         self.thread.unpark();
     }
 }
@@ -58,21 +56,21 @@ impl<K: Copy, V> Batches<K, V> {
     ) -> Result<V, Error> {
         let lookup = Arc::new(Lookup { key, thread: thread::current(), outcome: Mutex::new(None) });
         let deadline = Instant::now() + self.max_queued;
-        self.state().queue.push(lookup.clone());
+        lock(&self.state).queue.push(lookup.clone());
         loop {
             match self.next_step(&lookup, deadline) {
                 Step::Query(turn, batch) => batch.run(turn, &query),
                 Step::Wait(rest) => thread::park_timeout(rest),
                 Step::WaitForOther => thread::park(),
             }
-            if let Some(outcome) = lookup.outcome().take() {
+            if let Some(outcome) = lock(&lookup.outcome).take() {
                 return outcome;
             }
         }
     }
 
     fn next_step(&self, lookup: &Arc<Lookup<K, V>>, deadline: Instant) -> Step<'_, K, V> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !state.queue.first().is_some_and(|first| Arc::ptr_eq(first, lookup)) {
             return Step::WaitForOther;
         }
@@ -83,20 +81,15 @@ impl<K: Copy, V> Batches<K, V> {
         state.running += 1;
         Step::Query(Turn(self), Batch { lookups: mem::take(&mut state.queue) })
     }
-
-    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
-    fn state(&self) -> MutexGuard<'_, BatchesState<K, V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// What a thread does next.
+/// The next action of a thread that waits for its lookup.
 enum Step<'a, K, V> {
     /// Its lookup is the first in the queue: it runs a query for all that are there.
     Query(Turn<'a, K, V>, Batch<K, V>),
     /// Its lookup is the first in the queue, and waits this long for the running query.
     Wait(Duration),
-    /// Another thread asks for its lookup: it does already, or will, because its own is before it in the queue.
+    /// Another thread's query has its lookup, or will have it, because that thread's own comes first in the queue.
     WaitForOther,
 }
 
@@ -105,7 +98,7 @@ struct Turn<'a, K, V>(&'a Batches<K, V>);
 
 impl<K, V> Drop for Turn<'_, K, V> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0.state);
         state.running -= 1;
         if let Some(next) = state.queue.first() {
             next.thread.unpark();
@@ -165,7 +158,7 @@ mod tests {
             let (batches, asked, queries) = (&batches, &asked, &queries);
             let first = move |keys: &[u32]| {
                 asked.wait();
-                while batches.state().queue.len() < 20 {
+                while lock(&batches.state).queue.len() < 20 {
                     thread::yield_now();
                 }
                 tens(keys)

@@ -1,5 +1,6 @@
 //! Opens connections as the settings ask.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use postgres::config::Host;
@@ -8,36 +9,63 @@ use r2d2::ManageConnection as _;
 use r2d2_postgres::PostgresConnectionManager;
 
 use super::deadline::Deadline;
-use super::postgres_error::describe;
 use super::tls::TlsSettings;
-use crate::config::{self, is_loopback};
+use crate::config;
 
-/// The port of PostgreSQL where the settings name none.
-pub(super) const DEFAULT_PORT: u16 = 5432;
+/// The port of PostgreSQL if the settings name none.
+pub const DEFAULT_PORT: u16 = 5432;
+
+/// The beginning of those errors of the `postgres` crate that name an option, and repeat nothing of the text.
+const INVALID_VALUE: &str = "invalid value for option `";
+
+/// Parses the text of `CLOAKROOM_DATABASE_URL`. On failure: what to tell the operator.
+///
+/// If a password has characters that should have been encoded, any part of the text may be a part of the password:
+/// the crate ends a password at the first `@`, so that the rest of it becomes a host, a database or an option. So such
+/// texts are refused, and no message repeats any of them.
+pub fn parse(text: &str) -> Result<Config, String> {
+    const NAME: &str = "CLOAKROOM_DATABASE_URL";
+    const ENCODING: &str = "in a user, a password and a parameter of a URL, @ : / ? # % and blanks are written as %40 \
+                            %3A %2F %3F %23 %25 %20";
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
+    if is_url && text.matches('@').count() > 1 {
+        return Err(format!("{NAME} has more than one @: {ENCODING}"));
+    }
+    let config: Config = text.parse().map_err(|e: postgres::Error| {
+        let source = e.source().map(ToString::to_string);
+        let source = source.filter(|source| source.starts_with(INVALID_VALUE));
+        let fault = source.unwrap_or_else(|| {
+            format!(
+                "it cannot be read, or has an option that is unknown here, such as sslrootcert; {ENCODING}; in \
+                 key/value text, values with blanks or quotes are written as 'it\\'s one'"
+            )
+        });
+        format!("{NAME} is no PostgreSQL URL or key/value text: {fault}")
+    })?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(format!("{NAME} names no host"));
+    }
+    let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
+    let is_host = |host: &Host| !matches!(host, Host::Tcp(name) if !name.chars().all(is_name));
+    if !config.get_hosts().iter().all(is_host) {
+        return Err(format!("{NAME} names a host that cannot be one: {ENCODING}"));
+    }
+    Ok(config)
+}
 
 /// Opens connections to the configured database.
 pub struct Connector {
     config: Config,
     tls: TlsSettings,
-    /// How long a host may take to open a TCP connection, and again to make it one of PostgreSQL's, before the next
-    /// host is tried. A host that hangs must leave time for the others.
+    /// How long a host may take to accept a TCP connection, and again as long for PostgreSQL's handshake on it, before
+    /// the next host is tried. A host that hangs must leave time for the others.
     host_timeout: Duration,
 }
 
 impl Connector {
     /// Checks the settings of the database without connecting. On failure: what to tell the operator.
     pub fn new(settings: &config::Config) -> Result<Connector, String> {
-        let mut config: Config =
-            settings.database_url.expose().parse().map_err(|e: postgres::Error| {
-                // The message names the option that is wrong and never holds the value of another one.
-                format!(
-                    "CLOAKROOM_DATABASE_URL is no PostgreSQL URL or key/value text: {}",
-                    describe(&e)
-                )
-            })?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err("CLOAKROOM_DATABASE_URL names no host".into());
-        }
+        let mut config = parse(settings.database_url.expose())?;
         if config.get_application_name().is_none() {
             config.application_name("cloakroom");
         }
@@ -50,12 +78,11 @@ impl Connector {
         Ok(Connector { config, tls, host_timeout })
     }
 
-    /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Of several
-    /// servers all, with commas between them.
+    /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Several
+    /// servers are all named, with commas between them.
     pub fn server(&self) -> String {
         let mut hosts = self.config.get_hosts().to_vec();
         if hosts.is_empty() {
-            // Where both are given, the addresses are those of the hosts.
             let addresses = self.config.get_hostaddrs().iter();
             hosts = addresses.map(|address| Host::Tcp(address.to_string())).collect();
         }
@@ -72,26 +99,11 @@ impl Connector {
         servers.collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether every server is on this host.
-    pub fn is_local(&self) -> bool {
-        let addresses = self.config.get_hostaddrs();
-        let is_local = |host: &Host| match host {
-            Host::Tcp(name) => is_loopback(name),
-            Host::Unix(_) => true,
-        };
-        // Where both are given, the addresses are those of the hosts.
-        if addresses.is_empty() {
-            self.config.get_hosts().iter().all(is_local)
-        } else {
-            addresses.iter().all(|address| address.to_canonical().is_loopback())
-        }
-    }
-
     /// Connects to the first host that accepts. Once connected, reads end after `wait`, until the returned deadline is
     /// moved.
     pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
         let deadline = Deadline::new(self.host_timeout);
-        let tls = self.tls.make_handshake(deadline.clone(), self.host_timeout);
+        let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
         let client = PostgresConnectionManager::new(self.config.clone(), tls).connect()?;
         deadline.set(wait);
         Ok((client, deadline))

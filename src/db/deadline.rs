@@ -49,7 +49,7 @@ impl Deadline {
 /// A socket with TLS on top of it.
 pub type RustlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// What carries the bytes of a connection.
+/// The socket of a connection, with or without TLS.
 pub enum Transport {
     /// The socket itself.
     Plain(Socket),

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use super::pooled_connection::TypedParams;
+use super::connection::TypedParams;
 use super::{Database, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
@@ -19,23 +19,9 @@ use crate::model::timestamp::Timestamp;
 /// come from the kernel each time, and clearing their pages costs more than longer batches save.
 pub const BATCH_ROWS: i64 = 4000;
 
-/// Which accounts are exported.
-#[derive(Clone)]
-pub struct ExportFilter {
-    email_pattern: Option<String>,
-}
-
-impl ExportFilter {
-    /// Accounts whose e-mail address contains `email`, where `*` and `%` stand for any run of characters; `None` is
-    /// all.
-    pub fn by_email(email: Option<&str>) -> ExportFilter {
-        ExportFilter { email_pattern: email.map(|part| like_pattern(part, "*%")) }
-    }
-
-    /// Whether only some accounts are asked for.
-    pub fn is_filtered(&self) -> bool {
-        self.email_pattern.is_some()
-    }
+/// The `LIKE` pattern of e-mail addresses that contain `part`; `*` and `%` in it stand for any run of characters.
+pub fn email_pattern(part: &str) -> String {
+    like_pattern(part, "*%")
 }
 
 /// A position in an export, which is ordered by creation time and then by id: the values of the last row that was read.
@@ -48,17 +34,17 @@ impl ExportPosition {
     pub const START: ExportPosition = ExportPosition(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
 }
 
-/// Counts the rows of an export, but no further than `max`. Fails with [`Error::TimedOut`] where that is not done by
-/// `deadline`.
+/// Counts the rows of an export, but no further than `max`. Without a pattern it is an export of all accounts. Fails
+/// with [`Error::TimedOut`] if that is not done by `deadline`.
 pub fn count(
     db: &Database,
-    filter: &ExportFilter,
+    email_pattern: Option<&str>,
     max: i64,
     deadline: Instant,
 ) -> Result<i64, Error> {
     let rows = db.read_for_export(
         sql!("exports/count"),
-        &[(&filter.email_pattern, Type::TEXT), (&max, Type::INT8)],
+        &[(&email_pattern, Type::TEXT), (&max, Type::INT8)],
         deadline,
         |rows| rows.collect(),
     )?;
@@ -83,20 +69,20 @@ pub struct ExportedUser<'a> {
     pub total_storage_used: i64,
 }
 
-/// Reads the rows that follow `after` and calls `add` with each of them, in the order of the export, as they arrive, so
-/// that they are never all in memory. Returns what `add` made of them, starting with `start`, and the position of the
-/// last row; `None` is the end of the export. Where the connection breaks, it starts again. Fails with
-/// [`Error::TimedOut`] where that is not done by `deadline`.
+/// Reads the rows that follow `after`, and calls `add` with each of them when it arrives, in the order of the export,
+/// so that they are never all in memory. Returns the value of `start` to which `add` has added all of them, and the
+/// position of the last row; `None` is the end of the export. If the connection breaks, it begins again with another
+/// value of `start`. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
 pub fn batch<T>(
     db: &Database,
-    filter: &ExportFilter,
+    email_pattern: Option<&str>,
     after: ExportPosition,
     deadline: Instant,
     start: impl Fn() -> T,
     add: impl Fn(&mut T, &ExportedUser),
 ) -> Result<(T, Option<ExportPosition>), Error> {
     let params: TypedParams = &[
-        (&filter.email_pattern, Type::TEXT),
+        (&email_pattern, Type::TEXT),
         (&after.0, Type::TIMESTAMPTZ),
         (&after.1, Type::UUID),
         (&BATCH_ROWS, Type::INT8),

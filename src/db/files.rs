@@ -5,8 +5,9 @@ use postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pooled_connection::SqlParams;
-use super::{Database, column_numbers, sql};
+use super::connection::SqlParams;
+use super::{Database, column_numbers, one_row, sql};
+use crate::config::UploadTypes;
 use crate::error::{Error, Forbidden};
 use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
@@ -27,7 +28,7 @@ const COLUMNS: [&str; 11] = [
     "is_public",
 ];
 
-/// Reads a [`File`]. `None` where its columns are null, because the query joined no file to its row.
+/// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
 fn from_row(row: &Row) -> Option<File> {
     from_columns(row, &column_numbers(row, COLUMNS))
 }
@@ -80,7 +81,7 @@ pub struct NewFile<'a> {
     pub description: Option<&'a str>,
 }
 
-/// What a new file must fit into, each together with the files that exist.
+/// The quotas that the files of a user, and all files, must not exceed together with a new one.
 pub struct FileQuotas {
     /// Bytes of the owner's files.
     pub user_bytes: u64,
@@ -90,8 +91,8 @@ pub struct FileQuotas {
     pub service_bytes: u64,
 }
 
-/// Records a file where it fits into all quotas. Fails with [`Error::StorageFull`], or with [`Error::UserNotUsable`]
-/// where the owner is deleted or inactive.
+/// Records a file. Fails with [`Error::StorageFull`] if it does not fit into all quotas, or with
+/// [`Error::UserNotUsable`] if the owner is deleted or inactive.
 pub fn insert(
     db: &Database,
     file: &NewFile,
@@ -143,8 +144,8 @@ pub fn update(
     from_row(row).ok_or_else(|| why_unchanged(row.get("owner_id"), user))
 }
 
-/// Removes the record of a file of `user`. Returns whether the content may be removed too; not while a backup runs,
-/// which may need it. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
+/// Removes the record of a file of `user`. Returns whether the content may be removed too: while a backup runs, it may
+/// not, because the backup may need it. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
 pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
     let rows = db.write(sql!("files/delete"), &[&id, &user, address, request_id])?;
@@ -155,8 +156,8 @@ pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Resu
     }
 }
 
-/// Why the statement found a file and did not change it: the file is another user's, or another request removed the
-/// user's own file after the statement had begun.
+/// The error if a statement found a file and did not change it: the file is another user's, or another request removed
+/// the user's own file after the statement had begun.
 fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
     match owner == user {
         true => Error::FileNotFound,
@@ -164,7 +165,7 @@ fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
     }
 }
 
-/// What a list of files is sorted by.
+/// The column by which a list of files is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileSort {
     UploadDate,
@@ -173,41 +174,60 @@ pub enum FileSort {
     Size,
 }
 
-/// Which files a list shows, and in which order. Ties are in the order of ids.
+/// The filter and the order of a list. Ties are in the order of ids.
 pub struct FileQuery {
     /// Part of the filename or of the description, without regard to case.
     pub search: Option<String>,
-    pub content_type: Option<String>,
+    /// All spellings of the type.
+    pub content_type: Option<Vec<String>>,
     pub sort: FileSort,
     pub descending: bool,
 }
 
-/// Reads a page of the files of `user` and returns what `make` makes of it.
-pub fn list<T>(
+impl FileQuery {
+    /// Whether an index finds the page, so that its cost does not grow with the number of files.
+    pub fn is_default(&self) -> bool {
+        self.search.is_none()
+            && self.content_type.is_none()
+            && self.sort == FileSort::UploadDate
+            && self.descending
+    }
+}
+
+/// A page of files as the database sent it.
+pub struct FileRows {
+    rows: Vec<Row>,
+    request: PageRequest,
+}
+
+impl FileRows {
+    /// The page, its types spelt as in `types`. Texts are borrowed from the rows.
+    pub fn page<'a>(&'a self, types: &'a UploadTypes) -> Page<File<&'a str>> {
+        let Some(first) = self.rows.first() else {
+            return Page::new(Vec::new(), 0, self.request);
+        };
+        let columns = column_numbers(first, COLUMNS);
+        let files = self.rows.iter().filter_map(|row| from_columns(row, &columns));
+        let files = files.map(|file: File<&str>| file.spelt(types));
+        Page::new(files.collect(), first.get("total"), self.request)
+    }
+}
+
+/// Reads a page of the files of `user`.
+pub fn list(
     db: &Database,
     user: Uuid,
     query: &FileQuery,
     page: PageRequest,
-    make: impl FnOnce(&Page<File<&str>>) -> T,
-) -> Result<T, Error> {
-    let is_default = query.search.is_none()
-        && query.content_type.is_none()
-        && query.sort == FileSort::UploadDate
-        && query.descending;
-    let mut rows = Vec::new();
-    if is_default {
-        rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
+) -> Result<FileRows, Error> {
+    if query.is_default() {
+        let rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
+        // Past the end of the list this query finds no row, and so no total.
+        if !rows.is_empty() || page.offset == 0 {
+            return Ok(FileRows { rows, request: page });
+        }
     }
-    // Past the end of the list, the query for the default list finds no row, and so no total.
-    if rows.is_empty() && (!is_default || page.offset > 0) {
-        rows = matching_rows(db, user, query, page)?;
-    }
-    let Some(first) = rows.first() else {
-        return Ok(make(&Page::new(Vec::new(), 0, page)));
-    };
-    let columns = column_numbers(first, COLUMNS);
-    let files = rows.iter().filter_map(|row| from_columns(row, &columns));
-    Ok(make(&Page::new(files.collect(), first.get("total"), page)))
+    Ok(FileRows { rows: matching_rows(db, user, query, page)?, request: page })
 }
 
 /// Runs the query for lists in any order and with any filter, which reads all of the user's files.
@@ -223,12 +243,12 @@ fn matching_rows(
         FileSort::Filename => "filename",
         FileSort::Size => "file_size",
     };
-    db.read_planned(
+    db.read_unprepared(
         sql!("files/list"),
         &[
             (&user, Type::UUID),
             (search, Type::TEXT),
-            (content_type, Type::TEXT),
+            (content_type, Type::TEXT_ARRAY),
             (&column, Type::TEXT),
             (descending, Type::BOOL),
             (&page.size, Type::INT8),
@@ -241,8 +261,7 @@ fn matching_rows(
 /// A content without a record.
 pub struct UnrecordedContent {
     pub id: Uuid,
-    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running, or if it could not
-    /// be removed.
+    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running.
     pub is_deleted: bool,
 }
 
@@ -255,47 +274,33 @@ pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<UnrecordedContent>,
     Ok(rows.iter().map(content).collect())
 }
 
-/// A file, as an operator knows it.
-pub struct FileOfOwner {
-    pub id: Uuid,
-    pub filename: String,
-    /// The username, or the id of an owner without one.
-    pub owner: String,
+/// Forgets contents that a backup kept and that are gone by now. To be called after a sweep that has moved all contents
+/// without a record.
+pub fn forget_kept(db: &Database) -> Result<(), Error> {
+    db.write(sql!("files/forget_kept"), &[]).map(drop)
 }
 
-/// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
-pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
-    let rows = db.read(sql!("files/with_owners"), &[&ids])?;
-    Ok(rows.iter().map(file_of_owner).collect())
+/// Returns a deleted user whose files still have records, with the ids of up to a thousand of them, or with none if all
+/// are removed. `None` if there is no such user, or while a backup runs, which needs the contents. The table
+/// `pending_removals` has these users. No response shows their files any more, and with a thousand at a time no upload
+/// waits long, even if a user had a million.
+pub fn next_removal(db: &Database) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
+    let rows = db.read(sql!("removals/next"), &[])?;
+    let files = rows.iter().filter_map(|row| row.get("file_id")).collect();
+    Ok(rows.first().map(|row| (row.get("user_id"), files)))
 }
 
-/// Reads a row of the query `files/with_owners`.
-pub(super) fn file_of_owner(row: &Row) -> FileOfOwner {
-    FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
+/// Removes the records of these files of a deleted user. Returns how many there were.
+pub fn remove_records(db: &Database, user: Uuid, files: &[Uuid]) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("removals/remove"), &[&user, &files])?)?.get("removed"))
 }
 
-/// What a content must be by its record.
-pub struct RecordedContent {
-    pub id: Uuid,
-    /// In bytes.
-    pub size: u64,
-    /// SHA-256, hexadecimal.
-    pub hash: String,
+/// Takes a deleted user off the table `pending_removals`, unless a file still has a record.
+pub fn finish_removal(db: &Database, user: Uuid) -> Result<(), Error> {
+    db.write(sql!("removals/finish"), &[&user]).map(drop)
 }
 
-/// Returns the thousand contents that follow `after`, or what is left of them, in the order of ids. Those of deleted
-/// users are left out.
-pub fn contents_after(db: &Database, after: Uuid) -> Result<Vec<RecordedContent>, Error> {
-    let rows = db.read(sql!("files/contents_after"), &[&after])?;
-    Ok(rows.iter().map(recorded_content).collect())
-}
-
-/// Reads a row of the query `files/contents_after`.
-pub(super) fn recorded_content(row: &Row) -> RecordedContent {
-    RecordedContent {
-        id: row.get("id"),
-        // The table has a constraint that keeps it from being negative.
-        size: row.get::<_, i64>("file_size").unsigned_abs(),
-        hash: row.get("file_hash"),
-    }
+/// Whether a backup is running, which may need contents whose record is gone by now.
+pub fn is_backup_running(db: &Database) -> Result<bool, Error> {
+    Ok(one_row(db.read(sql!("backup/is_running"), &[])?)?.get("is_running"))
 }

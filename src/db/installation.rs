@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use postgres::error::SqlState;
-use postgres::{Client, Row};
+use postgres::Row;
 use uuid::Uuid;
 
 use super::pool::Database;
@@ -13,36 +12,28 @@ use crate::error::Error;
 /// How long the comparison may take, including the wait for other processes that compare.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
-/// What the data directory is compared with.
+/// The database's side of the comparison with the data directory.
 pub struct DatabaseSide {
-    /// The installation id; `None` where it has none yet.
+    /// The installation id; `None` if it has none yet.
     pub id: Option<Uuid>,
     /// Whether any file is recorded.
     pub has_files: bool,
 }
 
 impl DatabaseSide {
-    fn of(row: &Row) -> DatabaseSide {
+    pub fn of(row: &Row) -> DatabaseSide {
         DatabaseSide { id: row.get("id"), has_files: row.get("has_files") }
-    }
-}
-
-/// Looks the database's side up without a lock; `None` if the schema is older than installation ids.
-pub fn look_up(client: &mut Client) -> Result<Option<DatabaseSide>, postgres::Error> {
-    match client.query_typed_one(sql!("installation/find"), &[]) {
-        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
-        outcome => outcome.map(|row| Some(DatabaseSide::of(&row))),
     }
 }
 
 /// Reads the database's side without a lock, so others may change it meanwhile unless it has an id already.
 pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
-    let row = one_row(db.read_planned(sql!("installation/find"), &[], None)?)?;
+    let row = one_row(db.read_unprepared(sql!("installation/find"), &[], None)?)?;
     Ok(DatabaseSide::of(&row))
 }
 
 /// Passes the database's side to `compare`, and stores the id that it returns if the database has none. Processes that
-/// start at the same moment do so one after the other, so all see what the first one decided. On failure, its own or
+/// start at the same moment do so one after the other, so all see the decision of the first one. On failure, its own or
 /// that of `compare`: what to tell the operator.
 pub fn reconcile(
     db: &Database,

@@ -1,45 +1,37 @@
-//! PostgreSQL: the connection pool, and one module for each table. One query is one file below `sql/` and one round
+//! PostgreSQL: the connection pool, and the queries by subject. Each query is a file below `sql/` and takes one round
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
+pub mod addresses;
 pub mod audit;
-pub mod backup;
 mod batches;
-pub mod checks;
-mod client_programs;
-mod connector;
-mod deadline;
-pub mod diagnosis;
+mod connection;
+pub mod connector;
+pub mod deadline;
 pub mod exports;
-mod failure_queue;
 pub mod files;
 pub mod installation;
-mod migrations;
+pub mod migrations;
 mod outage;
 pub mod outbox;
 pub mod personal_tokens;
 mod pool;
-mod pooled_connection;
-mod postgres_error;
+pub mod postgres_error;
 mod readiness;
-pub mod removals;
 pub mod resets;
-pub mod restore;
 pub mod sessions;
+mod startup;
 pub mod stats;
 mod tls;
 pub mod users;
 
 use postgres::Row;
 
-use crate::config::Config;
 use crate::error::Error;
 
-pub use client_programs::environment as client_environment;
-pub use failure_queue::FailureQueue;
-pub use migrations::{check_schema, newest_schema_version, open_and_migrate};
 pub use pool::Database;
 pub use readiness::Readiness;
+pub use startup::{check_settings, open_and_migrate};
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {
@@ -47,26 +39,15 @@ macro_rules! sql {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/sql/", $name, ".sql"))
     };
 }
-use sql;
-
-/// Checks the settings of the database without connecting. On failure: what to tell the operator.
-pub fn check_settings(settings: &Config) -> Result<(), String> {
-    connector::Connector::new(settings).map(drop)
-}
-
-/// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
-pub fn open(settings: &Config) -> Result<Database, String> {
-    let connector = connector::Connector::new(settings)?;
-    Ok(Database::new(connector, None, settings.database_pool_size, settings.database_timeout))
-}
+pub(crate) use sql;
 
 /// The version of PostgreSQL, such as `17.5`.
 pub fn server_version(db: &Database) -> Result<String, Error> {
-    Ok(one_row(db.read_planned(sql!("database/version"), &[], None)?)?.get("version"))
+    Ok(one_row(db.read_unprepared(sql!("database/version"), &[], None)?)?.get("version"))
 }
 
 /// Takes the row of a query that always returns one.
-fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
+pub fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))
 }
 

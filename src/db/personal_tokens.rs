@@ -5,13 +5,12 @@ use postgres::Row;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pooled_connection::SqlParams;
+use super::connection::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
-use crate::model::personal_token::PersonalToken;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::User;
+use crate::model::user::{PersonalToken, User};
 
 /// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;
@@ -19,7 +18,7 @@ const MAX_TOKENS: i64 = 50;
 /// The SHA-256 of a token, under which it is stored.
 pub type TokenHash = [u8; 32];
 
-/// What a user chooses for a new token.
+/// The user's choices for a new token.
 pub struct NewPersonalToken {
     pub name: String,
     pub read_only: bool,
@@ -27,8 +26,8 @@ pub struct NewPersonalToken {
     pub days: i32,
 }
 
-/// Stores a token where the user's credentials are still at `version`. Fails with [`Error::TooManyTokens`], or with
-/// [`Error::InvalidToken`] where the account has changed since the request was authenticated.
+/// Stores a token if the user's credentials are still at `version`. Fails with [`Error::TooManyTokens`], or with
+/// [`Error::InvalidToken`] if the account has changed since the request was authenticated.
 pub fn insert(
     db: &Database,
     user: Uuid,
@@ -65,13 +64,13 @@ pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool), Err
     Ok((from_row(row), row.get("read_only")))
 }
 
-/// The live tokens of a user, newest first; `None` where there is no such account.
+/// The live tokens of a user, newest first; `None` if there is no such account.
 pub fn list(db: &Database, user: Uuid) -> Result<Option<Vec<PersonalToken>>, Error> {
     let rows = db.read(sql!("personal_tokens/list"), &[&user])?;
     Ok((!rows.is_empty()).then(|| rows.iter().filter_map(token_from_row).collect()))
 }
 
-/// Reads a [`PersonalToken`]. `None` where the query joined no token to its row.
+/// Reads a [`PersonalToken`]. `None` if the query joined no token to its row.
 fn token_from_row(row: &Row) -> Option<PersonalToken> {
     Some(PersonalToken {
         id: row.get::<_, Option<_>>("id")?,
@@ -83,7 +82,7 @@ fn token_from_row(row: &Row) -> Option<PersonalToken> {
     })
 }
 
-/// Ends one token of `user`. Fails with [`Error::TokenNotFound`] where the user has no such live token.
+/// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.
 pub fn delete(db: &Database, user: Uuid, token: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
     let rows = db.write(sql!("personal_tokens/delete"), &[&user, &token, address, request_id])?;

@@ -1,35 +1,40 @@
 //! The connection pool: a query costs one round trip, every wait is bounded, and dead connections are replaced without
 //! failing a request.
 //!
+//! From top to bottom: [`Database`] waits for a place and takes a connection of the pool, [`DatabaseConnection`] is one
+//! with its prepared statements, [`ConnectionFactory`] opens it for r2d2, and [`Connector`] connects as the settings
+//! say. [`Outage`] knows whether that succeeds.
+//!
 //! A restart of the database leaves a pool full of dead connections, and a client cannot tell that a connection is dead
 //! before it uses it. Asking each time would cost a second round trip for every query. So a connection is checked only
-//! when it has idled, or when another one was found dead since its last check; and a query that only reads is repeated
-//! once where its connection dies under it.
+//! if it has idled. If one is found dead, all older ones are replaced. A query that only reads is repeated once if its
+//! connection dies under it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Row, RowIter};
 use r2d2::PooledConnection;
 
+use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::outage::Outage;
-use super::pooled_connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
-use super::postgres_error::{is_connection_lost, translate};
+use super::postgres_error::translate;
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
-/// A server that does not answer an empty query for this long hangs. Less where the timeout is short.
+/// Longest wait for the answer to an empty query; half the pool's timeout if that is less. After it the server counts
+/// as one that hangs.
 const MAX_CHECK: Duration = Duration::from_secs(1);
-/// Longest pause between two attempts of r2d2 to open a connection. After an outage the service is back that soon.
+/// Longest pause between two attempts of r2d2 to open a connection, so the service is back that soon after an outage.
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Unused connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
-/// Most reads of exports that run at once. Fewer where the pool is so small that they would take all its connections.
+/// Most reads of exports that run at once; fewer in a small pool, so that they never take all its connections.
 const MAX_EXPORT_READS: usize = 2;
 
 /// The pool, through which every query runs. It is shared by all threads.
@@ -37,13 +42,11 @@ pub struct Database {
     pool: r2d2::Pool<ConnectionFactory>,
     /// One permit for each connection. r2d2 wakes waiting threads in no particular order; the semaphore serves them in
     /// the order in which they came.
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     /// One permit for each read of an export that may run at the same time.
-    export_permits: Semaphore,
+    export_permits: Arc<Semaphore>,
     /// Limit of the wait for a connection, and of each statement.
     timeout: Duration,
-    /// Connections last checked before this moment are checked before their next use.
-    suspect_before: Mutex<Instant>,
     outage: Arc<Outage>,
 }
 
@@ -65,7 +68,7 @@ impl Database {
             .min_idle(Some(0))
             .max_lifetime(None)
             .idle_timeout(Some(MAX_IDLE))
-            // Nothing but twice the longest pause between attempts: each check-out says how long it waits.
+            // r2d2 pauses up to half of this between two attempts. It limits no wait: each check-out passes its own.
             .connection_timeout(2 * MAX_RECONNECT_PAUSE)
             // r2d2's own check would be a round trip before every query.
             .test_on_check_out(false)
@@ -78,12 +81,11 @@ impl Database {
             permits: Semaphore::new(size),
             export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
             timeout,
-            suspect_before: Mutex::new(Instant::now()),
             outage,
         }
     }
 
-    /// Runs a query that changes nothing. It is run once more where its connection turns out to be dead.
+    /// Runs a query that changes nothing. It is run once more if its connection turns out to be dead.
     pub fn read(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
         self.read_within(self.timeout, sql, params)
     }
@@ -100,9 +102,9 @@ impl Database {
     }
 
     /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
-    /// queries with optional filters: a plan that has to fit all values uses no index. The statement may take
-    /// `timeout`; `None` is the pool's.
-    pub fn read_planned(
+    /// queries with optional filters: a prepared plan has to fit all values, and so uses no index. The statement may
+    /// take `timeout`; `None` is the pool's.
+    pub fn read_unprepared(
         &self,
         sql: &'static str,
         params: TypedParams,
@@ -110,14 +112,14 @@ impl Database {
     ) -> Result<Vec<Row>, Error> {
         let timeout = timeout.unwrap_or(self.timeout);
         self.read_with(self.timeout, |connection| {
-            connection.query_planned(sql, params, timeout, |rows| rows.collect())
+            connection.query_unprepared(sql, params, timeout, |rows| rows.collect())
         })
     }
 
-    /// Like [`Database::read_planned`], for exports. `take` gets the rows while they arrive, and begins anew where the
-    /// query is repeated. It should not wait for anything else, because it holds the connection. Only a few of these
-    /// reads run at a time, because they read much, and otherwise could take all connections. Fails with
-    /// [`Error::TimedOut`] where the wait for the others or the statement is not over by `deadline`.
+    /// Like [`Database::read_unprepared`], for exports. `take` gets the rows while they arrive, and is called anew if
+    /// the query is repeated. It should not wait for anything else, because it holds the connection. Only a few of
+    /// these reads run at a time, because they read much, and otherwise could take all connections. Fails with
+    /// [`Error::TimedOut`] if the wait for the others or the statement is not over by `deadline`.
     pub fn read_for_export<T>(
         &self,
         sql: &'static str,
@@ -126,16 +128,16 @@ impl Database {
         take: impl Fn(RowIter) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let _permit = self.export_permits.acquire(left()).ok_or(Error::TimedOut)?;
+        let _permit = self.export_permits.acquire((), left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
         self.read_with(self.timeout, |connection| {
-            connection.query_planned(sql, params, timeout, &take)
+            connection.query_unprepared(sql, params, timeout, &take)
         })
     }
 
-    /// Runs `query` on a connection for which it waits for at most `wait`, and once more where that turns out to be
-    /// dead.
+    /// Runs `query` on a connection, and once more on another one if the first turns out to be dead. Both waits for a
+    /// connection together take at most `wait`.
     fn read_with<T>(
         &self,
         wait: Duration,
@@ -144,33 +146,25 @@ impl Database {
         let deadline = Instant::now() + wait;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
-        match query(connection) {
-            Err(error) if connection.is_dead => {
-                self.suspect_older(connection);
-                let opened_at = connection.opened_at;
-                drop(checked_out);
-                let note = |_: &Error| self.outage.note_broken_connection(opened_at, &error);
-                let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
-                query(connection).map_err(|error| self.failure(connection, error))
-            }
-            outcome => outcome.map_err(|error| self.failure(connection, error)),
-        }
+        let error = match query(connection) {
+            Err(error) if connection.is_dead => error,
+            outcome => return outcome.map_err(|error| translate(&error)),
+        };
+        let opened_at = connection.opened_at;
+        self.outage.retire_older(opened_at);
+        drop(checked_out);
+        let note = |_: &Error| self.outage.note_broken(opened_at, &error);
+        let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
+        query(connection).map_err(|error| self.failure(connection, &error, Error::Unavailable))
     }
 
-    /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] where the connection dies
-    /// under it: the server may have made the change or not, so repeating it could make it twice.
+    /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] if the connection dies under
+    /// it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
         let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.query(sql, params, self.timeout);
-        outcome.map_err(|error| {
-            if !connection.is_dead {
-                return translate(error);
-            }
-            self.suspect_older(connection);
-            self.outage.note_broken_connection(connection.opened_at, &error);
-            Error::OutcomeUnknown
-        })
+        outcome.map_err(|error| self.failure(connection, &error, Error::OutcomeUnknown))
     }
 
     /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, and so may each of its
@@ -183,39 +177,45 @@ impl Database {
         let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.run(timeout, |this| work(&mut this.client));
-        outcome.map_err(|error| self.failure(connection, error))
+        outcome.map_err(|error| self.failure(connection, &error, Error::Unavailable))
     }
 
-    /// Translates the error of a query that is not repeated.
-    fn failure(&self, connection: &DatabaseConnection, error: postgres::Error) -> Error {
-        if is_connection_lost(&error) {
-            self.outage.note_broken_connection(connection.opened_at, &error);
-            return Error::Unavailable;
+    /// Translates the error of a query that is not repeated. It is `if_dead` if the connection died under the query.
+    fn failure(
+        &self,
+        connection: &DatabaseConnection,
+        error: &postgres::Error,
+        if_dead: Error,
+    ) -> Error {
+        if !connection.is_dead {
+            return translate(error);
         }
-        translate(error)
+        self.outage.note_broken(connection.opened_at, error);
+        if_dead
     }
 
-    /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] where there is
-    /// none by `deadline`.
-    fn check_out(&self, deadline: Instant) -> Result<CheckedOut<'_>, Error> {
+    /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] if there is none by `deadline`.
+    fn check_out(&self, deadline: Instant) -> Result<CheckedOut, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let permit = self.permits.acquire(left()).ok_or(Error::Unavailable)?;
+        let permit = self.permits.acquire((), left()).ok_or(Error::Unavailable)?;
         loop {
             let left = left();
             let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
-            if self.outage.distrusts_connections() {
+            if self.outage.is_retired(connection.opened_at) {
+                // The pool drops it.
                 connection.is_dead = true;
                 continue;
             }
-            if self.is_trusted(&connection) || self.answers(&mut connection, left) {
-                return Ok(CheckedOut { connection, permit });
+            if connection.used_at.elapsed() < MAX_UNCHECKED_IDLE
+                || self.answers(&mut connection, left)
+            {
+                return Ok(CheckedOut { connection, _permit: permit });
             }
-            self.suspect_older(&connection);
         }
     }
 
-    /// Checks a connection for at most `left`. If the server seems to hang, no other connection to it is worth the
-    /// wait: all are replaced, perhaps by connections to another host.
+    /// Checks a connection for at most `left`, and returns whether it lives. If not, all older ones are replaced: after
+    /// a restart they are dead too, and if the server hangs, they are not worth the wait, and another host may answer.
     fn answers(&self, connection: &mut DatabaseConnection, left: Duration) -> bool {
         let limit = MAX_CHECK.min(self.timeout / 2);
         let began = Instant::now();
@@ -223,24 +223,12 @@ impl Database {
             Ok(()) => true,
             Err(error) => {
                 if began.elapsed() >= limit {
-                    self.outage.note_broken_connection(connection.opened_at, &error);
+                    self.outage.note_broken(connection.opened_at, &error);
+                } else {
+                    self.outage.retire_older(connection.opened_at);
                 }
                 false
             }
-        }
-    }
-
-    fn is_trusted(&self, connection: &DatabaseConnection) -> bool {
-        let suspect_before = *self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.checked_at > suspect_before && connection.used_at.elapsed() < MAX_UNCHECKED_IDLE
-    }
-
-    /// Notes that `dead` was found dead: every connection last checked before now is checked before its next use,
-    /// because a restart of the database kills all of them. A connection that was already suspect changes nothing.
-    fn suspect_older(&self, dead: &DatabaseConnection) {
-        let mut suspect_before = self.suspect_before.lock().unwrap_or_else(PoisonError::into_inner);
-        if dead.checked_at > *suspect_before {
-            *suspect_before = Instant::now();
         }
     }
 
@@ -273,10 +261,9 @@ impl Database {
 
 /// A connection in use. The order of the fields matters: the connection goes back to the pool before the permit is
 /// passed on, so that the thread that gets the permit finds a connection.
-struct CheckedOut<'a> {
+struct CheckedOut {
     connection: PooledConnection<ConnectionFactory>,
-    #[expect(dead_code, reason = "held until it is dropped, never read")]
-    permit: Permit<'a>,
+    _permit: Permit,
 }
 
 #[cfg(test)]
@@ -291,7 +278,7 @@ mod tests {
     fn a_connection_on_which_a_query_unwound_is_never_used_again() {
         let connector = Connector::new(&crate::config::Config::of_test_database());
         let db = Database::new(connector.expect("a connector"), None, 1, Duration::from_secs(30));
-        // A write, because a read would be repeated where its connection dies.
+        // A write, because a read would be repeated if its connection died.
         let process = || {
             let rows = db.write("SELECT pg_backend_pid() AS id", &[]).expect("an answer");
             rows.first().expect("a row").get::<_, i32>("id")
@@ -301,7 +288,7 @@ mod tests {
         let sql = "SELECT $1::timestamptz";
         let attempts: [&dyn Fn() -> Result<Vec<Row>, Error>; 3] =
             [&|| db.read(sql, &[&unwritable]), &|| db.write(sql, &[&unwritable]), &|| {
-                db.read_planned(sql, &[(&unwritable, Type::TIMESTAMPTZ)], None)
+                db.read_unprepared(sql, &[(&unwritable, Type::TIMESTAMPTZ)], None)
             }];
         for attempt in attempts {
             let before = process();

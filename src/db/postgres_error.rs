@@ -1,4 +1,4 @@
-//! What an error of the `postgres` crate means: to a request, to the pool, and in the log.
+//! The meaning of the errors of the `postgres` crate: for a request, for the pool, and in the log.
 
 use std::error::Error as _;
 
@@ -42,7 +42,7 @@ pub fn is_unavailable(error: &postgres::Error) -> bool {
 }
 
 /// Translates an error for the request that met it. Constraints are recognised by their names.
-pub fn translate(error: postgres::Error) -> Error {
+pub fn translate(error: &postgres::Error) -> Error {
     match error.as_db_error() {
         Some(db) if db.code() == &SqlState::UNIQUE_VIOLATION => match db.constraint() {
             Some("users_username_key") => Error::Taken(Unique::Username),
@@ -51,16 +51,16 @@ pub fn translate(error: postgres::Error) -> Error {
         },
         Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
         Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
-        _ if is_unavailable(&error) => {
-            log::warn!("database: {}", describe(&error));
+        _ if is_unavailable(error) => {
+            log::warn!("database: {}", describe(error));
             Error::Unavailable
         }
-        _ => Error::Internal(describe(&error)),
+        _ => Error::Internal(describe(error)),
     }
 }
 
-/// What to do about an error whose cause is not to be seen in its message. Statements are prepared on a connection and
-/// used on it later; where they are missing then, or exist before, something before the server exchanges connections.
+/// Returns what to do about an error whose message does not show its cause. Statements are prepared on a connection and
+/// used on it later. If they are missing then, or exist before, a pooler before the server exchanges connections.
 fn advice(code: &SqlState) -> &'static str {
     if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) {
         "; a connection pooler before the database must use session pooling"

@@ -5,16 +5,19 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
+use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
+use crate::model::rules::email_in_ascii;
 
 /// Stores a request for a reset, whether or not an account has that address.
 pub fn request(db: &Database, email: &str, origin: &AuditOrigin) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    db.write(sql!("resets/request"), &[&email, address, request_id]).map(drop)
+    let params: SqlParams = &[&email, address, request_id, &email_in_ascii(email)];
+    db.write(sql!("resets/request"), params).map(drop)
 }
 
-/// What became of a batch of requests.
+/// The result of a batch of requests.
 pub struct QueuedMessages {
     /// How many requests were taken, the oldest first.
     pub requests: i64,
@@ -42,8 +45,8 @@ pub struct ResetTokenUse<'a> {
     pub expires_at: OffsetDateTime,
 }
 
-/// Sets the password and ends all sessions. Returns false where the token was used before, or where the password or the
-/// e-mail address has changed since it was made.
+/// Sets the password and ends all sessions. Returns false if the token was used before, or if the password, the
+/// e-mail address or `is_active` has changed since it was made, or the account is not active.
 pub fn reset_password(
     db: &Database,
     used: &ResetTokenUse,

@@ -11,19 +11,19 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::batches::Batches;
-use super::pooled_connection::SqlParams;
+use super::connection::SqlParams;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
-use crate::model::session::Session;
+use crate::model::rules::email_in_ascii;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::User;
+use crate::model::user::{Session, User};
 
 /// The maximum number of sessions in a list. Nothing else bounds how many sessions a user has.
 const MAX_LISTED: i64 = 1000;
 
-/// The longest wait of the look-up of a session for those before it. A query takes a fraction of this, unless the
-/// database is far away or overloaded.
+/// How long a session lookup waits to join the next query. A query takes a fraction of this, unless the database is far
+/// away or overloaded.
 const MAX_QUEUED: Duration = Duration::from_millis(2);
 
 /// A session to be stored, or the next state of one whose refresh token is used.
@@ -31,15 +31,15 @@ pub struct NewSession {
     pub id: Uuid,
     /// The id of the refresh token that is valid from now on.
     pub refresh_id: Uuid,
-    /// When its tokens are issued, which is now.
+    /// The time at which its tokens are issued, which is now.
     pub issued_at: OffsetDateTime,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
-    /// What the client calls itself.
+    /// The cleaned value of the `User-Agent` header.
     pub user_agent: Option<String>,
 }
 
-/// Looks up the sessions of access tokens and their users, those of requests that come together in one query.
+/// Looks up the sessions of access tokens and their users; one query serves all requests that come together.
 pub struct SessionLookups(Batches<Uuid, Option<Arc<Row>>>);
 
 impl SessionLookups {
@@ -49,7 +49,7 @@ impl SessionLookups {
 
     /// Returns the user of an access token and the version of the user's credentials, and checks that the token's
     /// session is live. `session` and `issued_at` (Unix time, seconds) are the token's; `max_age` is the maximum age of
-    /// a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] where the session has
+    /// a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] if the session has
     /// ended.
     pub fn authenticate(
         &self,
@@ -77,7 +77,7 @@ impl SessionLookups {
     }
 }
 
-/// Reads the user of each session, `None` where the session is not live or the account cannot be used. Requests with
+/// Reads the user of each session, `None` if the session is not live or the account cannot be used. Requests with
 /// the same token have the same session.
 fn find_live(
     db: &Database,
@@ -90,8 +90,8 @@ fn find_live(
     Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())
 }
 
-/// Signs in where the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` where the
+/// Signs in if the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
+/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` if the
 /// account has changed since its password was checked.
 pub fn open(
     db: &Database,
@@ -140,13 +140,14 @@ pub fn open_for_new_user(
             &origin.address,
             &session.user_agent,
             &origin.request_id,
+            &email_in_ascii(email),
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
-/// now: it is `next`, or, where the token was replaced less than `grace` ago, it has the refresh token that replaced
+/// now: it is `next`, or, if the token was replaced less than `grace` ago, it has the refresh token that replaced
 /// it, and it never expires later than `max_age` after the sign-in. A later use ends the session, because somebody has
 /// copied the token. Fails with [`Error::UserNotUsable`], else with [`Error::InvalidToken`].
 pub fn rotate(
@@ -182,7 +183,7 @@ pub fn rotate(
     Ok((from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 
-/// The live sessions of a user, newest first, at most a thousand; `None` where there is no such account. `current` is
+/// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is
 /// the session of the request.
 pub fn list(
     db: &Database,
@@ -195,7 +196,7 @@ pub fn list(
     Ok((!rows.is_empty()).then(|| rows.iter().filter_map(session_from_row).collect()))
 }
 
-/// Reads a [`Session`]. `None` where the query joined no session to its row.
+/// Reads a [`Session`]. `None` if the query joined no session to its row.
 fn session_from_row(row: &Row) -> Option<Session> {
     Some(Session {
         id: row.get::<_, Option<_>>("id")?,
@@ -208,7 +209,7 @@ fn session_from_row(row: &Row) -> Option<Session> {
     })
 }
 
-/// Ends one session of `user`. Fails with [`Error::SessionNotFound`] where the user has no such live session.
+/// Ends one session of `user`. Fails with [`Error::SessionNotFound`] if the user has no such live session.
 pub fn end_by_id(
     db: &Database,
     user: Uuid,
@@ -229,7 +230,7 @@ pub fn end_all_of_user(db: &Database, user: Uuid, origin: &AuditOrigin) -> Resul
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
-/// Which sessions of a user a logout ends, seen from the session of the request's token.
+/// The sessions of a user that a logout ends, seen from the session of the request's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogoutScope {
     All,

@@ -1,38 +1,30 @@
 //! Totals over all accounts and files.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Database, one_row, sql};
 use crate::error::Error;
+use crate::model::file::FileStatistics;
+use crate::model::user::UserStatistics;
 
-/// Totals without deleted accounts. Months are calendar months, UTC.
-pub struct ServiceTotals {
-    pub users: i64,
-    /// Accounts that may sign in.
-    pub active_users: i64,
-    /// Accounts created this month.
-    pub new_users: i64,
-    pub files: i64,
-    /// Bytes of all files.
-    pub bytes: i64,
-    /// Files uploaded this month.
-    pub new_files: i64,
-}
-
-/// Counts accounts and files. At a million users this takes about 200 ms.
-pub fn totals(db: &Database) -> Result<ServiceTotals, Error> {
+/// Counts accounts and files, without deleted accounts and theirs. At a million users this takes about 200 ms.
+pub fn totals(db: &Database) -> Result<(UserStatistics, FileStatistics), Error> {
     let row = one_row(db.read(sql!("stats/show"), &[])?)?;
-    Ok(ServiceTotals {
-        users: row.get("users"),
-        active_users: row.get("active_users"),
-        new_users: row.get("new_users"),
-        files: row.get("files"),
-        bytes: row.get("bytes"),
-        new_files: row.get("new_files"),
-    })
+    let users = UserStatistics {
+        total: row.get("users"),
+        active: row.get("active_users"),
+        new_this_month: row.get("new_users"),
+    };
+    let files = FileStatistics {
+        total: row.get("files"),
+        total_size: row.get("bytes"),
+        uploads_this_month: row.get("new_files"),
+    };
+    Ok((users, files))
 }
 
-/// What the metrics report from the database.
+/// The figures that the metrics take from the database.
 pub struct StoredTotals {
     /// Bytes of all files.
     pub bytes: i64,
@@ -45,7 +37,7 @@ pub struct StoredTotals {
 }
 
 /// Longest wait for the database while metrics are read. Prometheus waits 10 s for a scrape by default, and must get
-/// the other values also while the database hangs: two of these waits, where the query is repeated, are within that.
+/// the other values also while the database hangs: two of these waits, if the query is repeated, are within that.
 const MAX_METRICS_WAIT: Duration = Duration::from_secs(3);
 
 /// Reads the totals. Cheap enough for every scrape of the metrics.
@@ -57,4 +49,38 @@ pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
         mail_failed: row.get("mail_failed"),
         mail_oldest_seconds: row.get("mail_oldest_seconds"),
     })
+}
+
+/// The bytes of all files as far as this process knows: the database's last answer, and the uploads to this process
+/// since. So most uploads need not ask whether the quota of the service has room. `sql/files/insert.sql` decides.
+pub struct StoredBytes(AtomicU64);
+
+impl StoredBytes {
+    /// Knows nothing yet, as if every quota were used up.
+    pub fn new() -> StoredBytes {
+        StoredBytes(AtomicU64::new(u64::MAX))
+    }
+
+    /// Returns what `quota`, the bytes that all files may have, has left. The database is asked only if that seems
+    /// to be less than `wanted`, because files may have been deleted.
+    pub fn room(&self, db: &Database, quota: u64, wanted: u64) -> Result<u64, Error> {
+        let mut bytes = self.0.load(Ordering::Relaxed);
+        if quota.saturating_sub(bytes) < wanted {
+            let row = one_row(db.read(sql!("stats/bytes"), &[])?)?;
+            bytes = u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0);
+            self.0.store(bytes, Ordering::Relaxed);
+        }
+        Ok(quota.saturating_sub(bytes))
+    }
+
+    /// Counts a file that was recorded.
+    pub fn add(&self, bytes: u64) {
+        let add = |before: u64| Some(before.saturating_add(bytes));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Forgets the number, because the database found another one: other processes store files too.
+    pub fn forget(&self) {
+        self.0.store(u64::MAX, Ordering::Relaxed);
+    }
 }

@@ -3,8 +3,8 @@
 //! The `postgres` crate offers one place for code below its protocol: the connector it is given for TLS, which turns
 //! the socket into the stream that the crate then uses. The deadline on reads ([`DeadlineStream`]) has to be put
 //! there, but the crate does not use the connector for plain connections. So the crate is told to require TLS without
-//! negotiating it (`SslNegotiation::Direct`), and [`Handshake`] does the negotiation itself, or leaves it out where
-//! the settings ask for no TLS.
+//! negotiating it (`SslNegotiation::Direct`), and [`Negotiation`] does that itself, or leaves it out if the settings
+//! ask for no TLS.
 
 use std::future::Future;
 use std::path::Path;
@@ -38,9 +38,9 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Takes the `sslmode` from `config`, and changes `config` so that its connections go through [`Handshake`]. A
-    /// file of certificate authorities, `ca`, makes TLS required and the server's certificate verified. Fails where
-    /// the file cannot be read, or where TLS is required on a Unix socket.
+    /// Takes the `sslmode` from `config`, and changes `config` so that its connections go through [`Negotiation`]. A
+    /// file of certificate authorities, `ca`, makes TLS required and the server's certificate verified. Fails if the
+    /// file cannot be read, or if TLS is required on a Unix socket.
     pub fn new(config: &mut Config, ca: Option<&Path>) -> Result<TlsSettings, String> {
         let mode = if ca.is_some() { SslMode::Require } else { config.get_ssl_mode() };
         let rustls = MakeRustlsConnect::new(client_config(ca)?);
@@ -58,8 +58,8 @@ impl TlsSettings {
 
     /// Creates the connector for one connection, whose reads end at `deadline`. Each host that is tried for it moves
     /// the deadline to `host_timeout` from then.
-    pub fn make_handshake(&self, deadline: Deadline, host_timeout: Duration) -> MakeHandshake {
-        MakeHandshake { settings: self.clone(), deadline, host_timeout }
+    pub fn make_negotiation(&self, deadline: Deadline, host_timeout: Duration) -> MakeNegotiation {
+        MakeNegotiation { settings: self.clone(), deadline, host_timeout }
     }
 }
 
@@ -71,10 +71,8 @@ fn client_config(ca: Option<&Path>) -> Result<ClientConfig, String> {
         .map_err(|e| e.to_string())?;
     let Some(path) = ca else {
         let verifier = Arc::new(AnyCertificate(provider));
-        return Ok(builder
-            .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth());
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        return Ok(builder.with_no_client_auth());
     };
     let describe = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let mut roots = RootCertStore::empty();
@@ -109,12 +107,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -123,12 +117,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -136,35 +126,35 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// The connector that the `postgres` crate is given. It makes a [`Handshake`] with each host that the crate tries until
-/// one accepts the connection.
+/// The connector that the `postgres` crate is given. It makes a [`Negotiation`] for each host that the crate tries,
+/// until one accepts the connection.
 #[derive(Clone)]
-pub struct MakeHandshake {
+pub struct MakeNegotiation {
     settings: TlsSettings,
     deadline: Deadline,
     host_timeout: Duration,
 }
 
-impl MakeTlsConnect<Socket> for MakeHandshake {
+impl MakeTlsConnect<Socket> for MakeNegotiation {
     type Stream = DeadlineStream;
-    type TlsConnect = Handshake;
+    type TlsConnect = Negotiation;
     type Error = BoxError;
 
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, BoxError> {
+    fn make_tls_connect(&mut self, domain: &str) -> Result<Negotiation, BoxError> {
         let rustls = MakeTlsConnect::<Socket>::make_tls_connect(&mut self.settings.rustls, domain)?;
         self.deadline.set(self.host_timeout);
-        Ok(Handshake { mode: self.settings.mode, rustls, deadline: self.deadline.clone() })
+        Ok(Negotiation { mode: self.settings.mode, rustls, deadline: self.deadline.clone() })
     }
 }
 
-/// The start of one connection: asks the server for TLS where the settings say so, and puts the deadline on the reads.
-pub struct Handshake {
+/// The start of one connection: asks the server for TLS if the settings say so, and puts the deadline on the reads.
+pub struct Negotiation {
     mode: SslMode,
     rustls: <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect,
     deadline: Deadline,
 }
 
-impl TlsConnect<Socket> for Handshake {
+impl TlsConnect<Socket> for Negotiation {
     type Stream = DeadlineStream;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<DeadlineStream, BoxError>> + Send>>;

@@ -8,10 +8,11 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::pooled_connection::SqlParams;
+use super::connection::SqlParams;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::page::PageRequest;
+use crate::model::rules::{self, email_in_ascii};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
 
@@ -23,7 +24,7 @@ pub(super) fn from_row(row: &Row) -> User {
         email: row.get("email"),
         name: row.get("name"),
         // The table's check constraint admits no other word.
-        role: Role::named(row.get("role")).unwrap_or_default(),
+        role: rules::role(row.get("role")).unwrap_or_default(),
         permissions: row.get("permissions"),
         is_active: row.get("is_active"),
         created_at: Timestamp(row.get("created_at")),
@@ -36,17 +37,24 @@ pub(super) fn from_row(row: &Row) -> User {
     }
 }
 
-/// An account with what a login checks.
+/// An account with the values that a login checks.
 pub struct Credentials {
     /// The account.
     pub user: User,
     /// The password hash, a PHC string.
     pub password_hash: String,
-    /// Incremented when the password or the e-mail address changes.
+    /// Incremented when the password, the e-mail address or `is_active` changes.
     pub version: i32,
-    /// Whether the account has signed in from the client's network within the last 30 days. A network is an IPv4 /24 or
-    /// an IPv6 /48.
+}
+
+/// The answer to a search for the account of a login name.
+pub struct LoginLookup {
+    /// The SHA-256 of the name in ASCII and lower case, whether or not an account has it.
+    pub name_hash: Vec<u8>,
+    /// Whether the account has signed in from the client's network within the last 30 days; false without an account. A
+    /// network is an IPv4 /24 or an IPv6 /48.
     pub knows_network: bool,
+    pub account: Option<Credentials>,
 }
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
@@ -54,22 +62,19 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Finds an account by its username or e-mail address, active or not, for a client with this address. Also returns the
-/// SHA-256 of `login` in lower case, whether or not an account has it. It is the database's lower case, by which names
-/// are compared, and not Rust's: where PostgreSQL takes a dotted capital I for `i`, one name would have several hashes.
-pub fn find_by_login(
-    db: &Database,
-    login: &str,
-    client: IpAddr,
-) -> Result<(Vec<u8>, Option<Credentials>), Error> {
-    let row = one_row(db.read(sql!("users/find_by_login"), &[&login, &client])?)?;
-    let found = row.get::<_, Option<Uuid>>("id").map(|_| Credentials {
+/// Finds an account by its username or e-mail address, active or not, for a client with this address. The hash of the
+/// name is of the database's lower case, by which names are compared, and not of Rust's: if PostgreSQL takes a dotted
+/// capital I for `i`, one name would have several hashes.
+pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
+    let params: SqlParams = &[&login, &client, &email_in_ascii(login)];
+    let row = one_row(db.read(sql!("users/find_by_login"), params)?)?;
+    let account = row.get::<_, Option<Uuid>>("id").map(|_| Credentials {
         user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
-        knows_network: row.get("knows_network"),
     });
-    Ok((row.get("name_hash"), found))
+    let knows_network = row.get("knows_network");
+    Ok(LoginLookup { name_hash: row.get("name_hash"), knows_network, account })
 }
 
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no
@@ -82,7 +87,7 @@ pub fn find_credentials(db: &Database, id: Uuid) -> Result<Option<(Option<String
 /// Id of the development admin. Of version 8, which leaves the value to the application (RFC 9562, section 5.8).
 const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_0000_0001);
 
-/// Returns the development admin, the account of every request while authentication is off. It is created where it is
+/// Returns the development admin, the account of every request while authentication is off. Creates it if it is
 /// missing, as after all accounts were deleted for a test.
 pub fn development_admin(db: &Database) -> Result<User, Error> {
     let params: SqlParams = &[&DEVELOPMENT_ADMIN];
@@ -116,7 +121,7 @@ pub struct AccountFields {
     pub last_login: Option<Timestamp>,
 }
 
-/// Creates an account, which registers itself where `origin` has no actor. Fails with [`Error::Taken`].
+/// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`].
 pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert"),
@@ -134,19 +139,30 @@ pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> R
             &origin.actor,
             &origin.address,
             &origin.request_id,
+            &account.email.as_deref().and_then(email_in_ascii),
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
 }
 
+/// Conditions that an account must still meet when it is changed or deleted.
+pub struct ChangeConditions {
+    /// The version of its credentials, if a password was checked against them.
+    pub version: Option<i32>,
+    /// Whether it must not be an administrator's.
+    pub spares_admins: bool,
+}
+
 /// Changes an account as an administrator asks. Another role, password or `is_active` ends the account's sessions.
-/// Fails with [`Error::UserNotFound`], [`Error::Taken`] or [`Error::LastAdmin`].
+/// Returns `None` if there is no such account, or if it does not meet the conditions. Fails with [`Error::Taken`] or
+/// [`Error::LastAdmin`].
 pub fn update_by_admin(
     db: &Database,
     id: Uuid,
     changes: &AccountFields,
+    conditions: &ChangeConditions,
     origin: &AuditOrigin,
-) -> Result<User, Error> {
+) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("users/update_by_admin"),
         &[
@@ -161,12 +177,15 @@ pub fn update_by_admin(
             &origin.actor,
             &origin.address,
             &origin.request_id,
+            &conditions.version,
+            &conditions.spares_admins,
+            &changes.email.as_deref().and_then(email_in_ascii),
         ],
     )?;
-    rows.first().map(from_row).ok_or(Error::UserNotFound)
+    Ok(rows.first().map(from_row))
 }
 
-/// What users may change of their own account; `None` keeps a value.
+/// The fields that users may change of their own account; `None` keeps a value.
 #[derive(Default)]
 pub struct ProfileChange {
     pub username: Option<String>,
@@ -175,7 +194,7 @@ pub struct ProfileChange {
     pub name: Option<String>,
 }
 
-/// Changes a user's own account. Returns `None` where it was deleted meanwhile or, if a `version` is given, its
+/// Changes a user's own account. Returns `None` if it was deleted meanwhile or, if a `version` is given, its
 /// credentials are at another one. Fails with [`Error::Taken`].
 pub fn update_profile(
     db: &Database,
@@ -186,11 +205,13 @@ pub fn update_profile(
 ) -> Result<Option<User>, Error> {
     let ProfileChange { username, email, name } = change;
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&id, username, email, name, &version, address, request_id];
+    let email_ascii = email.as_deref().and_then(email_in_ascii);
+    let params: SqlParams =
+        &[&id, username, email, name, &version, address, request_id, &email_ascii];
     Ok(db.write(sql!("users/update_profile"), params)?.first().map(from_row))
 }
 
-/// Sets a password where the credentials are still at `version`, and ends all sessions but `keep`. Returns false where
+/// Sets a password if the credentials are still at `version`, and ends all sessions but `keep`. Returns false if
 /// the credentials were changed meanwhile.
 pub fn change_password(
     db: &Database,
@@ -206,31 +227,19 @@ pub fn change_password(
     Ok(!rows.is_empty())
 }
 
-/// Creates an administrator, or turns the account with that e-mail address into one. Returns its username and whether
-/// it is new. Fails with [`Error::Taken`] where the username of a new one is taken.
-pub fn upsert_admin(
-    db: &Database,
-    email: &str,
-    username: Option<&str>,
-    password_hash: &str,
-) -> Result<(Option<String>, bool), Error> {
-    let params: SqlParams = &[&Uuid::new_v4(), &username, &email, &password_hash];
-    let row = one_row(db.write(sql!("users/upsert_admin"), params)?)?;
-    Ok((row.get("username"), row.get("is_new")))
-}
-
-/// Deletes an account: erases its personal data, ends its sessions, and hides its files, which are left to
-/// [`super::removals`]. Returns false where there is no such account or, if a `version` is given, its credentials are
-/// at another one. Fails with [`Error::LastAdmin`].
+/// Deletes an account: erases its personal data, ends its sessions, and hides its files, whose records and contents are
+/// removed later, see [`super::files::next_removal`]. Returns false if there is no such account, or if it does not meet
+/// the conditions. Fails with [`Error::LastAdmin`].
 pub fn delete(
     db: &Database,
     id: Uuid,
-    version: Option<i32>,
+    conditions: &ChangeConditions,
     origin: &AuditOrigin,
 ) -> Result<bool, Error> {
     let AuditOrigin { actor, address, request_id } = origin;
-    let rows = db.write(sql!("users/delete"), &[&id, &version, actor, address, request_id])?;
-    Ok(!rows.is_empty())
+    let ChangeConditions { version, spares_admins } = conditions;
+    let params: SqlParams = &[&id, version, actor, address, request_id, spares_admins];
+    Ok(!db.write(sql!("users/delete"), params)?.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.
@@ -245,7 +254,8 @@ pub fn count(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.read(sql!("users/count"), &[])?)?.get("accounts"))
 }
 
-/// What a list of accounts is sorted by. Texts are compared without regard to case, ties are in the order of ids.
+/// The column by which a list of accounts is sorted. Texts are compared without regard to case. Ties are in the order
+/// of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserSort {
     CreatedAt,
@@ -254,7 +264,7 @@ pub enum UserSort {
     Email,
 }
 
-/// Which accounts a list shows: those that match all that is given. A text matches where it is part of the column,
+/// A filter for lists of accounts, which must match all that is given. A text matches if it is part of the column,
 /// without regard to case.
 #[derive(Default)]
 pub struct UserFilter {
@@ -289,7 +299,7 @@ pub fn list(
         (UserSort::Email, false) => "email asc",
         (UserSort::Email, true) => "email desc",
     };
-    let rows = db.read_planned(
+    let rows = db.read_unprepared(
         sql!("users/list"),
         &[
             (&contains(&filter.email), Type::TEXT),

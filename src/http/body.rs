@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::error::Error;
 
-/// Where the bytes of a body come from.
+/// A source of a body's bytes.
 pub trait BodySource {
     /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. If the source knows that
     /// more than `max` bytes are still to come, it may fail with `FileTooLarge` instead of waiting for them.

@@ -16,7 +16,7 @@ pub fn client_address<'a>(
     let mut client = peer.to_canonical();
     let hops = forwarded.rev().flat_map(|header| header.rsplit(','));
     for hop in hops {
-        if !is_trusted(client, trusted) {
+        if !is_trusted_proxy(client, trusted) {
             break;
         }
         match parse(hop) {
@@ -28,7 +28,7 @@ pub fn client_address<'a>(
 }
 
 /// Whether `address` is one of the configured proxies.
-pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
+pub fn is_trusted_proxy(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address.to_canonical()))
 }
 

@@ -1,5 +1,6 @@
 //! CSV rows (RFC 4180) that are safe to open in a spreadsheet.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use csv::{ByteRecord, Terminator, Writer, WriterBuilder};
@@ -8,6 +9,9 @@ use crate::error::Error;
 
 /// The media type of CSV (RFC 4180) in UTF-8.
 pub const CSV: &str = "text/csv; charset=utf-8";
+
+/// The characters with which a cell begins that spreadsheets take for a formula, of ASCII and of full width.
+const FORMULA_SIGNS: [char; 10] = ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r'];
 
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {
@@ -20,24 +24,29 @@ pub struct CsvRows {
 
 impl CsvRows {
     /// No rows, with room for `capacity` bytes.
-    pub fn new(capacity: usize) -> CsvRows {
+    fn new(capacity: usize) -> CsvRows {
         let mut builder = WriterBuilder::new();
         builder.terminator(Terminator::CRLF);
         let out = builder.from_writer(Vec::with_capacity(capacity));
         CsvRows { out, row: ByteRecord::new(), failure: None }
     }
 
-    /// Writes a cell of text that a user chose; `None` is an empty cell. Text that a spreadsheet would run as a formula
-    /// gets a leading `'` (OWASP, "CSV Injection").
-    pub fn text(&mut self, text: Option<&str>) {
-        let text = text.unwrap_or_default();
-        match text.as_bytes().first() {
-            Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r') => self.cell(format!("'{text}")),
-            _ => self.cell(text),
+    /// Only the header row, if there is one, with room for `capacity` bytes.
+    pub fn with_header(capacity: usize, names: Option<&[&str]>) -> CsvRows {
+        let mut rows = CsvRows::new(capacity);
+        if let Some(names) = names {
+            names.iter().for_each(|name| rows.cell(name));
+            rows.end();
         }
+        rows
     }
 
-    /// Writes a cell as it is, quoted where it has to be.
+    /// Writes a cell of text that a user chose; `None` is an empty cell. See [`disarmed`].
+    pub fn text(&mut self, text: Option<&str>) {
+        self.cell(disarmed(text.unwrap_or_default()).as_bytes());
+    }
+
+    /// Writes a cell as it is, quoted if necessary.
     pub fn cell(&mut self, bytes: impl AsRef<[u8]>) {
         self.row.push_field(bytes.as_ref());
     }
@@ -60,6 +69,28 @@ impl CsvRows {
     }
 }
 
+/// Makes text harmless that a spreadsheet would run as a formula: it gets a leading `'` (OWASP, "CSV Injection"), and
+/// so does each part of it that would begin a cell in a program which splits at semicolons or tabs. Such a program
+/// takes a quote within one of its cells for an ordinary character, so to quote ours would not help: line breaks in it
+/// begin a row, and two quotes, which stand for one of the text, may begin and end a quoted part.
+fn disarmed(text: &str) -> Cow<'_, str> {
+    let (mut safe, mut written, mut begins_cell) = (String::new(), 0, true);
+    for (place, byte) in text.bytes().enumerate() {
+        if begins_cell && text[place..].starts_with(FORMULA_SIGNS) {
+            if safe.is_empty() && place > 0 {
+                safe.push('\'');
+            }
+            safe.extend([&text[written..place], "'"]);
+            written = place;
+        }
+        begins_cell = matches!(byte, b';' | b'\t' | b'\r' | b'\n') || (begins_cell && byte == b'"');
+    }
+    if safe.is_empty() {
+        return text.into();
+    }
+    (safe + &text[written..]).into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +110,9 @@ mod tests {
             (Some("\ta"), "x,'\ta,0\r\n"),
             (Some("\ra"), "x,\"'\ra\",0\r\n"),
             (Some("a=1"), "x,a=1,0\r\n"),
+            (Some("＝1"), "x,'＝1,0\r\n"),
+            (Some("a;b -c; d"), "x,a;b -c; d,0\r\n"),
+            (Some("a;=1;-2"), "x,'a;'=1;'-2,0\r\n"),
         ] {
             let mut rows = CsvRows::new(100);
             rows.cell("x");
@@ -86,6 +120,36 @@ mod tests {
             rows.cell("0");
             rows.end();
             assert_eq!(rows.finish()?, written.as_bytes(), "{text:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_formula_runs_in_programs_that_split_elsewhere() -> Result<(), Error> {
+        let formulas = ["=1+2", "+1", "-1", "@a", "＝1", "＋1", "－1", "＠a"];
+        let befores = [
+            "", ";", "\t", "a;", "a\t", "a,b;", "a;\"", "a;\"\"", "a\n", "a\r\n", "\"", "\";",
+            "a;\t",
+        ];
+        let texts = befores.iter().flat_map(|before| {
+            formulas.map(|formula| format!("{before}{formula}, {before}{formula}"))
+        });
+        for text in texts {
+            let mut rows = CsvRows::new(100);
+            rows.cell("x");
+            rows.text(Some(&text));
+            rows.text(Some(&text));
+            rows.end();
+            let written = rows.finish()?;
+            for separator in [b',', b';', b'\t'] {
+                let mut reader = csv::ReaderBuilder::new();
+                reader.delimiter(separator).flexible(true).has_headers(false);
+                let records: Result<Vec<_>, _> =
+                    reader.from_reader(&*written).into_records().collect();
+                let records = records.map_err(|e| Error::Internal(e.to_string()))?;
+                let formula = |cell: &&str| cell.starts_with(FORMULA_SIGNS);
+                assert_eq!(records.iter().flatten().find(formula), None, "{text:?} {written:?}");
+            }
         }
         Ok(())
     }

@@ -6,9 +6,8 @@ use std::time::SystemTime;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::file_range::FileRange;
 use super::request::Request;
-use super::response::{Response, ResponseBody};
+use super::response::{FileRange, Response, ResponseBody};
 use crate::error::Error;
 use crate::model::file::File;
 
@@ -101,7 +100,7 @@ fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
     })
 }
 
-/// What a `Range` header asks for.
+/// A parsed `Range` header.
 #[derive(Debug, PartialEq, Eq)]
 enum RequestedRange {
     /// The whole file. This also stands for several ranges and for headers that are malformed or in other units, which

@@ -4,15 +4,12 @@
 pub mod body;
 pub mod client_address;
 pub mod csv;
-pub mod file_range;
+pub mod error_response;
 pub mod file_response;
-pub mod input;
 pub mod multipart;
 pub mod params;
 mod part_header;
-pub mod read_ahead;
 pub mod request;
-pub mod request_id;
 pub mod response;
-pub mod static_file;
 pub mod status;
+pub mod trusted_page;

@@ -8,15 +8,16 @@
 use memchr::memmem::Finder;
 
 use super::body::Body;
-use super::part_header::{
-    AfterDelimiter, PartHeader, malformed, parse_after_delimiter, parse_parameters,
-};
-use crate::error::Error;
+use super::part_header::{PartHeader, header_length, malformed, parse_header, parse_parameters};
+use crate::error::{Error, FieldError};
+use crate::model::problems;
 
 /// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// Longest boundary, in bytes (RFC 2046, 5.1.1).
 const MAX_BOUNDARY: usize = 70;
+/// Most parts of a body. The forms of this service have two.
+const MAX_PARTS: usize = 16;
 
 /// A body that consists of parts. They come one after the other: going on to the next part skips what was not read.
 pub struct Multipart<'b, 'a> {
@@ -27,6 +28,11 @@ pub struct Multipart<'b, 'a> {
     /// `buffer[start..end]` holds the bytes that have arrived and were not returned yet.
     start: usize,
     end: usize,
+    /// How many of these bytes were searched for the end of the current part, or of its header. None is searched twice,
+    /// so a body costs the same however slowly it arrives.
+    searched: usize,
+    /// How many parts there have been.
+    parts: usize,
 }
 
 impl<'b, 'a> Multipart<'b, 'a> {
@@ -44,23 +50,29 @@ impl<'b, 'a> Multipart<'b, 'a> {
         // line end in front of the body it looks like the others.
         buffer[..2].copy_from_slice(b"\r\n");
         let delimiter = Finder::new(&format!("\r\n--{boundary}")).into_owned();
-        Ok(Multipart { body, delimiter, buffer, start: 0, end: 2 })
+        Ok(Multipart { body, delimiter, buffer, start: 0, end: 2, searched: 0, parts: 0 })
     }
 
     /// Skips the rest of the current part and returns the header of the next one. Returns `None` after the last part,
-    /// once the closing delimiter was found and the body was read to its end.
+    /// once the closing delimiter was found and the body was read to its end. Fails if there are more than
+    /// [`MAX_PARTS`].
     pub fn next(&mut self) -> Result<Option<PartHeader>, Error> {
         while self.chunk()?.is_some() {}
-        self.start += self.delimiter.needle().len();
-        loop {
-            match parse_after_delimiter(&self.buffer[self.start..self.end])? {
-                AfterDelimiter::Part(header, length) => {
-                    self.start += length;
-                    return Ok(Some(header));
-                }
-                AfterDelimiter::Last => break,
-                AfterDelimiter::Incomplete => self.fill()?,
+        self.consume(self.delimiter.needle().len());
+        self.searched = 0;
+        while !self.buffered().starts_with(b"--") {
+            let buffered = &self.buffer[self.start..self.end];
+            let Some(length) = header_length(buffered, &mut self.searched)? else {
+                self.fill()?;
+                continue;
+            };
+            self.parts += 1;
+            if self.parts > MAX_PARTS {
+                return Err(FieldError::of_body(problems::too_many_parts(MAX_PARTS)));
             }
+            let header = parse_header(&buffered[..length])?;
+            self.consume(length);
+            return Ok(Some(header));
         }
         // The text after the closing delimiter is ignored (RFC 2046, 5.1.1). It is read nevertheless, because a body
         // that breaks off there is incomplete.
@@ -86,7 +98,7 @@ impl<'b, 'a> Multipart<'b, 'a> {
             let (length, is_end) = self.content_in_buffer();
             if length > 0 {
                 let from = self.start;
-                self.start += length;
+                self.consume(length);
                 return Ok(Some(&self.buffer[from..from + length]));
             }
             if is_end {
@@ -114,22 +126,35 @@ impl<'b, 'a> Multipart<'b, 'a> {
         Ok(String::from_utf8(text).ok())
     }
 
+    fn buffered(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Drops the first `count` buffered bytes.
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+        self.searched = self.searched.saturating_sub(count);
+    }
+
     /// How many of the buffered bytes belong to the current part for certain, and whether the part ends after them.
-    fn content_in_buffer(&self) -> (usize, bool) {
+    fn content_in_buffer(&mut self) -> (usize, bool) {
+        // The last bytes may be the beginning of a delimiter, the rest of which has not arrived yet.
+        let undecided = self.delimiter.needle().len() - 1;
+        let from = self.searched.saturating_sub(undecided);
         let buffered = &self.buffer[self.start..self.end];
-        match self.delimiter.find(buffered) {
-            Some(length) => (length, true),
-            // The last bytes may be the beginning of a delimiter, the rest of which has not arrived yet.
-            None => (buffered.len().saturating_sub(self.delimiter.needle().len() - 1), false),
-        }
+        let found = self.delimiter.find(&buffered[from..]);
+        let length = found.map_or(buffered.len().saturating_sub(undecided), |at| from + at);
+        self.searched = length + undecided;
+        (length, found.is_some())
     }
 
     /// Reads more of the body into the buffer. There is always room, because at most a part's header or the bytes that
     /// were peeked at are still in it. Fails if the body ends, because its closing delimiter is missing then.
     fn fill(&mut self) -> Result<(), Error> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
         match self.body.read(&mut self.buffer[self.end..])? {
             0 => Err(malformed()),
             length => {
@@ -210,6 +235,7 @@ mod tests {
     fn malformed_and_incomplete_bodies_are_refused() {
         let many = format!("--b\r\n{}\r\n\r\n--b--", "a: b\r\n".repeat(33));
         let long = format!("--b\r\na: {}\r\n\r\n\r\n--b--", "x".repeat(MAX_PART_HEADER));
+        let crowded = "--b\r\na: b\r\n\r\n\r\n".repeat(MAX_PARTS + 1) + "--b--";
         for (body, reason) in [
             ("", "empty"),
             ("--b", "ends within the first delimiter"),
@@ -222,6 +248,7 @@ mod tests {
             ("--b\r\nno header\r\n\r\ntext\r\n--b--", "not a header line"),
             (&many, "more header lines than are read"),
             (&long, "a longer header than is read"),
+            (&crowded, "more parts than are read"),
         ] {
             for step in [1, usize::MAX] {
                 assert!(matches!(read(body.as_bytes(), step), Err(Error::Invalid(_))), "{reason}");

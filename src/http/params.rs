@@ -3,69 +3,31 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Map, Number, Value};
 
 use crate::error::{Error, FieldError, FieldLocation, Problem};
-use crate::model::rule::{ListRule, Rule};
 use crate::model::{problems, rules};
 
-/// The named values in the body or the query of a request, and the errors found in them so far. Instead of values it
-/// can also record which parameters a function reads, see [`Params::describe`].
+/// Most errors that are noted of one query or body, so that what a client sends bounds no response.
+const MAX_ERRORS: usize = 16;
+
+/// The named values in the body or the query of a request, and the errors found in them so far.
 pub struct Params {
     location: FieldLocation,
     values: Map<String, Value>,
     errors: Vec<FieldError>,
-    /// The parameters that were read so far, if they are recorded.
-    described: Option<Vec<ParamDescription>>,
-    /// The description that [`Params::about`] gave of the parameter that is read next.
-    about: &'static str,
 }
 
-/// A parameter that a function reads from a request, for the OpenAPI document.
-pub struct ParamDescription {
-    pub name: &'static str,
-    pub is_required: bool,
-    /// The JSON Schema of its value. It leaves out that an optional parameter may also be `null` in JSON.
-    pub schema: Value,
-    /// A description in Markdown; may be empty.
-    pub about: &'static str,
-}
+/// A rule for texts from clients: parses one, or says what is wrong with it. `model::rules` has them all.
+pub type Rule<T> = fn(&str) -> Result<T, Problem>;
+
+/// Texts of a record that a client may change, by the names of their parameters.
+pub type StoredTexts = Vec<(&'static str, Option<String>)>;
 
 impl Params {
     /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
     pub fn new(location: FieldLocation) -> Params {
-        Params { location, values: Map::new(), errors: Vec::new(), described: None, about: "" }
-    }
-
-    /// Returns the parameters that `read` reads, in that order. This is how the OpenAPI document learns what a handler
-    /// accepts: there is no second list of fields that could differ. `read` must ask for the same parameters whatever
-    /// it finds, because here all of them are absent.
-    pub fn describe<T>(read: impl FnOnce(&mut Params) -> T) -> Vec<ParamDescription> {
-        let empty = Params::new(FieldLocation::Query);
-        let mut recorder = Params { described: Some(Vec::new()), ..empty };
-        read(&mut recorder);
-        recorder.described.unwrap_or_default()
-    }
-
-    /// Describes the parameter that is read next, for the OpenAPI document.
-    pub fn about(&mut self, about: &'static str) -> &mut Params {
-        self.about = about;
-        self
-    }
-
-    /// Records that a parameter is read, if reads are recorded.
-    fn record(&mut self, name: &'static str, schema: impl FnOnce() -> Value) {
-        if let Some(described) = &mut self.described {
-            let about = std::mem::take(&mut self.about);
-            described.push(ParamDescription { name, is_required: false, schema: schema(), about });
-        }
-    }
-
-    /// Records that the parameter of the last read is required.
-    fn record_required(&mut self) {
-        if let Some(last) = self.described.as_mut().and_then(|described| described.last_mut()) {
-            last.is_required = true;
-        }
+        Params { location, values: Map::new(), errors: Vec::new() }
     }
 
     /// Parses a JSON object, whose fields are the parameters. An empty body counts as an object without fields.
@@ -76,8 +38,8 @@ impl Params {
         // The parser refuses values that are nested deeper than 127, so its recursion is bounded.
         match serde_json::from_str(text) {
             Ok(Value::Object(values)) => Ok(Params { values, ..Params::new(FieldLocation::Body) }),
-            Ok(_) => Err(FieldError::of_body(problems::not_an_object())),
-            Err(_) => Err(FieldError::of_body(problems::not_json())),
+            Ok(_) => Err(FieldError::of_body(problems::NOT_AN_OBJECT)),
+            Err(_) => Err(FieldError::of_body(problems::NOT_JSON)),
         }
     }
 
@@ -87,7 +49,7 @@ impl Params {
         // The parser replaces what is not UTF-8. All pairs can be checked at once, because the characters between them
         // are ASCII.
         if percent_encoding::percent_decode_str(text).decode_utf8().is_err() {
-            let error = FieldError { location, field: None, problem: problems::not_utf8() };
+            let error = FieldError { location, field: None, problem: problems::NOT_UTF8 };
             return Params { errors: vec![error], ..Params::new(location) };
         }
         let pairs = form_urlencoded::parse(text.as_bytes());
@@ -105,6 +67,27 @@ impl Params {
         self.finish(Some(value))
     }
 
+    /// Like [`Params::read`], for a change of a record: a text that breaks a rule is left out if the record has exactly
+    /// this text, which older rules allowed. `stored` returns the record's texts by name. It is called only if a rule
+    /// is broken.
+    pub fn read_change<T>(
+        mut self,
+        read: impl Fn(&mut Params) -> T,
+        stored: impl FnOnce() -> Result<StoredTexts, Error>,
+    ) -> Result<T, Error> {
+        let value = read(&mut self);
+        if self.errors.is_empty() {
+            return Ok(value);
+        }
+        for (name, text) in stored()? {
+            if text.is_some() && self.values.get(name).and_then(Value::as_str) == text.as_deref() {
+                self.values.remove(name);
+            }
+        }
+        self.errors.clear();
+        self.read(read)
+    }
+
     /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Error> {
         value.filter(|_| self.errors.is_empty()).ok_or(Error::Invalid(self.errors))
@@ -115,9 +98,11 @@ impl Params {
         self.values.entry(name).or_insert(text.into());
     }
 
-    /// Notes that a parameter breaks a rule.
+    /// Notes that a parameter breaks a rule, unless [`MAX_ERRORS`] were noted.
     pub fn add_error(&mut self, name: &'static str, problem: Problem) {
-        self.errors.push(FieldError { location: self.location, field: Some(name), problem });
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(FieldError { location: self.location, field: Some(name), problem });
+        }
     }
 
     /// Accepts the parameter `other` as another name of `name`, if `name` itself is absent.
@@ -129,6 +114,11 @@ impl Params {
         }
     }
 
+    /// The text of a parameter as the client sent it. `None` if it is absent or no text.
+    pub fn sent_text(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_str()
+    }
+
     /// Whether the parameter is present. A JSON `null` counts as absent.
     pub fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|value| !value.is_null())
@@ -138,26 +128,28 @@ impl Params {
     /// [`Params::read`] never returns.
     pub fn required<T: Default>(&mut self, name: &'static str, rule: Rule<T>) -> T {
         if !self.has(name) {
-            self.add_error(name, problems::missing());
+            self.add_error(name, problems::MISSING);
         }
-        let value = self.optional(name, rule).unwrap_or_default();
-        self.record_required();
-        value
+        self.optional(name, rule).unwrap_or_default()
     }
 
     /// Reads a text that must obey `rule` if it is present. An empty text is present.
-    pub fn optional<T>(&mut self, name: &'static str, rule: Rule<T>) -> Option<T> {
-        self.record(name, || rule.schema());
-        self.text(name, |text| rule.parse(text))
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let outcome = match self.values.get(name)? {
+            Value::Null => return None,
+            Value::String(text) => rule(text),
+            _ => Err(problems::NOT_A_STRING),
+        };
+        outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
     /// Reads a word of a closed list. Returns the value that is paired with it.
     pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
-        self.record(name, || {
-            let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-            json!({ "type": "string", "enum": words })
-        });
-        self.text(name, |text| rules::choice(text, choices))
+        self.optional(name, |text| rules::choice(text, choices))
     }
 
     /// Reads a whole number that must lie in the range: a JSON number in a body, decimal digits in a query. Returns
@@ -169,19 +161,15 @@ impl Params {
         default: i64,
         allowed: RangeInclusive<i64>,
     ) -> i64 {
-        self.record(name, || {
-            let (min, max) = (allowed.start(), allowed.end());
-            json!({ "type": "integer", "minimum": min, "maximum": max })
-        });
         let outcome = match self.values.get(name) {
             None | Some(Value::Null) => return default,
             Some(Value::Number(number)) => whole_number(number)
-                .ok_or_else(problems::not_an_integer)
+                .ok_or(problems::NOT_AN_INTEGER)
                 .and_then(|number| rules::in_range(number, &allowed)),
             Some(Value::String(text)) if self.location == FieldLocation::Query => {
                 rules::integer(text, &allowed)
             }
-            Some(_) => Err(problems::not_an_integer()),
+            Some(_) => Err(problems::NOT_AN_INTEGER),
         };
         outcome.unwrap_or_else(|problem| {
             self.add_error(name, problem);
@@ -189,50 +177,30 @@ impl Params {
         })
     }
 
-    /// Parses the text of a parameter if it is present.
-    fn text<T>(
-        &mut self,
-        name: &'static str,
-        parse: impl FnOnce(&str) -> Result<T, Problem>,
-    ) -> Option<T> {
-        let outcome = match self.values.get(name)? {
-            Value::Null => return None,
-            Value::String(text) => parse(text),
-            _ => Err(problems::not_a_string()),
-        };
-        outcome.map_err(|problem| self.add_error(name, problem)).ok()
-    }
-
     /// Reads a boolean: JSON `true` or `false` in a body, a word in a query.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        self.record(name, || json!({ "type": "boolean" }));
         let outcome = match self.values.get(name)? {
             Value::Null => return None,
             Value::Bool(value) => Ok(*value),
             Value::String(text) if self.location == FieldLocation::Query => rules::boolean(text),
-            _ => Err(problems::not_a_boolean()),
+            _ => Err(problems::NOT_A_BOOLEAN),
         };
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
     /// Reads a JSON array of strings that must obey `rule` if it is present.
-    pub fn list(&mut self, name: &'static str, rule: ListRule) -> Option<Vec<String>> {
-        self.record(name, || rule.schema());
+    pub fn list(
+        &mut self,
+        name: &'static str,
+        rule: fn(&[&str]) -> Result<Vec<String>, Problem>,
+    ) -> Option<Vec<String>> {
         let texts: Option<Vec<&str>> = match self.values.get(name)? {
             Value::Null => return None,
             Value::Array(items) => items.iter().map(Value::as_str).collect(),
             _ => None,
         };
-        let outcome = texts.ok_or_else(problems::not_a_list).and_then(|texts| rule.parse(&texts));
+        let outcome = texts.ok_or(problems::NOT_A_LIST).and_then(|texts| rule(&texts));
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
-    }
-
-    /// Records that a multipart form must have a file of this name, and returns `file`. The caller has received the
-    /// file already, or added an error because there was none.
-    pub fn file<T>(&mut self, name: &'static str, file: Option<T>) -> Option<T> {
-        self.record(name, || json!({ "type": "string", "format": "binary" }));
-        self.record_required();
-        file
     }
 }
 
@@ -248,22 +216,6 @@ fn whole_number(number: &Number) -> Option<i64> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_function_that_reads_parameters_describes_them() {
-        let described = Params::describe(|params| {
-            params.about("What to call it.").required("name", rules::NAME);
-            params.choice("order", &[("asc", 1), ("desc", 2)]);
-            params.integer("size", 20, 1..=100);
-        });
-        let found: Vec<_> = described.iter().map(|d| (d.name, d.is_required, d.about)).collect();
-        assert_eq!(
-            found,
-            [("name", true, "What to call it."), ("order", false, ""), ("size", false, "")]
-        );
-        assert_eq!(described[1].schema, json!({"type": "string", "enum": ["asc", "desc"]}));
-        assert_eq!(described[2].schema["maximum"], 100);
-    }
-
     fn query(text: &str) -> Params {
         Params::from_urlencoded(FieldLocation::Query, text)
     }
@@ -275,7 +227,7 @@ mod tests {
             params.integer("size", 20, 1..=100);
             params.choice("order", &[("asc", 1), ("desc", 2)]);
             params.boolean("active");
-            params.optional("q", rules::NON_EMPTY);
+            params.optional("q", rules::non_empty);
         });
         let Err(Error::Invalid(errors)) = outcome else {
             panic!("not refused");

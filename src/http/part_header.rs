@@ -1,16 +1,17 @@
 //! The header of one part of a `multipart/form-data` body (RFC 7578, 4).
 
 use httparse::{EMPTY_HEADER, Status};
+use memchr::memchr;
 
 use crate::error::{Error, FieldError};
 use crate::model::problems;
 
-/// Longest header of a part, in bytes.
+/// Longest header of a part in bytes, with the rest of the delimiter's line before it.
 pub const MAX_PART_HEADER: usize = 8 * 1024;
 /// Most lines in the header of a part.
 const MAX_PART_HEADER_LINES: usize = 32;
 
-/// What is used of the header of a part.
+/// The fields of a part's header that this service uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PartHeader {
     /// The name of the form field.
@@ -21,48 +22,38 @@ pub struct PartHeader {
     pub content_type: Option<String>,
 }
 
-/// What follows a delimiter.
-pub enum AfterDelimiter {
-    /// A part: its header, and the length of the header in bytes.
-    Part(PartHeader, usize),
-    /// The two hyphens that make it the closing delimiter.
-    Last,
-    /// Too few bytes to decide.
-    Incomplete,
+/// The length of what follows a delimiter, up to and with the empty line that ends the header of a part. `None` if that
+/// line has not arrived yet. `searched` is how many of the bytes earlier calls have searched: each is searched once,
+/// however slowly they arrive. Fails if the header is too long.
+pub fn header_length(bytes: &[u8], searched: &mut usize) -> Result<Option<usize>, Error> {
+    let bytes = &bytes[..bytes.len().min(MAX_PART_HEADER)];
+    while let Some(found) = memchr(b'\n', &bytes[*searched..]) {
+        let before = &bytes[..*searched + found];
+        *searched = before.len() + 1;
+        if before.strip_suffix(b"\r").unwrap_or(before).ends_with(b"\n") {
+            return Ok(Some(*searched));
+        }
+    }
+    *searched = bytes.len();
+    if bytes.len() < MAX_PART_HEADER { Ok(None) } else { Err(malformed()) }
 }
 
-/// Parses the bytes after a delimiter. Fails if they are not the header of a part, or if the header is too long.
-pub fn parse_after_delimiter(bytes: &[u8]) -> Result<AfterDelimiter, Error> {
-    if bytes.starts_with(b"--") {
-        return Ok(AfterDelimiter::Last);
-    }
+/// Parses what follows a delimiter, up to and with the empty line that ends the header of a part. Fails if it is not
+/// such a header.
+pub fn parse_header(bytes: &[u8]) -> Result<PartHeader, Error> {
     // The line of the delimiter may be padded with blanks (RFC 2046, 5.1.1).
     let blanks = bytes.iter().take_while(|b| b" \t".contains(b)).count();
-    let lines = match &bytes[blanks..] {
-        [b'\r', b'\n', lines @ ..] => lines,
-        [] | [b'\r'] | [b'-'] => return Ok(AfterDelimiter::Incomplete),
-        _ => return Err(malformed()),
-    };
-    Ok(match parse_header(lines)? {
-        Some((part, length)) => AfterDelimiter::Part(part, bytes.len() - lines.len() + length),
-        None => AfterDelimiter::Incomplete,
-    })
-}
-
-/// Parses the header of a part, up to and with the empty line that ends it, and returns its length as well. `None` if
-/// that line has not arrived yet.
-fn parse_header(lines: &[u8]) -> Result<Option<(PartHeader, usize)>, Error> {
+    let lines = bytes[blanks..].strip_prefix(b"\r\n").ok_or_else(malformed)?;
     // Filenames may contain control characters. The parser accepts none of them but tabs, so they are replaced by tabs.
     let replace = |&byte: &u8| match byte {
         b'\r' | b'\n' => byte,
         control if control.is_ascii_control() => b'\t',
         other => other,
     };
-    let header: Vec<u8> = lines.iter().take(MAX_PART_HEADER).map(replace).collect();
+    let header: Vec<u8> = lines.iter().map(replace).collect();
     let mut headers = [EMPTY_HEADER; MAX_PART_HEADER_LINES];
-    let (length, headers) = match httparse::parse_headers(&header, &mut headers) {
-        Ok(Status::Complete(parsed)) => parsed,
-        Ok(Status::Partial) if header.len() < MAX_PART_HEADER => return Ok(None),
+    let headers = match httparse::parse_headers(&header, &mut headers) {
+        Ok(Status::Complete((length, headers))) if length == header.len() => headers,
         _ => return Err(malformed()),
     };
     let value = |name: &str| {
@@ -75,7 +66,7 @@ fn parse_header(lines: &[u8]) -> Result<Option<(PartHeader, usize)>, Error> {
     };
     let disposition = value("Content-Disposition").unwrap_or_default();
     if std::str::from_utf8(disposition).is_err() {
-        return Err(FieldError::of_body(problems::not_utf8()));
+        return Err(FieldError::of_body(problems::NOT_UTF8));
     }
     let (_, disposition) = parse_parameters(disposition);
     for (name, value) in disposition {
@@ -87,7 +78,7 @@ fn parse_header(lines: &[u8]) -> Result<Option<(PartHeader, usize)>, Error> {
             _ => {}
         }
     }
-    Ok(Some((part, length)))
+    Ok(part)
 }
 
 /// Splits a header value such as `form-data; name="file"` into the text before the first semicolon and the parameters
@@ -145,7 +136,7 @@ fn decode_extended(text: &str) -> Option<String> {
 
 /// The error of a body that is not complete and well-formed `multipart/form-data`.
 pub fn malformed() -> Error {
-    FieldError::of_body(problems::not_multipart())
+    FieldError::of_body(problems::NOT_MULTIPART)
 }
 
 #[cfg(test)]
@@ -198,14 +189,12 @@ mod tests {
             (r#"form-data; name="file"; filename="a.txt"#, Some("a.txt"), "no closing quote"),
         ] {
             let head = format!("\r\nX: 1\r\nContent-Disposition: {disposition}\r\n\r\n");
-            let AfterDelimiter::Part(part, length) =
-                parse_after_delimiter(format!("{head}content").as_bytes())?
-            else {
-                panic!("not a part: {reason}");
-            };
+            let length = header_length(format!("{head}content").as_bytes(), &mut 0)?;
+            assert_eq!(length, Some(head.len()), "{reason}");
+            let part = parse_header(head.as_bytes())?;
             assert_eq!(
-                (part.name.as_str(), part.filename.as_deref(), length),
-                ("file", filename, head.len()),
+                (part.name.as_str(), part.filename.as_deref()),
+                ("file", filename),
                 "{reason}"
             );
         }

@@ -2,15 +2,23 @@
 
 use std::net::IpAddr;
 
+use uuid::Uuid;
+
 use super::body::Body;
 use super::multipart::Multipart;
 use super::params::Params;
 use crate::error::{Error, FieldError, FieldLocation};
-use crate::model::file::essence;
+use crate::model::media_type::essence;
 use crate::model::problems;
 
 /// Longest JSON or form body, in bytes.
 pub const MAX_TEXT_BODY: u64 = 128 * 1024;
+
+/// The id of a request, for the log and the response header `X-Request-ID`: the one that the client sent, if it is a
+/// UUID, otherwise a new one. Other text is not taken over into the log.
+pub fn request_id(header: Option<&str>) -> Uuid {
+    header.and_then(|text| text.trim().parse().ok()).unwrap_or_else(Uuid::new_v4)
+}
 
 /// One request: the head as the server parsed it, and the body, of which nothing may have arrived yet.
 pub struct Request<'a> {
@@ -81,36 +89,33 @@ impl<'a> Request<'a> {
         Some(tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag))
     }
 
-    /// Reads parameters from the query.
-    pub(super) fn query<T>(&self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
-        Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string()).read(read)
+    /// The parameters in the query.
+    pub fn query(&self) -> Params {
+        Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string())
     }
 
-    /// Reads parameters from a JSON body, whatever its `Content-Type` says.
-    pub(super) fn json<T>(&mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
-        Params::from_json(&self.text()?)?.read(read)
+    /// The parameters in a JSON body, whatever its `Content-Type` says.
+    pub fn json(&mut self) -> Result<Params, Error> {
+        Params::from_json(&self.text()?)
     }
 
     /// Like [`Request::json`], but accepts an HTML form as well, because the password grant of OAuth 2.0 is one
     /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
     /// clients, such as curl, send JSON with the type of a form.
-    pub(super) fn json_or_form<T>(
-        &mut self,
-        read: impl FnOnce(&mut Params) -> T,
-    ) -> Result<T, Error> {
+    pub fn json_or_form(&mut self) -> Result<Params, Error> {
         let text = self.text()?;
         let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         if is_form && !text.trim_start().starts_with('{') {
-            Params::from_urlencoded(FieldLocation::Body, &text).read(read)
+            Ok(Params::from_urlencoded(FieldLocation::Body, &text))
         } else {
-            Params::from_json(&text)?.read(read)
+            Params::from_json(&text)
         }
     }
 
     /// Reads the whole body.
     fn text(&mut self) -> Result<String, Error> {
         let text = self.body.read_text(MAX_TEXT_BODY)?;
-        text.ok_or_else(|| FieldError::of_body(problems::not_json()))
+        text.ok_or_else(|| FieldError::of_body(problems::NOT_JSON))
     }
 
     /// Parses a `multipart/form-data` body of at most `limit` bytes.

@@ -1,18 +1,14 @@
-//! The responses of handlers, and the responses to failed requests.
+//! The responses of handlers.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::file_range::FileRange;
-use super::status::error_code;
-use crate::config::ErrorFormat;
-use crate::error::{Error, FieldError, TokenProblem};
-use crate::model::timestamp::Timestamp;
+use crate::error::Error;
 
 /// A response as both servers can send it. It is not `rouille`'s, because that hides what its body is, and a file can
 /// be sent without reading it.
@@ -33,21 +29,50 @@ pub enum ResponseBody {
     /// A part of a file, which is read while it is sent.
     File(FileRange),
     /// A body of unknown length.
-    Batches(BatchedBody),
+    Batches(Box<dyn BodyBatches>),
 }
 
-/// A body of which each batch is made once the one before has been sent. No batch should be longer than a few
-/// megabytes.
-pub struct BatchedBody(Box<dyn FnMut() -> Result<Option<Vec<u8>>, Error> + Send>);
+/// The batches of a body of unknown length. Each is made once the one before has been sent.
+pub trait BodyBatches: Send {
+    /// Makes the next batch, which should not be longer than a few megabytes; `None` is the end.
+    fn next_batch(&mut self) -> Result<Option<Vec<u8>>, Error>;
 
-impl BatchedBody {
-    /// Makes the next batch; `None` is the end. A failure is logged, and the transfer must end without its last chunk
-    /// then, so that no client takes a part for the whole.
-    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        (self.0)().map_err(|error| {
+    /// Makes the next batch for a server. A failure is logged, and the transfer must end without its last chunk then,
+    /// so that no client takes a part for the whole.
+    fn next_to_send(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.next_batch().map_err(|error| {
             log::error!("an export broke off: {}", error.cause());
             io::Error::other("the export broke off")
         })
+    }
+}
+
+/// The bytes of `file` that are still to be sent. The file's own offset is neither used nor changed.
+#[derive(Debug)]
+pub struct FileRange {
+    /// An open file whose content does not change.
+    pub file: File,
+    /// Offset of the first byte, from the beginning of the file.
+    pub offset: u64,
+    /// The length of the range in bytes. A file that ends before that is an error of whoever sends it.
+    pub length: u64,
+}
+
+impl FileRange {
+    /// Moves the beginning of the range past `count` bytes, which have been sent.
+    pub fn advance(&mut self, count: u64) {
+        self.offset += count;
+        self.length -= count;
+    }
+}
+
+impl Read for FileRange {
+    /// Reads from the beginning of the range and advances it.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.length).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..wanted], self.offset)?;
+        self.advance(count as u64);
+        Ok(count)
     }
 }
 
@@ -96,28 +121,14 @@ pub fn json<T: Serialize>(status: u16, body: &T) -> Result<Response, Error> {
     Ok(Response::new(status, "application/json", bytes))
 }
 
-/// The body of a response that only says what was done.
-#[derive(Serialize, JsonSchema)]
-pub struct Message {
-    /// A message for people.
-    message: &'static str,
-}
-
 /// 200 with a sentence for people, as `{"message": text}`.
 pub fn message(message: &'static str) -> Result<Response, Error> {
-    json(200, &Message { message })
+    json(200, &json!({ "message": message }))
 }
 
-/// The body of the response to a probe.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Status")]
-pub struct StatusText {
-    status: &'static str,
-}
-
-/// 200 with `{"status": text}`.
-pub fn status(status: &'static str) -> Result<Response, Error> {
-    json(200, &StatusText { status })
+/// The response to a probe: 200 with `{"status": text}`.
+pub fn probe(status: &'static str) -> Result<Response, Error> {
+    json(200, &json!({ "status": status }))
 }
 
 /// 204.
@@ -126,17 +137,13 @@ pub fn no_content() -> Response {
 }
 
 /// 200 with a body of unknown length that browsers save under `filename`, which must be a token (RFC 9110, 5.6.2). The
-/// body begins with `first`, and `next` makes one batch after the other, as fast as the client takes them, until
-/// `None`.
+/// batches are dropped when the response has ended, or the connection has broken.
 pub fn attachment(
     content_type: &'static str,
     filename: &str,
-    first: Vec<u8>,
-    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Error> + Send + 'static,
+    batches: impl BodyBatches + 'static,
 ) -> Response {
-    let mut first = Some(first);
-    let batches = move || first.take().map_or_else(&mut next, |first| Ok(Some(first)));
-    let body = ResponseBody::Batches(BatchedBody(Box::new(batches)));
+    let body = ResponseBody::Batches(Box::new(batches));
     Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", content_type)
         .with_header("Content-Disposition", format!("attachment; filename={filename}"))
@@ -153,82 +160,6 @@ pub fn check_headers(response: Response) -> Result<Response, Error> {
         }
         None => Ok(response),
     }
-}
-
-/// The response to a failed request, with a body in the configured format.
-pub fn error(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
-    let status = error.status();
-    let body = error_body(error, format, now).to_string();
-    let response = Response::new(status, "application/json", body.into_bytes());
-    match error {
-        Error::MethodNotAllowed(allow) => response.with_header("Allow", allow.clone()),
-        Error::RateLimited { retry_after, .. } => response
-            .with_header("Retry-After", retry_after.to_string())
-            .with_header("X-RateLimit-Retry-After", retry_after.to_string()),
-        Error::RangeNotSatisfiable(length) => {
-            response.with_header("Content-Range", format!("bytes */{length}"))
-        }
-        Error::Unavailable | Error::OutcomeUnknown => response.with_header("Retry-After", "5"),
-        _ if status == 401 => response.with_header("WWW-Authenticate", challenge(error)),
-        _ => response,
-    }
-}
-
-/// The value of `WWW-Authenticate`. If the request has a token, it says why the token is not accepted (RFC 6750, 3).
-fn challenge(error: &Error) -> Cow<'static, str> {
-    match error.token_problem().map(TokenProblem::description) {
-        None => "Bearer".into(),
-        Some(problem) => {
-            format!("Bearer error=\"invalid_token\", error_description=\"{problem}\"").into()
-        }
-    }
-}
-
-/// The body of an error. Its hint is absent if there is none.
-pub fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
-    let errors = match error {
-        Error::Invalid(errors) => Some(errors.as_slice()),
-        _ => None,
-    };
-    let mut body = match (format, errors) {
-        (ErrorFormat::Envelope, _) => {
-            // The hint is one more element of the list. So `details` has the same type with field errors and without.
-            let mut details = errors.map(error_list).unwrap_or_default();
-            details.extend(hint.map(|hint| json!({ "hint": hint })));
-            let details = (!details.is_empty()).then_some(details);
-            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
-        }
-        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
-        (ErrorFormat::Detail, Some(errors)) => json!({
-            "detail": error_list(errors),
-            "error_code": code,
-            "field_errors": messages_by_field(errors),
-        }),
-    };
-    if let Some(hint) = hint {
-        body["hint"] = hint.into();
-    }
-    body
-}
-
-/// One object for each field error, in the form of FastAPI, which many clients know.
-fn error_list(errors: &[FieldError]) -> Vec<Value> {
-    let entry = |error: &FieldError| {
-        let loc: Vec<&str> = std::iter::once(error.location.name()).chain(error.field).collect();
-        json!({ "loc": loc, "msg": error.problem.message, "type": error.problem.kind })
-    };
-    errors.iter().map(entry).collect()
-}
-
-/// The messages for each field. A problem with the whole body stands under the name of its location, `body`.
-fn messages_by_field(errors: &[FieldError]) -> BTreeMap<&str, Vec<&str>> {
-    let mut by_field: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for error in errors {
-        let field = error.field.unwrap_or(error.location.name());
-        by_field.entry(field).or_default().push(&error.problem.message);
-    }
-    by_field
 }
 
 #[cfg(test)]

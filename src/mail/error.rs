@@ -1,25 +1,19 @@
-//! Why a message was not sent. The texts are for the log, so they never contain what the server wrote: servers often
-//! repeat the recipient's address.
+//! The error of a delivery. Its text is for the log, so it contains no text of the server, which often repeats the
+//! recipient's address.
 
 use std::fmt;
 
-/// Why a message was not sent, and whether it is worth another attempt.
+/// Why a message was not sent. Shown as the step and the cause, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MailError {
-    /// This message is refused for good: another attempt would fail as well.
-    Rejected(DeliveryFailure),
-    /// The server cannot be reached, cannot take the message now, or does not accept the settings. Another attempt may
-    /// succeed.
-    Unavailable(DeliveryFailure),
-}
-
-/// The step of a delivery that failed, and why. A [`MailError`] shows both, such as `RCPT TO: 550 5.1.1`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeliveryFailure {
+pub struct MailError {
+    /// The step of the delivery that failed.
     pub phase: Phase,
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.
     pub cause: String,
+    /// True if this message is refused for good: another attempt would fail as well. False if the server cannot be
+    /// reached, cannot take the message now, or does not accept the settings: another attempt may succeed.
+    pub is_final: bool,
 }
 
 /// The steps of a delivery, in the order in which they happen.
@@ -45,26 +39,18 @@ pub enum Phase {
 }
 
 impl MailError {
-    /// The failure, of either kind.
-    pub fn failure(&self) -> &DeliveryFailure {
-        match self {
-            MailError::Rejected(failure) | MailError::Unavailable(failure) => failure,
-        }
-    }
-
     pub(super) fn rejected(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError::Rejected(DeliveryFailure { phase, cause: cause.into() })
+        MailError { phase, cause: cause.into(), is_final: true }
     }
 
     pub(super) fn unavailable(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError::Unavailable(DeliveryFailure { phase, cause: cause.into() })
+        MailError { phase, cause: cause.into(), is_final: false }
     }
 }
 
 impl fmt::Display for MailError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DeliveryFailure { phase, cause } = self.failure();
-        write!(f, "{phase}: {cause}")
+        write!(f, "{}: {}", self.phase, self.cause)
     }
 }
 

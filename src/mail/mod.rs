@@ -1,9 +1,9 @@
 //! Outgoing mail: the messages, and the SMTP client that hands them to the configured server.
 
 mod error;
-mod extensions;
 mod message;
-mod smtp;
+mod reply;
+pub mod smtp;
 mod stream;
 mod template;
 
@@ -13,7 +13,7 @@ use crate::config::{Config, MailServer, Smtp};
 use crate::model::timestamp::Timestamp;
 
 pub use error::{MailError, Phase};
-pub use smtp::check as check_server;
+pub use message::Mail;
 
 /// Composes messages and hands them to the mail server. It keeps no connection between messages.
 pub struct Mailer {
@@ -21,26 +21,6 @@ pub struct Mailer {
     sender: Mailbox,
     /// The URL of the page on which a password is reset; `{token}` stands for the token.
     password_reset_url: String,
-}
-
-/// Whom a message is for.
-#[derive(Debug, Clone, Copy)]
-pub struct Recipient<'a> {
-    pub address: &'a str,
-    pub name: Option<&'a str>,
-}
-
-/// The content of a message: its kind, with the values that its template needs.
-#[derive(Debug, Clone, Copy)]
-pub enum MessageContent<'a> {
-    /// The link with which a new password can be chosen until `expires_at`.
-    PasswordReset { token: &'a str, expires_at: Timestamp },
-    /// The notice that the password of the account was changed.
-    PasswordChanged { at: Timestamp },
-    /// The notice, to the old address, that the account has another address now.
-    EmailChanged { at: Timestamp },
-    /// The message of `cloakroom send-test-mail`.
-    Test,
 }
 
 impl Mailer {
@@ -55,23 +35,19 @@ impl Mailer {
         })
     }
 
-    /// Sends one message. It takes at most [`smtp::MAX_DELIVERY`], and the resolver's time for looking up the server's
-    /// name. `Ok` means that the server has taken over the message.
-    pub fn send(&self, recipient: Recipient, content: MessageContent) -> Result<(), MailError> {
-        self.send_with_transcript(recipient, content, &mut |_| {})
-    }
-
-    /// Sends one message, as [`Mailer::send`] does, and passes each line of the dialogue with the server to `observe`:
-    /// what is sent after `> `, what is received after `< `, and other steps after `* `. Passwords are not shown.
-    pub fn send_with_transcript(
+    /// Sends one message to an address. It takes at most [`smtp::MAX_DELIVERY`], and the resolver's time for looking up
+    /// the server's name. `Ok` means that the server has taken over the message.
+    ///
+    /// Each line of the dialogue with the server is passed to `observe`: what is sent after `> `, what is received
+    /// after `< `, and other steps after `* `. Passwords are not shown.
+    pub fn send(
         &self,
-        recipient: Recipient,
-        content: MessageContent,
+        recipient: &str,
+        mail: &Mail,
         observe: &mut dyn FnMut(&str),
     ) -> Result<(), MailError> {
-        let now = Timestamp::now();
-        let message =
-            message::compose(&self.sender, &self.password_reset_url, recipient, content, now)?;
+        let (sender, url) = (&self.sender, &self.password_reset_url);
+        let message = message::compose(sender, url, recipient, mail, Timestamp::now())?;
         smtp::deliver(&self.server, &message, observe)
     }
 }

@@ -1,8 +1,8 @@
 //! The SMTP client (RFC 5321): one connection for each message.
 //!
-//! The library that composes messages, `lettre`, has an SMTP client too, but it bounds neither the time of a delivery
-//! (a server that sends a byte now and then would hold it forever) nor the length of a line. Nor does it show what the
-//! server wrote, which an administrator needs to see to find out what is wrong.
+//! The library that composes messages, `lettre`, has an SMTP client too. Its timeout is one of each read, so a server
+//! that sends a byte now and then holds a delivery forever. After `STARTTLS` it does not refuse replies that came
+//! before the handshake. And it does not show the dialogue, in which an administrator can see what is wrong.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -12,9 +12,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use super::error::{MailError, Phase};
-use super::extensions::Extensions;
 use super::message::ComposedMessage;
-use super::stream::{MailStream, Reply};
+use super::reply::{Extensions, Reply};
+use super::stream::MailStream;
 use crate::config::{Encryption, MailCredentials, MailServer};
 
 /// The maximum duration of a delivery, without looking up the server's name, for which the system's resolver has limits
@@ -28,55 +28,41 @@ const MAX_ACCEPTANCE: Duration = Duration::from_secs(60);
 /// The longest wait for the reply to `QUIT`, which no longer matters.
 const MAX_QUIT: Duration = Duration::from_secs(2);
 
-/// Hands the message to the server. Each line of the dialogue is passed to `observe`, as
-/// [`super::Mailer::send_with_transcript`] describes.
+/// Hands the message to the server. Each line of the dialogue is passed to `observe`, as [`super::Mailer::send`]
+/// describes.
 pub fn deliver(
     server: &MailServer,
     message: &ComposedMessage,
     observe: &mut dyn FnMut(&str),
 ) -> Result<(), MailError> {
-    let (mut session, extensions) = sign_in(server, Instant::now() + MAX_DELIVERY, observe)?;
-    let outcome = session.hand_over(extensions, message);
+    let mut session = sign_in(server, Instant::now() + MAX_DELIVERY, observe)?;
+    let outcome = session.hand_over(message);
     session.quit();
     outcome
 }
 
-/// Does all that comes before a message, and ends the session. It takes at most `limit`, and the resolver's time.
-/// Returns the version of TLS; `None` if the session was not encrypted.
-pub fn check(server: &MailServer, limit: Duration) -> Result<Option<String>, MailError> {
-    let mut observe = |_: &str| {};
-    let (mut session, _) = sign_in(server, Instant::now() + limit, &mut observe)?;
-    let version = session.stream.tls_version();
-    session.quit();
-    Ok(version)
-}
-
-/// Connects, encrypts as the settings ask, and signs in if there are credentials.
-fn sign_in<'a>(
+/// Connects, encrypts as the settings ask, and signs in if there are credentials. Each line of the dialogue is passed
+/// to `observe`. It takes until `deadline` at most, and the resolver's time for looking up the server's name.
+pub fn sign_in<'a>(
     server: &MailServer,
     deadline: Instant,
     observe: &'a mut dyn FnMut(&str),
-) -> Result<(SmtpSession<'a>, Extensions), MailError> {
+) -> Result<SmtpSession<'a>, MailError> {
     let stream = connect(server, deadline, observe)?;
-    let mut session = SmtpSession { stream, deadline, observe };
-    let (mut session, extensions) = match server.encryption {
-        Encryption::Implicit => {
-            let mut session = session.encrypt(&server.host)?;
-            session.greeting()?;
-            let extensions = session.ehlo()?;
-            (session, extensions)
-        }
-        Encryption::StartTls => {
-            session.greeting()?;
-            let extensions = session.ehlo()?;
-            session.start_tls(server, extensions)?
-        }
-    };
-    if let Some(credentials) = &server.credentials {
-        let outcome = session.authenticate(credentials, extensions);
-        outcome.inspect_err(|_| session.quit())?;
+    let extensions = Extensions::default();
+    let mut session = SmtpSession { stream, extensions, deadline, observe };
+    if server.encryption == Encryption::Implicit {
+        session.encrypt(&server.host)?;
     }
-    Ok((session, extensions))
+    session.greeting()?;
+    session.ehlo()?;
+    if server.encryption == Encryption::StartTls {
+        session.start_tls(server)?;
+    }
+    if let Some(credentials) = &server.credentials {
+        session.authenticate(credentials).inspect_err(|_| session.quit())?;
+    }
+    Ok(session)
 }
 
 /// Opens a connection to the first of the server's addresses that answers.
@@ -85,9 +71,10 @@ fn connect(
     deadline: Instant,
     observe: &mut dyn FnMut(&str),
 ) -> Result<MailStream, MailError> {
-    let failed = |e: io::Error| MailError::unavailable(Phase::Connect, describe(&e));
     let mut error = io::Error::other("the server's name has no address");
-    for address in (server.host.as_str(), server.port).to_socket_addrs().map_err(failed)? {
+    for address in
+        (server.host.as_str(), server.port).to_socket_addrs().map_err(failed(Phase::Connect))?
+    {
         observe(&format!("* connecting to {address}"));
         let wait = deadline.saturating_duration_since(Instant::now()).min(MAX_WAIT);
         if wait.is_zero() {
@@ -101,7 +88,7 @@ fn connect(
             }
         }
     }
-    Err(failed(error))
+    Err(failed(Phase::Connect)(error))
 }
 
 /// Describes an error. Timeouts have a text of their own, because the system's differs between operations.
@@ -112,16 +99,23 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
+/// Makes the errors of a step out of those of the connection. Another attempt may succeed.
+fn failed(phase: Phase) -> impl Fn(io::Error) -> MailError {
+    move |error| MailError::unavailable(phase, describe(&error))
+}
+
 /// A dialogue with a mail server.
-struct SmtpSession<'a> {
-    stream: MailStream,
+pub struct SmtpSession<'a> {
+    pub stream: MailStream,
+    /// What the server offers, as its last reply to `EHLO` said.
+    extensions: Extensions,
     /// When the whole delivery must be finished.
     deadline: Instant,
     /// Is given each line of the dialogue.
     observe: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> SmtpSession<'a> {
+impl SmtpSession<'_> {
     /// Reads the server's first reply.
     fn greeting(&mut self) -> Result<(), MailError> {
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
@@ -129,56 +123,44 @@ impl<'a> SmtpSession<'a> {
     }
 
     /// Introduces this host and learns what the server offers.
-    fn ehlo(&mut self) -> Result<Extensions, MailError> {
-        let address = self.stream.local_address();
-        let address = address.map_err(|e| MailError::unavailable(Phase::Ehlo, describe(&e)))?;
+    fn ehlo(&mut self) -> Result<(), MailError> {
+        let address = self.stream.local_address().map_err(failed(Phase::Ehlo))?;
         let name = client_name(rustix::system::uname().nodename().to_str().ok(), address);
         let reply = self.command(Phase::Ehlo, &format!("EHLO {name}"))?;
-        Ok(Extensions::of(&reply))
+        self.extensions = Extensions::of(&reply);
+        Ok(())
     }
 
     /// Encrypts the connection if the server offers `STARTTLS`, and then sends `EHLO` again, because the first reply to
     /// it may have been forged (RFC 3207, 4.2). Fails if encryption is required but not offered.
-    fn start_tls(
-        mut self,
-        server: &MailServer,
-        extensions: Extensions,
-    ) -> Result<(SmtpSession<'a>, Extensions), MailError> {
-        if extensions.start_tls {
+    fn start_tls(&mut self, server: &MailServer) -> Result<(), MailError> {
+        if self.extensions.start_tls {
             self.command(Phase::StartTls, "STARTTLS")?;
-            let mut session = self.encrypt(&server.host)?;
-            let extensions = session.ehlo()?;
-            return Ok((session, extensions));
+            self.encrypt(&server.host)?;
+            return self.ehlo();
         }
         if server.requires_encryption() {
             let cause = "not offered, and passwords are not sent without encryption";
             self.quit();
             return Err(MailError::unavailable(Phase::StartTls, cause));
         }
-        Ok((self, extensions))
+        Ok(())
     }
 
     /// Does the TLS handshake.
-    fn encrypt(mut self, host: &str) -> Result<SmtpSession<'a>, MailError> {
+    fn encrypt(&mut self, host: &str) -> Result<(), MailError> {
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
-        let stream = self
-            .stream
-            .encrypt(host)
-            .map_err(|e| MailError::unavailable(Phase::Tls, describe(&e)))?;
-        let version = stream.tls_version().unwrap_or_default();
+        self.stream.encrypt(host).map_err(failed(Phase::Tls))?;
+        let version = self.stream.tls_version().unwrap_or_default();
         (self.observe)(&format!("* encrypted with {version}, the certificate is valid for {host}"));
-        Ok(SmtpSession { stream, ..self })
+        Ok(())
     }
 
     /// Sends the message.
-    fn hand_over(
-        &mut self,
-        extensions: Extensions,
-        message: &ComposedMessage,
-    ) -> Result<(), MailError> {
+    fn hand_over(&mut self, message: &ComposedMessage) -> Result<(), MailError> {
         let mut parameters = "";
         if !message.bytes.is_ascii() {
-            if !extensions.utf8 {
+            if !self.extensions.utf8 {
                 return Err(not_expressible(message));
             }
             parameters = " SMTPUTF8 BODY=8BITMIME";
@@ -189,24 +171,18 @@ impl<'a> SmtpSession<'a> {
         self.reply(Phase::Data, 3)?;
         (self.observe)(&format!("* the message, {} bytes", message.bytes.len()));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_ACCEPTANCE));
-        self.stream
-            .send(&dot_stuffed(&message.bytes))
-            .map_err(|e| MailError::unavailable(Phase::Content, describe(&e)))?;
+        self.stream.send(&dot_stuffed(&message.bytes)).map_err(failed(Phase::Content))?;
         self.reply(Phase::Content, 2).map(drop)
     }
 
     /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, because some servers offer nothing else.
-    fn authenticate(
-        &mut self,
-        credentials: &MailCredentials,
-        extensions: Extensions,
-    ) -> Result<(), MailError> {
+    fn authenticate(&mut self, credentials: &MailCredentials) -> Result<(), MailError> {
         let (user, password) = (&credentials.user, credentials.password.expose());
-        if extensions.auth_plain {
+        if self.extensions.auth_plain {
             let response = BASE64_STANDARD.encode(format!("\0{user}\0{password}"));
             let command = format!("AUTH PLAIN {response}");
             self.send(Phase::Auth, &command, "AUTH PLAIN (not shown)")?;
-        } else if extensions.auth_login {
+        } else if self.extensions.auth_login {
             self.send(Phase::Auth, "AUTH LOGIN", "AUTH LOGIN")?;
             // The server asks for the user first, then for the password, in texts that differ between servers.
             self.reply(Phase::Auth, 3)?;
@@ -221,7 +197,7 @@ impl<'a> SmtpSession<'a> {
     }
 
     /// Ends the session with `QUIT`. Errors are ignored, because the outcome of the delivery is already known.
-    fn quit(&mut self) {
+    pub fn quit(&mut self) {
         let outcome = self.send(Phase::Quit, "QUIT", "QUIT");
         self.stream.set_deadline(Instant::now() + MAX_QUIT);
         let _ = outcome.and_then(|()| self.reply(Phase::Quit, 2));
@@ -238,15 +214,12 @@ impl<'a> SmtpSession<'a> {
     fn send(&mut self, phase: Phase, line: &str, shown: &str) -> Result<(), MailError> {
         (self.observe)(&format!("> {shown}"));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
-        self.stream
-            .send(format!("{line}\r\n").as_bytes())
-            .map_err(|e| MailError::unavailable(phase, describe(&e)))
+        self.stream.send(format!("{line}\r\n").as_bytes()).map_err(failed(phase))
     }
 
     /// Reads a reply. Fails unless its code begins with the digit `expected`.
     fn reply(&mut self, phase: Phase, expected: u16) -> Result<Reply, MailError> {
-        let reply = self.stream.read_reply();
-        let reply = reply.map_err(|e| MailError::unavailable(phase, describe(&e)))?;
+        let reply = self.stream.read_reply().map_err(failed(phase))?;
         let (last, others) = reply.lines.split_last().map_or(("", &[][..]), |(l, o)| (l, o));
         for line in others {
             (self.observe)(&format!("< {}-{line}", reply.code));
@@ -257,14 +230,12 @@ impl<'a> SmtpSession<'a> {
 }
 
 /// The error of a negative reply. A reply in the 500s is final if it refuses the message. Before `MAIL FROM` it refuses
-/// the settings instead, and so does one that demands authentication or encryption (530 to 539, RFC 4954 and RFC 3207).
+/// the settings instead, and so does a reply that demands authentication or encryption (530 to 539, RFC 4954 and
+/// RFC 3207).
 fn refusal(phase: Phase, reply: &Reply) -> MailError {
     let is_about_message = phase >= Phase::MailFrom && !(530..540).contains(&reply.code);
-    if reply.code / 100 == 5 && is_about_message {
-        MailError::rejected(phase, reply.to_string())
-    } else {
-        MailError::unavailable(phase, reply.to_string())
-    }
+    let is_final = reply.code / 100 == 5 && is_about_message;
+    MailError { phase, cause: reply.to_string(), is_final }
 }
 
 /// The error of a message with an address that is not ASCII, if the server takes only ASCII. If it is the sender's
@@ -346,7 +317,7 @@ mod tests {
             (Phase::Content, 552, true),
         ] {
             let error = refusal(phase, &reply(code, &["no"]));
-            assert_eq!(matches!(error, MailError::Rejected(_)), is_final, "{error}");
+            assert_eq!(error.is_final, is_final, "{error}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! The connection to a mail server: bytes with deadlines, TLS, and replies of bounded length.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -8,33 +7,14 @@ use std::time::{Duration, Instant};
 
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use super::reply::Reply;
 
 /// Longest line of a reply, in bytes. RFC 5321, 4.5.3.1.5, allows servers 512.
 const MAX_REPLY_LINE: u64 = 4096;
 /// Most lines of a reply. Replies to `EHLO` have about ten.
 const MAX_REPLY_LINES: usize = 100;
-
-/// A reply of the server (RFC 5321, 4.2): a code of three digits, and lines of text.
-#[derive(Debug)]
-pub struct Reply {
-    pub code: u16,
-    /// The text after the code of each line. There is at least one line.
-    pub lines: Vec<String>,
-}
-
-/// Shows the code and the enhanced status (RFC 2034), if there is one, but nothing else of the text.
-impl fmt::Display for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.code)?;
-        let word = self.lines.first().and_then(|line| line.split(' ').next()).unwrap_or_default();
-        let is_number = |part: &str| {
-            (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        let is_status = word.split('.').count() == 3 && word.split('.').all(is_number);
-        if is_status { write!(f, " {word}") } else { Ok(()) }
-    }
-}
 
 /// A connection to a mail server, with TLS or without. No read or write takes longer than until the deadline that
 /// [`MailStream::set_deadline`] has set, however slowly single bytes come in.
@@ -45,44 +25,35 @@ impl MailStream {
     pub fn connect(address: SocketAddr, wait: Duration) -> io::Result<MailStream> {
         let socket = TcpStream::connect_timeout(&address, wait)?;
         socket.set_nodelay(true)?;
-        let plain = DeadlineSocket { socket, deadline: Instant::now() + wait };
-        Ok(MailStream(BufReader::new(MailTransport::Plain(plain))))
+        let socket = DeadlineSocket { socket, deadline: Instant::now() + wait };
+        Ok(MailStream(BufReader::new(MailTransport { socket, tls: None })))
     }
 
     /// Sets the time at which reads and writes that follow fail with [`io::ErrorKind::TimedOut`].
     pub fn set_deadline(&mut self, deadline: Instant) {
-        self.socket_mut().deadline = deadline;
+        self.0.get_mut().socket.deadline = deadline;
     }
 
     /// The address of this end of the connection.
-    pub fn local_address(&mut self) -> io::Result<SocketAddr> {
-        self.socket_mut().socket.local_addr()
-    }
-
-    fn socket_mut(&mut self) -> &mut DeadlineSocket {
-        match self.0.get_mut() {
-            MailTransport::Plain(socket) => socket,
-            MailTransport::Tls(stream) => &mut stream.sock,
-        }
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().socket.socket.local_addr()
     }
 
     /// Does the TLS handshake. Fails unless the server's certificate is valid for `host` and trusted by this system.
-    pub fn encrypt(self, host: &str) -> io::Result<MailStream> {
+    pub fn encrypt(&mut self, host: &str) -> io::Result<()> {
         // Anything that came before the handshake may be an attacker's, and must not be taken for an encrypted reply.
         if !self.0.buffer().is_empty() {
             return Err(io::Error::other("the server sent data before the handshake"));
         }
-        let MailTransport::Plain(mut socket) = self.0.into_inner() else {
-            return Err(io::Error::other("the connection is encrypted already"));
-        };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let mut connection =
+        let mut tls =
             ClientConnection::new(Arc::new(client_config()?), name).map_err(io::Error::other)?;
-        while connection.is_handshaking() {
-            connection.complete_io(&mut socket)?;
+        let transport = self.0.get_mut();
+        while tls.is_handshaking() {
+            tls.complete_io(&mut transport.socket)?;
         }
-        let stream = MailTransport::Tls(Box::new(StreamOwned::new(connection, socket)));
-        Ok(MailStream(BufReader::new(stream)))
+        transport.tls = Some(tls);
+        Ok(())
     }
 
     /// Writes all bytes and flushes them.
@@ -134,12 +105,8 @@ impl MailStream {
 
     /// The version of TLS, or `None` if the connection is not encrypted.
     pub fn tls_version(&self) -> Option<String> {
-        match self.0.get_ref() {
-            MailTransport::Plain(_) => None,
-            MailTransport::Tls(stream) => {
-                stream.conn.protocol_version().map(|version| format!("{version:?}"))
-            }
-        }
+        let version = self.0.get_ref().tls.as_ref()?.protocol_version()?;
+        Some(format!("{version:?}"))
     }
 }
 
@@ -158,33 +125,33 @@ fn client_config() -> io::Result<ClientConfig> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// The bytes of a connection, encrypted or not.
-enum MailTransport {
-    Plain(DeadlineSocket),
-    Tls(Box<StreamOwned<ClientConnection, DeadlineSocket>>),
+/// The bytes of a connection, which are encrypted once `tls` is set.
+struct MailTransport {
+    socket: DeadlineSocket,
+    tls: Option<ClientConnection>,
 }
 
 impl Read for MailTransport {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            MailTransport::Plain(socket) => socket.read(buffer),
-            MailTransport::Tls(stream) => stream.read(buffer),
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).read(buffer),
+            None => self.socket.read(buffer),
         }
     }
 }
 
 impl Write for MailTransport {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            MailTransport::Plain(socket) => socket.write(bytes),
-            MailTransport::Tls(stream) => stream.write(bytes),
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).write(bytes),
+            None => self.socket.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            MailTransport::Plain(socket) => socket.flush(),
-            MailTransport::Tls(stream) => stream.flush(),
+        match &mut self.tls {
+            Some(tls) => rustls::Stream::new(tls, &mut self.socket).flush(),
+            None => self.socket.flush(),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The texts of messages, which are the files in `templates/`, and the values that take the place of their
 //! placeholders.
 
+use crate::model::message_kind::MessageKind;
+
 /// The texts of one kind of message. Placeholders are names in braces.
 pub struct Template {
     pub subject: &'static str,
@@ -18,12 +20,22 @@ macro_rules! template {
     };
 }
 
-pub const PASSWORD_RESET: Template = template!("Reset your Cloakroom password", "password_reset");
-pub const PASSWORD_CHANGED: Template =
-    template!("Your Cloakroom password was changed", "password_changed");
-pub const EMAIL_CHANGED: Template =
-    template!("The e-mail address of your Cloakroom account was changed", "email_changed");
-pub const TEST: Template = template!("Test message from Cloakroom", "test");
+/// The texts of a kind of message.
+pub fn template(kind: MessageKind) -> Template {
+    use MessageKind::*;
+    match kind {
+        PasswordReset => template!("Reset your Cloakroom password", "password_reset"),
+        PasswordChanged => template!("Your Cloakroom password was changed", "password_changed"),
+        EmailChanged => {
+            template!("The e-mail address of your Cloakroom account was changed", "email_changed")
+        }
+        TokenCreated => template!(
+            "A personal access token of your Cloakroom account was created",
+            "token_created"
+        ),
+        Test => template!("Test message from Cloakroom", "test"),
+    }
+}
 
 /// Replaces the placeholders of a template by their values, passed through `escape`. Values are not searched for
 /// placeholders, and braces around other words stay.
@@ -55,7 +67,7 @@ pub fn substitute(
     text
 }
 
-/// The text as HTML, also where it stands in the quotes of an attribute.
+/// Escapes a text for HTML, both between tags and in the quotes of an attribute.
 pub fn escape_html(text: &str) -> String {
     let mut html = String::new();
     for character in text.chars() {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -14,15 +13,13 @@ use super::timestamp::Timestamp;
 
 /// Something that somebody did or was refused. No field holds a password, a token, a key, or a name or address of a
 /// person.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 pub struct AuditEvent {
     pub id: Uuid,
     pub at: Timestamp,
-    #[schemars(extend("enum" = ACTIONS))]
     pub action: String,
-    #[schemars(extend("enum" = OUTCOMES))]
     pub outcome: String,
-    /// The account that acted. `null` if nobody was signed in, and for commands of the command line.
+    /// The account that acted. `None` if nobody was signed in, and for commands of the command line.
     pub actor_id: Option<Uuid>,
     /// What was acted on: `user`, `file`, `session` or `token`.
     pub subject_type: Option<String>,
@@ -32,7 +29,6 @@ pub struct AuditEvent {
     /// The value of `X-Request-ID`.
     pub request_id: Option<Uuid>,
     /// Its members depend on the action.
-    #[schemars(with = "serde_json::Map<String, Value>")]
     pub details: Value,
 }
 
@@ -97,7 +93,24 @@ impl fmt::Display for AuditPosition {
     }
 }
 
-/// An action that was refused, where no statement of the database is there to record that.
+/// An event about a refused action, as it waits to be written.
+#[derive(Debug, Clone, Serialize)]
+pub struct Failure {
+    /// By the clock of the process. Together with `id` it identifies the event, so that it is not recorded twice.
+    pub at: Timestamp,
+    pub id: Uuid,
+    /// One of [`ACTIONS`].
+    pub action: &'static str,
+    pub actor_id: Option<Uuid>,
+    /// The account that the action was about, if it is known.
+    pub subject_id: Option<Uuid>,
+    pub address: Option<IpAddr>,
+    pub request_id: Option<Uuid>,
+    /// A JSON object.
+    pub details: Value,
+}
+
+/// An action that can be refused before any statement runs that would record it.
 #[derive(Debug, Clone, Copy)]
 pub enum RefusedAction {
     Login,

@@ -3,12 +3,15 @@
 pub mod audit;
 pub mod file;
 pub mod filename;
-pub mod hex;
+pub mod media_type;
+pub mod message_kind;
 pub mod page;
-pub mod personal_token;
 pub mod problems;
-pub mod rule;
 pub mod rules;
-pub mod session;
 pub mod timestamp;
 pub mod user;
+
+/// Hexadecimal text: two lower-case digits for each byte.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,6 +1,5 @@
 //! Pages of a list.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -20,7 +19,7 @@ impl PageRequest {
     /// Most items on a page.
     pub const MAX_SIZE: i64 = 100;
 
-    /// A page by its number and size, both of which must be in range. Where the offset exceeds 64 bits it is
+    /// A page by its number and size, both of which must be in range. If the offset exceeds 64 bits it is
     /// `i64::MAX`, which is past the end of any list as well.
     pub fn by_page(page: i64, size: i64) -> PageRequest {
         PageRequest { page, size, offset: (page - 1).saturating_mul(size) }
@@ -40,8 +39,7 @@ impl PageRequest {
 }
 
 /// One page of a list, with the size of the whole list.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "{T}Page")]
+#[derive(Debug, Serialize)]
 pub struct Page<T> {
     items: Vec<T>,
     /// How many items the list has, on all pages.

@@ -1,4 +1,4 @@
-//! What can be wrong with a value or a body that a client sends: the `type` and `msg` of each error in a 422 response.
+//! The problems of values and bodies that clients send: the `type` and `msg` of each error in a 422 response.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,19 @@ pub fn too_many_items(max: usize) -> Problem {
     value_error(format!("Must have at most {max} items"))
 }
 
-/// A required value is absent.
-pub fn missing() -> Problem {
-    problem("missing", "Field required")
+/// The form has more parts than `max`.
+pub fn too_many_parts(max: usize) -> Problem {
+    value_error(format!("Must have at most {max} parts"))
 }
+
+/// A required value is absent.
+pub const MISSING: Problem = fixed("missing", "Field required");
 
 /// A value that must be single came more than once.
-pub fn sent_twice() -> Problem {
-    value_error("Must be sent only once")
-}
+pub const SENT_TWICE: Problem = fixed("value_error", "Must be sent only once");
 
 /// A text is not UTF-8.
-pub fn not_utf8() -> Problem {
-    value_error("Must be UTF-8")
-}
+pub const NOT_UTF8: Problem = fixed("value_error", "Must be UTF-8");
 
 /// The parameter cannot be combined with `others`.
 pub fn not_beside(others: &str) -> Problem {
@@ -30,43 +29,37 @@ pub fn not_beside(others: &str) -> Problem {
 }
 
 /// The value is something other than a string.
-pub fn not_a_string() -> Problem {
-    problem("string_type", "Must be a string")
-}
+pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 
 /// The value is something other than a list of strings.
-pub fn not_a_list() -> Problem {
-    value_error("Must be a list of strings")
-}
+pub const NOT_A_LIST: Problem = fixed("value_error", "Must be a list of strings");
 
 /// The body is not UTF-8 or not JSON.
-pub fn not_json() -> Problem {
-    problem("json_invalid", "Invalid JSON")
-}
+pub const NOT_JSON: Problem = fixed("json_invalid", "Invalid JSON");
 
 /// The body is JSON, but not an object.
-pub fn not_an_object() -> Problem {
-    value_error("Must be an object")
-}
+pub const NOT_AN_OBJECT: Problem = fixed("value_error", "Must be an object");
 
 /// The body is not `multipart/form-data`, or it ends before its closing delimiter.
-pub fn not_multipart() -> Problem {
-    value_error("Must be multipart/form-data, complete, with its boundary in Content-Type")
-}
+pub const NOT_MULTIPART: Problem = fixed(
+    "value_error",
+    "Must be multipart/form-data, complete, with its boundary in Content-Type",
+);
 
 /// The value is something other than a boolean.
-pub fn not_a_boolean() -> Problem {
-    problem("bool_type", "Must be a boolean")
-}
+pub const NOT_A_BOOLEAN: Problem = fixed("bool_type", "Must be a boolean");
 
 /// The value is something other than a whole number of 64 bits.
-pub fn not_an_integer() -> Problem {
-    problem("int_parsing", "Must be an integer")
-}
+pub const NOT_AN_INTEGER: Problem = fixed("int_parsing", "Must be an integer");
 
 /// A problem of the general type `value_error`, for which no other type fits.
 pub fn value_error(message: impl Into<Cow<'static, str>>) -> Problem {
     problem("value_error", message)
+}
+
+/// A problem whose message is always the same.
+const fn fixed(kind: &'static str, message: &'static str) -> Problem {
+    Problem { kind, message: Cow::Borrowed(message) }
 }
 
 /// A problem with its `type`, by which programs recognise it, and its message for people.

@@ -3,22 +3,21 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::json;
+use idna::AsciiDenyList;
 use uuid::Uuid;
 
 use super::audit::AuditPosition;
-use super::filename::is_bidi_control;
-use super::page::PageRequest;
-use super::problems::{not_a_boolean, not_an_integer, problem, value_error};
-use super::rule::{ListRule, Rule, check_length};
+use super::problems::{NOT_A_BOOLEAN, NOT_AN_INTEGER, problem, too_many_items, value_error};
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
 
-// Lengths count characters, except where they say bytes.
+// Lengths are in characters unless a comment says bytes.
 
 const USERNAME_LENGTH: RangeInclusive<usize> = 3..=50;
 const MAX_EMAIL: usize = 255;
+/// In bytes of ASCII (RFC 1035, 2.3.4).
+const MAX_DOMAIN: usize = 253;
 const MAX_NAME: usize = 255;
 const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 const MAX_PERMISSIONS: usize = 100;
@@ -34,149 +33,9 @@ const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
 
-/// The pattern of texts without NUL, which PostgreSQL cannot store.
-const NO_NUL: &str = r"^[^\u0000]*$";
-
 /// A username: 3 to 50 ASCII letters, digits and underscores.
-pub const USERNAME: Rule<String> = Rule {
-    parse: username,
-    schema: || {
-        let (min, max) = USERNAME_LENGTH.into_inner();
-        json!({
-            "type": "string", "minLength": min, "maxLength": max, "pattern": "^[A-Za-z0-9_]+$", "examples": ["ann"],
-        })
-    },
-};
-
-/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
-pub const EMAIL: Rule<String> = Rule {
-    parse: email,
-    schema: || {
-        json!({
-            "type": "string", "format": "email", "maxLength": MAX_EMAIL, "examples": ["ann@example.com"],
-        })
-    },
-};
-
-/// A display name of at most 255 characters, trimmed.
-pub const NAME: Rule<String> = Rule {
-    parse: |text| check_length(text.trim(), 0..=MAX_NAME).map(str::to_owned),
-    schema: || json!({"type": "string", "maxLength": MAX_NAME, "pattern": NO_NUL, "examples": ["Ann Lee"]}),
-};
-
-/// The name of a personal access token: 1 to 100 characters, trimmed.
-pub const TOKEN_NAME: Rule<String> = Rule {
-    parse: |text| check_length(text.trim(), TOKEN_NAME_LENGTH).map(str::to_owned),
-    schema: || {
-        let (min, max) = TOKEN_NAME_LENGTH.into_inner();
-        json!({
-            "type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL, "examples": ["backup script"],
-        })
-    },
-};
-
-/// A new password: 8 to 1024 characters. It is never trimmed.
-pub const PASSWORD: Rule<String> = Rule {
-    parse: password,
-    schema: || {
-        let (min, max) = PASSWORD_LENGTH.into_inner();
-        json!({
-            "type": "string", "format": "password", "minLength": min, "maxLength": max, "pattern": NO_NUL,
-            "examples": ["correct horse battery"],
-        })
-    },
-};
-
-/// A password that is compared with the stored one. It may be anything but empty.
-pub const CURRENT_PASSWORD: Rule<String> = Rule {
-    schema: || {
-        json!({
-            "type": "string", "format": "password", "minLength": 1, "pattern": NO_NUL,
-            "examples": ["correct horse battery"],
-        })
-    },
-    ..NON_EMPTY
-};
-
-/// The permissions of an account: at most 100 words of 1 to 64 characters.
-pub const PERMISSIONS: ListRule = ListRule {
-    max_items: Some(MAX_PERMISSIONS),
-    item: Rule {
-        parse: |text| check_length(text, PERMISSION_LENGTH).map(str::to_owned),
-        schema: || {
-            let (min, max) = PERMISSION_LENGTH.into_inner();
-            json!({"type": "string", "minLength": min, "maxLength": max, "pattern": NO_NUL})
-        },
-    },
-};
-
-/// The description of a file: at most 4096 characters.
-pub const DESCRIPTION: Rule<String> = Rule {
-    parse: |text| check_length(text, 0..=MAX_DESCRIPTION).map(str::to_owned),
-    schema: || json!({"type": "string", "maxLength": MAX_DESCRIPTION, "pattern": NO_NUL}),
-};
-
-/// A text to search for, of any length.
-pub const SEARCH: Rule<String> = Rule {
-    parse: |text| check_length(text, 0..=usize::MAX).map(str::to_owned),
-    schema: || json!({"type": "string", "pattern": NO_NUL}),
-};
-
-/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
-pub const SEARCH_PART: Rule<String> = Rule {
-    parse: |text| check_length(text, 0..=MAX_SEARCH).map(str::to_owned),
-    schema: || json!({"type": "string", "maxLength": MAX_SEARCH, "pattern": NO_NUL}),
-};
-
-/// A role: `user` or `admin`.
-pub const ROLE: Rule<Role> = Rule {
-    parse: |text| choice(text, &Role::CHOICES),
-    schema: || json!({"type": "string", "enum": Role::CHOICES.map(|(word, _)| word)}),
-};
-
-/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
-pub const TEST_TEXT: Rule<String> = Rule {
-    parse: test_text,
-    schema: || json!({"type": "string", "maxLength": MAX_TEST_TEXT, "pattern": NO_NUL}),
-};
-
-/// The permissions of an account made for a test: any number of [`TEST_TEXT`]s.
-pub const TEST_PERMISSIONS: ListRule = ListRule { max_items: None, item: TEST_TEXT };
-
-/// A point in time in RFC 3339, see [`Timestamp::parse`].
-pub const TIMESTAMP: Rule<Timestamp> = Rule {
-    parse: |text| {
-        Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
-    },
-    schema: || json!({"type": "string", "format": "date-time", "examples": ["2026-01-31T12:00:00Z"]}),
-};
-
-/// A text that is only looked up or compared, such as a login name. It may be anything but empty.
-pub const NON_EMPTY: Rule<String> = Rule {
-    parse: |text| check_length(text, 1..=usize::MAX).map(str::to_owned),
-    schema: || json!({"type": "string", "minLength": 1, "pattern": NO_NUL}),
-};
-
-/// A signed token. Any text is accepted, because a malformed token is refused like any other invalid token, and not as
-/// a bad field.
-pub const TOKEN: Rule<String> =
-    Rule { parse: |text| Ok(text.to_owned()), schema: || json!({"type": "string"}) };
-
-/// The maximum number of items on a page. Any integer is parsed; [`PageRequest::by_offset`] refuses one out of range
-/// with an error of its own, which is a 400 and not a 422.
-pub const LIMIT: Rule<i64> = Rule {
-    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
-    schema: || json!({"type": "integer", "minimum": 1, "maximum": PageRequest::MAX_SIZE}),
-};
-
-/// The number of items before a page. A negative one is refused as for [`LIMIT`].
-pub const OFFSET: Rule<i64> = Rule {
-    parse: |text| integer(text, &(i64::MIN..=i64::MAX)),
-    schema: || json!({"type": "integer", "minimum": 0, "maximum": i64::MAX}),
-};
-
-fn username(text: &str) -> Result<String, Problem> {
-    let text = check_length(text, USERNAME_LENGTH)?;
+pub fn username(text: &str) -> Result<String, Problem> {
+    let text = check_text(text, USERNAME_LENGTH)?;
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Ok(text.to_owned())
     } else {
@@ -184,14 +43,50 @@ fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-fn email(text: &str) -> Result<String, Problem> {
-    let text = check_length(text, 0..=MAX_EMAIL)?;
+/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
+pub fn email(text: &str) -> Result<String, Problem> {
+    let text = check_text(text, 0..=MAX_EMAIL)?;
     // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
-    match email_address::EmailAddress::parse_with_options(text, options.with_required_tld()) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(value_error("Invalid e-mail address")),
+    let is_valid =
+        email_address::EmailAddress::parse_with_options(text, options.with_required_tld()).is_ok()
+            && check_visible(text).is_ok()
+            && (text.rsplit('@').next().is_none_or(str::is_ascii)
+                || email_in_ascii(text).is_some());
+    if is_valid { Ok(text.to_owned()) } else { Err(value_error("Invalid e-mail address")) }
+}
+
+/// The form of an e-mail address by which it is compared without regard to case: its domain in ASCII (IDNA, UTS #46).
+/// `None` if that is the address itself, or if its domain has no such form. Texts that are too long for addresses are
+/// not looked at, because the time for a domain grows with the square of its length.
+pub fn email_in_ascii(address: &str) -> Option<String> {
+    let (user, domain) = address.rsplit_once('@')?;
+    if domain.is_ascii() || address.len() > 4 * MAX_EMAIL {
+        return None;
     }
+    let domain = idna::domain_to_ascii_cow(domain.as_bytes(), AsciiDenyList::URL).ok()?;
+    (1..=MAX_DOMAIN).contains(&domain.len()).then(|| format!("{user}@{domain}"))
+}
+
+/// A display name of at most 255 characters, trimmed, without control characters.
+pub fn name(text: &str) -> Result<String, Problem> {
+    trimmed(text, 0..=MAX_NAME)
+}
+
+/// The name of a personal access token: 1 to 100 characters, trimmed, without control characters.
+pub fn token_name(text: &str) -> Result<String, Problem> {
+    trimmed(text, TOKEN_NAME_LENGTH)
+}
+
+fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
+    check_text(text.trim(), length).and_then(check_visible).map(str::to_owned)
+}
+
+/// The description of a file: at most 4096 characters, without control characters but for tabs and line breaks.
+pub fn description(text: &str) -> Result<String, Problem> {
+    let text = check_text(text, 0..=MAX_DESCRIPTION)?;
+    text.split(['\t', '\n', '\r']).try_for_each(|part| check_visible(part).map(drop))?;
+    Ok(text.to_owned())
 }
 
 /// Cleans the value of a `User-Agent` header before it is stored and shown to users: removes control characters and
@@ -203,15 +98,61 @@ pub fn user_agent(text: &str) -> Option<String> {
     (!cut.is_empty()).then_some(cut)
 }
 
-fn password(text: &str) -> Result<String, Problem> {
+/// A new password: 8 to 1024 characters. It is never trimmed.
+pub fn password(text: &str) -> Result<String, Problem> {
     if text.chars().count() < *PASSWORD_LENGTH.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
-    check_length(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
+    check_text(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
-fn test_text(text: &str) -> Result<String, Problem> {
-    let text = check_length(text, 0..=usize::MAX)?;
+/// The permissions of an account: at most 100 words of 1 to 64 characters.
+pub fn permissions(texts: &[&str]) -> Result<Vec<String>, Problem> {
+    if texts.len() > MAX_PERMISSIONS {
+        return Err(too_many_items(MAX_PERMISSIONS));
+    }
+    texts.iter().map(|text| check_text(text, PERMISSION_LENGTH).map(str::to_owned)).collect()
+}
+
+/// A text to search for, of any length.
+pub fn search(text: &str) -> Result<String, Problem> {
+    check_text(text, 0..=usize::MAX).map(str::to_owned)
+}
+
+/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
+pub fn search_part(text: &str) -> Result<String, Problem> {
+    check_text(text, 0..=MAX_SEARCH).map(str::to_owned)
+}
+
+/// A text that is only looked up or compared, such as a login name or a current password. It may be anything but empty.
+pub fn non_empty(text: &str) -> Result<String, Problem> {
+    check_text(text, 1..=usize::MAX).map(str::to_owned)
+}
+
+/// A signed token. Any text is accepted, because a malformed token is refused like any other invalid token, and not as
+/// a bad field.
+pub fn token(text: &str) -> Result<String, Problem> {
+    Ok(text.to_owned())
+}
+
+/// A role: `user` or `admin`.
+pub fn role(text: &str) -> Result<Role, Problem> {
+    choice(text, &Role::CHOICES)
+}
+
+/// A point in time in RFC 3339, see [`Timestamp::parse`].
+pub fn timestamp(text: &str) -> Result<Timestamp, Problem> {
+    Timestamp::parse(text).ok_or_else(|| problem("datetime_parsing", "Invalid timestamp"))
+}
+
+/// The permissions of an account made for a test: any number of [`test_text`]s.
+pub fn test_permissions(texts: &[&str]) -> Result<Vec<String>, Problem> {
+    texts.iter().map(|text| test_text(text)).collect()
+}
+
+/// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
+pub fn test_text(text: &str) -> Result<String, Problem> {
+    let text = check_text(text, 0..=usize::MAX)?;
     if text.len() > MAX_TEST_TEXT {
         let message = format!("Must be at most {MAX_TEST_TEXT} bytes long");
         return Err(problem("string_too_long", message));
@@ -220,21 +161,23 @@ fn test_text(text: &str) -> Result<String, Problem> {
 }
 
 /// A UUID, as the ids in paths are.
-pub const UUID: Rule<Uuid> = Rule {
-    parse: |text| text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID")),
-    schema: || json!({"type": "string", "format": "uuid"}),
-};
+pub fn uuid(text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+}
 
 /// A place in the audit log, as a page of it names the next one.
-pub const AUDIT_POSITION: Rule<AuditPosition> = Rule {
-    parse: |text| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor")),
-    // Times of 17 digits end before the year 9999.
-    schema: || json!({"type": "string", "pattern": "^[0-9]{1,17}-[0-9a-f]{32}$"}),
-};
+pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
+    AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
+}
+
+/// Any whole number of 64 bits, for values that are refused with an error of their own if they are out of range.
+pub fn any_integer(text: &str) -> Result<i64, Problem> {
+    integer(text, &(i64::MIN..=i64::MAX))
+}
 
 /// A whole number in decimal digits that lies in the range.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
-    in_range(text.parse().map_err(|_| not_an_integer())?, allowed)
+    in_range(text.parse().map_err(|_| NOT_AN_INTEGER)?, allowed)
 }
 
 /// A whole number that lies in the range.
@@ -253,7 +196,7 @@ pub fn boolean(text: &str) -> Result<bool, Problem> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err(not_a_boolean()),
+        _ => Err(NOT_A_BOOLEAN),
     }
 }
 
@@ -264,6 +207,35 @@ pub fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, Problem> 
         let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
         problem("enum", format!("Must be one of: {}", words.join(", ")))
     })
+}
+
+/// Accepts a text without control characters, those of [`is_bidi_control`] included.
+pub fn check_visible(text: &str) -> Result<&str, Problem> {
+    if text.contains(|c: char| c.is_control() || is_bidi_control(c)) {
+        Err(value_error("Must not contain control characters"))
+    } else {
+        Ok(text)
+    }
+}
+
+/// Whether the character changes the direction of the text after it (Unicode UAX #9, explicit formatting). With one of
+/// them `gpj.exe` is shown as `exe.jpg`.
+pub fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Accepts a text whose number of characters is `allowed` and that has no NUL, which PostgreSQL cannot store.
+pub fn check_text(text: &str, allowed: RangeInclusive<usize>) -> Result<&str, Problem> {
+    let (min, max, count) = (*allowed.start(), *allowed.end(), text.chars().count());
+    if text.contains('\0') {
+        Err(value_error("Must not contain NUL characters"))
+    } else if count < min {
+        Err(problem("string_too_short", format!("Must be at least {min} characters long")))
+    } else if count > max {
+        Err(problem("string_too_long", format!("Must be at most {max} characters long")))
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -304,9 +276,32 @@ mod tests {
             "a@example.com\0",
             "a@exa mple.com",
             "a@example",
+            "a\u{202e}b@example.com",
+            "\"a\tb\"@example.com",
+            "a@ex\u{200d}\u{628}ample.com",
             &long,
         ] {
             assert!(email(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_one_mailbox_have_one_ascii_form() {
+        let long = format!("a@{}.example", "\u{e9}".repeat(250));
+        for (given, form) in [
+            ("a@example.com", None),
+            ("\u{e9}@example.com", None),
+            ("nobody", None),
+            ("A@\u{ff45}xample.com", Some("A@example.com")),
+            ("a@exam\u{ad}ple\u{3002}com", Some("a@example.com")),
+            ("a@B\u{dc}CHER.example", Some("a@xn--bcher-kva.example")),
+            ("a@bu\u{308}cher.example", Some("a@xn--bcher-kva.example")),
+            ("a@ex\u{ff20}ample.com", None),
+            ("a@\u{ad}", None),
+            (&long, None),
+            (&format!("{}@\u{e9}.example", "a".repeat(1020)), None),
+        ] {
+            assert_eq!(email_in_ascii(given).as_deref(), form, "{given:?}");
         }
     }
 

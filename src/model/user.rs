@@ -1,8 +1,7 @@
-//! Accounts as clients see them.
+//! Accounts, and the sessions and tokens of their users, as clients see them.
 
-use std::borrow::Cow;
+use std::net::IpAddr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -21,7 +20,7 @@ pub enum Role {
 
 impl Role {
     /// The name of the role in tokens, JSON and the database.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Role::User => "user",
             Role::Admin => "admin",
@@ -29,35 +28,15 @@ impl Role {
     }
 
     /// Every role with its name.
-    pub const CHOICES: [(&'static str, Role); 2] = [("user", Role::User), ("admin", Role::Admin)];
-
-    /// The role with this name.
-    pub fn named(name: &str) -> Option<Role> {
-        Role::CHOICES.iter().find(|(word, _)| *word == name).map(|(_, role)| *role)
-    }
+    pub const CHOICES: [(&'static str, Role); 2] =
+        [(Role::User.name(), Role::User), (Role::Admin.name(), Role::Admin)];
 }
 
-impl JsonSchema for Role {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Role".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Role::CHOICES.map(|(word, _)| word) })
-    }
-}
-
-/// An account.
-//
-// It has no password hash, so that no response can contain one.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+/// An account. It has no password hash, so that no response can contain one.
+#[derive(Debug, Clone, Serialize)]
 pub struct User {
     pub id: Uuid,
-    /// `null` if the account was registered with an e-mail address only.
+    /// `None` if the account was registered with an e-mail address only.
     pub username: Option<String>,
     /// Stored as it was given, but compared without regard to case.
     pub email: String,
@@ -78,7 +57,7 @@ pub struct User {
 }
 
 /// What an account has stored.
-#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Stats {
     /// Number of files.
     pub total_uploads: i64,
@@ -86,9 +65,18 @@ pub struct Stats {
     pub total_storage_used: i64,
 }
 
+/// Totals of accounts. Months are calendar months, UTC.
+#[derive(Serialize)]
+pub struct UserStatistics {
+    pub total: i64,
+    /// Accounts that may sign in.
+    pub active: i64,
+    /// Accounts created this month.
+    pub new_this_month: i64,
+}
+
 /// An account together with what it has stored.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Profile")]
+#[derive(Serialize)]
 pub struct Profile<'a> {
     #[serde(flatten)]
     user: &'a User,
@@ -99,4 +87,36 @@ impl<'a> Profile<'a> {
     pub fn of(user: &'a User) -> Profile<'a> {
         Profile { user, stats: user.stats }
     }
+}
+
+/// A session that has not ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct Session {
+    pub id: Uuid,
+    /// When the user signed in.
+    pub created_at: Timestamp,
+    /// When its refresh token was last replaced. `None` if it never was.
+    pub last_refreshed_at: Option<Timestamp>,
+    /// When it expires unless it is refreshed before.
+    pub expires_at: Timestamp,
+    /// The client's IP address at the last refresh, or at the sign-in if there was none. `None` if it is not known.
+    pub address: Option<IpAddr>,
+    /// The `User-Agent` of the same request, at most 200 characters. `None` if it had none.
+    pub user_agent: Option<String>,
+    /// Whether this is the session of the request's own access token.
+    pub is_current: bool,
+}
+
+/// A personal access token, without its secret text, of which the database holds only a hash.
+#[derive(Debug, Clone, Serialize)]
+pub struct PersonalToken {
+    pub id: Uuid,
+    /// The name that its user has given it.
+    pub name: String,
+    /// Whether it is accepted only for `GET` and `HEAD`.
+    pub read_only: bool,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// The last use, rounded down to the hour. `None` if it has not been used.
+    pub last_used_at: Option<Timestamp>,
 }

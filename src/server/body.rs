@@ -6,29 +6,51 @@ use std::time::{Duration, Instant};
 use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
 use super::head::{BodyFraming, RequestHead};
-use super::limits::{BODY_GRACE, MAX_DRAIN, MIN_BODY_RATE};
+use super::limits::{ClientLimits, MAX_DRAIN};
 use crate::http::body::BodySource;
 
 /// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
-/// answered. Read errors are `TimedOut` where the client is too slow, `InvalidData` where the chunked coding is
-/// malformed, `FileTooLarge` where a chunk is larger than what may still be read, and `UnexpectedEof` where the client
+/// answered. Read errors are `TimedOut` if the client is too slow, `InvalidData` if the chunked coding is
+/// malformed, `FileTooLarge` if a chunk is larger than what may still be read, and `UnexpectedEof` if the client
 /// has closed the connection early.
 pub struct BodyReader<'a> {
     stream: &'a mut ClientStream,
     unread: UnreadBody,
     /// The client waits for `100 Continue`, which is sent at the first read.
     continue_pending: bool,
-    /// Bytes of content that the handler has received.
-    received: u64,
-    /// Time spent waiting for the client. The time between reads is the handler's and does not count.
-    waited: Duration,
+    /// How long the client may still keep the server waiting.
+    allowance: Allowance,
 }
 
-/// What the handler has not read.
+/// The time that a client may still keep the server waiting for its body. It begins with `body_grace`, grows with each
+/// byte of content as `min_body_rate` says, and never exceeds `max_body_allowance`.
+struct Allowance {
+    left: Duration,
+    limits: ClientLimits,
+}
+
+impl Allowance {
+    fn new(limits: ClientLimits) -> Allowance {
+        Allowance { left: limits.body_grace, limits }
+    }
+
+    /// Takes off the time of a wait.
+    fn spend(&mut self, waited: Duration) {
+        self.left = self.left.saturating_sub(waited);
+    }
+
+    /// Adds the time that so many bytes of content allow.
+    fn earn(&mut self, bytes: usize) {
+        let nanos = (bytes as u64).saturating_mul(1_000_000_000) / self.limits.min_body_rate;
+        self.left = (self.left + Duration::from_nanos(nanos)).min(self.limits.max_body_allowance);
+    }
+}
+
+/// The part of the body that the handler has not read.
 enum UnreadBody {
     /// This many bytes.
     Length(u64),
-    /// What the decoder has yet to find.
+    /// The chunks after the decoder's position.
     Chunked(ChunkedDecoder),
     /// Reading has failed, so it is unknown where the body ends and the next request begins.
     Unknown,
@@ -42,7 +64,8 @@ impl<'a> BodyReader<'a> {
             BodyFraming::Chunked => UnreadBody::Chunked(ChunkedDecoder::default()),
         };
         let continue_pending = head.expects_continue;
-        BodyReader { stream, unread, continue_pending, received: 0, waited: Duration::ZERO }
+        let allowance = Allowance::new(stream.limits);
+        BodyReader { stream, unread, continue_pending, allowance }
     }
 
     /// The stream, to write the response to.
@@ -55,7 +78,7 @@ impl<'a> BodyReader<'a> {
         matches!(self.unread, UnreadBody::Length(0) | UnreadBody::Chunked(ChunkedDecoder::End))
     }
 
-    /// Whether the rest of the body is worth draining to keep the connection open. Where `100 Continue` was never
+    /// Whether the rest of the body is worth draining to keep the connection open. If `100 Continue` was never
     /// sent, it is not: the client may send the body or leave it out, so the next bytes can be read in two ways.
     pub fn is_drainable(&self) -> bool {
         match self.unread {
@@ -104,7 +127,7 @@ impl<'a> BodyReader<'a> {
         let wanted = usize::try_from(available).unwrap_or(usize::MAX).min(out.len());
         let read = |stream: &mut ClientStream, deadline| stream.read(&mut out[..wanted], deadline);
         let count = self.timed(read)?;
-        self.received += count as u64;
+        self.allowance.earn(count);
         match &mut self.unread {
             UnreadBody::Length(left) => *left -= count as u64,
             UnreadBody::Chunked(decoder) => decoder.consume_content(count as u64),
@@ -131,16 +154,15 @@ impl<'a> BodyReader<'a> {
         }
     }
 
-    /// Runs `wait` with the deadline by which the client must have sent something, and counts the time it takes.
+    /// Runs `wait` with the deadline by which the client must have sent something, and counts the time it takes. The
+    /// time between two waits is the handler's and does not count.
     fn timed<T>(
         &mut self,
         wait: impl FnOnce(&mut ClientStream, Instant) -> io::Result<T>,
     ) -> io::Result<T> {
         let start = Instant::now();
-        let earned = Duration::from_millis(self.received.saturating_mul(1000) / MIN_BODY_RATE);
-        let deadline = start + (BODY_GRACE + earned).saturating_sub(self.waited);
-        let outcome = wait(self.stream, deadline);
-        self.waited += start.elapsed();
+        let outcome = wait(self.stream, start + self.allowance.left);
+        self.allowance.spend(start.elapsed());
         outcome
     }
 }
@@ -148,5 +170,43 @@ impl<'a> BodyReader<'a> {
 impl BodySource for &mut BodyReader<'_> {
     fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize> {
         self.read(buffer, max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a client runs out of time that waits for `pause` before each of `count` times `bytes`.
+    fn is_too_slow(pause: Duration, bytes: usize, count: usize) -> bool {
+        let mut allowance = Allowance::new(ClientLimits::new(Duration::MAX, Duration::MAX));
+        (0..count).any(|_| {
+            allowance.spend(pause);
+            let is_spent = allowance.left.is_zero();
+            allowance.earn(bytes);
+            is_spent
+        })
+    }
+
+    #[test]
+    fn a_body_may_take_ten_seconds_and_then_must_average_the_least_rate() {
+        let second = Duration::from_secs(1);
+        assert!(!is_too_slow(second, 1, 9));
+        assert!(is_too_slow(second, 1, 11));
+        assert!(!is_too_slow(second, 4096, 10_000));
+        assert!(!is_too_slow(9 * second, 9 * 4096, 1000));
+        assert!(is_too_slow(second, 4000, 1000));
+    }
+
+    #[test]
+    fn no_number_of_bytes_allows_more_than_thirty_seconds_of_silence() {
+        for bytes in [1 << 20, usize::MAX] {
+            let mut allowance = Allowance::new(ClientLimits::new(Duration::MAX, Duration::MAX));
+            (0..10).for_each(|_| allowance.earn(bytes));
+            allowance.spend(Duration::from_secs(29));
+            assert!(!allowance.left.is_zero());
+            allowance.spend(Duration::from_secs(1));
+            assert!(allowance.left.is_zero());
+        }
     }
 }

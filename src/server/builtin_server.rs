@@ -1,10 +1,9 @@
-//! What all connections of the server share.
+//! The state that all connections of the server share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::connections::{ConnectionLimits, Connections};
-use super::limits;
+use super::limits::{self, ClientLimits};
 use super::shutdown::ShutdownSignal;
 use crate::config::{Config, ErrorFormat, LogFormat};
 use crate::http::body::Body;
@@ -18,10 +17,8 @@ pub type RequestHandler = dyn Fn(&rouille::Request, Body) -> Response + Send + S
 pub struct Server {
     /// Answers each request.
     pub handler: Box<RequestHandler>,
-    /// Longest time from the first byte of a request head to its last.
-    pub head_timeout: Duration,
-    /// Longest time that a connection may stay open without a request.
-    pub idle_timeout: Duration,
+    /// How long clients may keep it waiting.
+    pub client_limits: ClientLimits,
     /// Shape of the error bodies that the server itself sends.
     pub error_format: ErrorFormat,
     /// Shape of the log lines about requests that the server itself refuses.
@@ -49,8 +46,7 @@ impl Server {
         let connections = Connections::new(connection_limits, stop.flag());
         Server {
             handler,
-            head_timeout: config.head_timeout,
-            idle_timeout: config.idle_timeout,
+            client_limits: ClientLimits::new(config.head_timeout, config.idle_timeout),
             error_format: config.error_format,
             log_format: config.log_format,
             metrics,

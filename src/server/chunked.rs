@@ -7,7 +7,7 @@ use super::limits::{MAX_CHUNK_LINE, MAX_TRAILERS};
 #[derive(Debug, PartialEq, Eq)]
 pub struct MalformedChunk;
 
-/// What the next bytes of a chunked body are.
+/// The kind of the next bytes of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ChunkedPart {
     /// The start of a line of framing. More bytes are needed to tell.
@@ -37,8 +37,8 @@ pub enum ChunkedDecoder {
 }
 
 impl ChunkedDecoder {
-    /// Says what the next bytes are, of which `bytes` have arrived. The decoder moves past framing by itself; after
-    /// content, [`ChunkedDecoder::consume_content`] moves it.
+    /// Returns the kind of the next bytes, of which `bytes` have arrived. The decoder moves past framing by itself;
+    /// after content, [`ChunkedDecoder::consume_content`] moves it.
     pub fn next_part(&mut self, bytes: &[u8]) -> Result<ChunkedPart, MalformedChunk> {
         let max_line = match *self {
             ChunkedDecoder::Content(left) => return Ok(ChunkedPart::Content(left)),
@@ -76,7 +76,7 @@ impl ChunkedDecoder {
     }
 }
 
-/// The first line with its line end, or `None` where that has not arrived. A line over `max` bytes is malformed, and
+/// The first line with its line end, or `None` if that has not arrived. A line over `max` bytes is malformed, and
 /// so is one that ends without a carriage return.
 fn complete_line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, MalformedChunk> {
     match bytes.iter().take(max).position(|byte| *byte == b'\n') {

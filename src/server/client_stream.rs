@@ -11,13 +11,13 @@ use socket2::SockRef;
 
 use super::connection::Connection;
 use super::limits::{
-    FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES, MAX_UNSENT,
-    MAX_WRITE_STALL, MIN_RESPONSE_RATE, RESPONSE_GRACE, SHUTDOWN_GRACE, WRITE_TIMEOUT,
+    ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES,
+    MAX_UNSENT, SHUTDOWN_GRACE,
 };
 use crate::error::Error;
-use crate::http::file_range::FileRange;
+use crate::http::response::FileRange;
 
-/// Why no request head could be read.
+/// The reason why no request head could be read.
 pub enum HeadError {
     /// The client is gone or was idle for too long, or the process stops. Nothing can or need be answered.
     Closed,
@@ -25,7 +25,7 @@ pub enum HeadError {
     Refused(Error),
 }
 
-/// How far the search for a request head has come.
+/// The progress of the search for a request head.
 #[derive(Default)]
 struct HeadSearch {
     /// How many of the buffered bytes were searched.
@@ -37,7 +37,9 @@ struct HeadSearch {
 /// A connection as the thread that serves it reads and writes it.
 pub struct ClientStream {
     connection: Arc<Connection>,
-    /// `buffer[start..end]` was received and not yet consumed. Both are 0 where that is empty. Its length is
+    /// How long the client may keep the server waiting.
+    pub limits: ClientLimits,
+    /// `buffer[start..end]` was received and not yet consumed. Both are 0 if that is empty. Its length is
     /// [`FIRST_READ_BUFFER`], and [`MAX_HEAD`] after a longer head or a chunked body.
     buffer: Vec<u8>,
     start: usize,
@@ -52,13 +54,14 @@ pub struct ClientStream {
 
 impl ClientStream {
     /// Sets the socket's options and allocates the read buffer.
-    pub fn new(connection: Arc<Connection>) -> io::Result<ClientStream> {
+    pub fn new(connection: Arc<Connection>, limits: ClientLimits) -> io::Result<ClientStream> {
         connection.socket.set_nodelay(true)?;
-        connection.socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        connection.socket.set_write_timeout(Some(limits.max_write_stall / 6))?;
         #[cfg(target_os = "linux")]
         SockRef::from(&connection.socket).set_tcp_notsent_lowat(MAX_UNSENT)?;
         Ok(ClientStream {
             connection,
+            limits,
             buffer: vec![0; FIRST_READ_BUFFER],
             start: 0,
             end: 0,
@@ -86,7 +89,7 @@ impl ClientStream {
         self.connection.is_shutting_down()
     }
 
-    /// The next request head, where it has been received completely.
+    /// Returns the next request head if it has been received completely.
     pub fn complete_head(&self) -> Option<&[u8]> {
         let length = find_head_end(self.buffered(), &mut 0).ok()??;
         Some(&self.buffered()[..length])
@@ -99,19 +102,16 @@ impl ClientStream {
 
     /// Waits until a complete request head is buffered and returns its length. `idle_timeout` bounds the wait for its
     /// first byte, `head_timeout` the time from there to its end, however slowly the bytes drip in.
-    pub fn read_head(
-        &mut self,
-        idle_timeout: Duration,
-        head_timeout: Duration,
-    ) -> Result<usize, HeadError> {
+    pub fn read_head(&mut self) -> Result<usize, HeadError> {
         let mut search = HeadSearch::default();
         if let Some(length) = self.find_head(&mut search)? {
             return Ok(length); // a pipelined request: the client does not keep us waiting
         }
+        let ClientLimits { head_timeout, idle_timeout, .. } = self.limits;
         let timeout = if self.has_begun_head() { head_timeout } else { idle_timeout };
         let deadline = Instant::now() + timeout;
         self.connection.start_waiting(true);
-        let outcome = self.wait_for_head(search, deadline, head_timeout);
+        let outcome = self.wait_for_head(search, deadline);
         self.connection.stop_waiting().map_err(|_| HeadError::Closed)?;
         outcome
     }
@@ -120,7 +120,6 @@ impl ClientStream {
         &mut self,
         mut search: HeadSearch,
         mut deadline: Instant,
-        head_timeout: Duration,
     ) -> Result<usize, HeadError> {
         // This check comes after `start_waiting`, and the shutdown sets the flag before it looks for waiting
         // connections. So at least one of the two notices the other.
@@ -140,12 +139,12 @@ impl ClientStream {
                 return Ok(length);
             }
             if !had_begun && self.has_begun_head() {
-                deadline = Instant::now() + head_timeout;
+                deadline = Instant::now() + self.limits.head_timeout;
             }
         }
     }
 
-    /// The length of the buffered head, or `None` where it is incomplete. Drops empty lines before it; more than
+    /// The length of the buffered head, or `None` if it is incomplete. Drops empty lines before it; more than
     /// [`MAX_EMPTY_LINES`] are refused.
     fn find_head(&mut self, search: &mut HeadSearch) -> Result<Option<usize>, HeadError> {
         while search.scanned == 0 && self.buffered().starts_with(b"\r\n") {
@@ -177,7 +176,7 @@ impl ClientStream {
     }
 
     /// Reads a part of a body into `out`: what is buffered, or else directly from the socket without a copy. Fails
-    /// with `TimedOut` at the deadline and with `UnexpectedEof` where the client has closed the connection.
+    /// with `TimedOut` at the deadline and with `UnexpectedEof` if the client has closed the connection.
     pub fn read(&mut self, out: &mut [u8], deadline: Instant) -> io::Result<usize> {
         if self.start == self.end {
             self.connection.start_waiting(false);
@@ -209,8 +208,8 @@ impl ClientStream {
         (self.written, self.write_waited) = (0, Duration::ZERO);
     }
 
-    /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for [`MAX_WRITE_STALL`],
-    /// or accepts the response at less than [`MIN_RESPONSE_RATE`].
+    /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for `max_write_stall`, or
+    /// accepts the response at less than `min_response_rate`.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.send(bytes.len(), |mut socket, _| {
             let count = socket.write(bytes)?;
@@ -220,8 +219,8 @@ impl ClientStream {
     }
 
     /// Sends the next `count` bytes of `range` and advances it; the kernel copies them from the file to the socket.
-    /// Fails like [`ClientStream::write`], with `UnexpectedEof` where the file ends before them, and with `Unsupported`
-    /// or `InvalidInput` where the system cannot send this file, before any of it has left.
+    /// Fails like [`ClientStream::write`], with `UnexpectedEof` if the file ends before them, and with `Unsupported`
+    /// or `InvalidInput` if the system cannot send this file, before any of it has left.
     pub fn write_file(&mut self, range: &mut FileRange, count: usize) -> io::Result<()> {
         self.send(count, |socket, left| {
             let count = send_file(socket, range, left)?;
@@ -253,10 +252,10 @@ impl ClientStream {
                 Err(e) => return Err(e),
             }
             self.write_waited += start.elapsed();
-            let earned =
-                Duration::from_millis(self.written.saturating_mul(1000) / MIN_RESPONSE_RATE);
-            if last_progress.elapsed() >= MAX_WRITE_STALL
-                || self.write_waited >= RESPONSE_GRACE + earned
+            let limits = &self.limits;
+            let earned = self.written.saturating_mul(1000) / limits.min_response_rate;
+            if last_progress.elapsed() >= limits.max_write_stall
+                || self.write_waited >= limits.response_grace + Duration::from_millis(earned)
             {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -321,7 +320,7 @@ fn receive(
     }
 }
 
-/// The length of the head at the start of `bytes`, up to and with its empty line, or `None` where it is incomplete.
+/// The length of the head at the start of `bytes`, up to and with its empty line, or `None` if it is incomplete.
 /// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
 /// intermediaries differ in whether they take it for a line end, which is how requests are smuggled past them.
 fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {

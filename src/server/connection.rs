@@ -1,22 +1,23 @@
-//! The socket of a client and what its thread is doing, which other threads may ask for and act on.
+//! The socket of a client, and whether its thread is at work or waits. Other threads may ask, and close it while it
+//! waits.
 
 use std::io;
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
+
+use crate::semaphore::lock;
 
 /// One client connection, shared by the thread that serves it and by [`super::connections::Connections`].
 pub struct Connection {
     /// The client's socket, in blocking mode.
     pub socket: TcpStream,
-    /// The client network for which the connection counts, where a limit applies to it.
-    pub network: Option<IpAddr>,
     state: Mutex<ConnectionState>,
     shutting_down: Arc<AtomicBool>,
 }
 
-/// What the thread of a connection is doing.
+/// The state of the thread that serves a connection.
 #[derive(Clone, Copy)]
 enum ConnectionState {
     /// It computes a response, so the connection must not be closed.
@@ -33,31 +34,22 @@ enum ConnectionState {
 
 impl Connection {
     /// A connection whose thread is busy. `shutting_down` becomes true once the process was asked to stop.
-    pub fn new(
-        socket: TcpStream,
-        network: Option<IpAddr>,
-        shutting_down: Arc<AtomicBool>,
-    ) -> Connection {
-        Connection { socket, network, state: Mutex::new(ConnectionState::Busy), shutting_down }
-    }
-
-    /// No code panics while it holds this lock, so a poisoned state would still be consistent.
-    fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn new(socket: TcpStream, shutting_down: Arc<AtomicBool>) -> Connection {
+        Connection { socket, state: Mutex::new(ConnectionState::Busy), shutting_down }
     }
 
     /// Marks the connection as waiting for its client. Until [`Connection::stop_waiting`] it may be evicted.
     pub fn start_waiting(&self, between_requests: bool) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !matches!(*state, ConnectionState::Evicted) {
             let since = Instant::now();
             *state = ConnectionState::WaitingForClient { since, between_requests };
         }
     }
 
-    /// Marks the connection as busy. Fails where it was evicted during the wait.
+    /// Marks the connection as busy. Fails if it was evicted during the wait.
     pub fn stop_waiting(&self) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if matches!(*state, ConnectionState::Evicted) {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
@@ -65,9 +57,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Since when the connection waits for its client; `None` where it is busy or evicted.
+    /// Since when the connection waits for its client; `None` if it is busy or evicted.
     pub fn waiting_since(&self) -> Option<Instant> {
-        match *self.state() {
+        match *lock(&self.state) {
             ConnectionState::WaitingForClient { since, .. } => Some(since),
             ConnectionState::Busy | ConnectionState::Evicted => None,
         }
@@ -75,12 +67,15 @@ impl Connection {
 
     /// Whether the connection waits for the next request, of which at most a part has arrived.
     pub fn is_between_requests(&self) -> bool {
-        matches!(*self.state(), ConnectionState::WaitingForClient { between_requests: true, .. })
+        matches!(
+            *lock(&self.state),
+            ConnectionState::WaitingForClient { between_requests: true, .. }
+        )
     }
 
     /// Closes the connection, unless the wait that began at `since` has ended: then its thread may be at work.
     pub fn evict(&self, since: Instant) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if matches!(*state, ConnectionState::WaitingForClient { since: current, .. } if current == since)
         {
             *state = ConnectionState::Evicted;

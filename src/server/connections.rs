@@ -3,6 +3,7 @@
 //! request.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +14,47 @@ use ipnet::IpNet;
 
 use super::connection::Connection;
 use super::limits::{RETRY_PAUSE, SHUTDOWN_GRACE};
-use crate::http::client_address::{is_trusted, network};
+use crate::http::client_address::{is_trusted_proxy, network, site};
+use crate::semaphore::lock;
 
-/// All open connections by file descriptor, which is unique as long as the socket is open.
-type OpenConnections = HashMap<RawFd, Arc<Connection>>;
-
-/// How many connections may be open.
+/// The limits on the number of open connections.
 pub struct ConnectionLimits {
     /// Most connections in all.
     pub max: usize,
-    /// Most connections of one client network, so that one client cannot evict all others.
+    /// Most connections of one client network, so that one client cannot evict all others. Twice as many for the /48 of
+    /// an IPv6 client, which may have 65,536 networks.
     pub max_per_network: usize,
     /// Proxies, to which `max_per_network` does not apply, because they connect on behalf of many clients.
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl ConnectionLimits {
-    /// The network for which a connection of `peer` counts; `None` where no limit applies, as for clients on this host.
-    fn network(&self, peer: IpAddr) -> Option<IpAddr> {
+    /// The networks for which a connection of `peer` counts; none if no limit applies, as for clients on this host.
+    fn networks(&self, peer: IpAddr) -> impl Iterator<Item = Network> + use<> {
         let is_exempt =
-            peer.to_canonical().is_loopback() || is_trusted(peer, &self.trusted_proxies);
-        (!is_exempt).then(|| network(peer))
+            peer.to_canonical().is_loopback() || is_trusted_proxy(peer, &self.trusted_proxies);
+        let max = self.max_per_network;
+        let own = Network { address: network(peer), max };
+        let site = site(peer).map(|address| Network { address, max: max.saturating_mul(2) });
+        [Some(own), site].into_iter().flatten().filter(move |_| !is_exempt)
     }
+}
+
+/// A client network: its first address, and how many connections it may have. A /64 and a /48 may begin with the same
+/// address, but their limits differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Network {
+    address: IpAddr,
+    max: usize,
+}
+
+/// The open connections, and how many of them each client network has.
+#[derive(Default)]
+struct OpenConnections {
+    /// By file descriptor, which is unique as long as the socket is open.
+    by_socket: HashMap<RawFd, Arc<Connection>>,
+    /// Only networks that have any.
+    per_network: HashMap<Network, usize>,
 }
 
 /// The open connections of a server.
@@ -52,26 +72,20 @@ impl Connections {
         Connections { limits, open: Mutex::default(), closed: Condvar::new(), shutting_down }
     }
 
-    /// No code panics while it holds this lock, so a poisoned map would still be consistent.
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the network of `peer` has fewer connections than it may have.
-    pub fn has_room_for(&self, peer: IpAddr) -> bool {
-        self.limits.network(peer).is_none_or(|network| {
-            let open = self.open();
-            let same = open.values().filter(|connection| connection.network == Some(network));
-            same.count() < self.limits.max_per_network
-        })
+    /// Whether a network of `peer` has as many connections as it may have.
+    pub fn network_is_full(&self, peer: IpAddr) -> bool {
+        let open = lock(&self.open);
+        let count = |network| open.per_network.get(&network).copied().unwrap_or_default();
+        self.limits.networks(peer).any(|network| count(network) >= network.max)
     }
 
     /// Blocks until there is room for one more connection, evicting one that waits for its client, if any does. While
     /// all are busy, it takes until one of them has sent its response. A shutdown ends the wait although there is no
     /// room, so that the connection that was already accepted is still served.
-    pub fn make_room(&self) {
-        let mut open = self.open();
-        while open.len() >= self.limits.max && !self.shutting_down.load(Ordering::SeqCst) {
+    pub fn wait_for_room(&self) {
+        let mut open = lock(&self.open);
+        while open.by_socket.len() >= self.limits.max && !self.shutting_down.load(Ordering::SeqCst)
+        {
             evict_longest_waiting(&open);
             let waited = self.closed.wait_timeout(open, RETRY_PAUSE);
             open = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -80,15 +94,19 @@ impl Connections {
 
     /// Closes the connection that has waited longest for its client, if any waits.
     pub fn evict_one(&self) {
-        evict_longest_waiting(&self.open());
+        evict_longest_waiting(&lock(&self.open));
     }
 
     /// Registers a connection of `peer` until the returned guard is dropped.
     pub fn register(self: &Arc<Self>, socket: TcpStream, peer: IpAddr) -> ConnectionGuard {
-        let network = self.limits.network(peer);
-        let connection = Arc::new(Connection::new(socket, network, self.shutting_down.clone()));
-        self.open().insert(connection.socket.as_raw_fd(), connection.clone());
-        ConnectionGuard { connections: self.clone(), connection }
+        let connection = Arc::new(Connection::new(socket, self.shutting_down.clone()));
+        let mut open = lock(&self.open);
+        open.by_socket.insert(connection.socket.as_raw_fd(), connection.clone());
+        for network in self.limits.networks(peer) {
+            *open.per_network.entry(network).or_default() += 1;
+        }
+        drop(open);
+        ConnectionGuard { connections: self.clone(), connection, peer }
     }
 
     /// Closes the connections that are between two requests, and waits up to `timeout` for the others to finish.
@@ -96,23 +114,28 @@ impl Connections {
     pub fn shut_down(&self, timeout: Duration) -> usize {
         let deadline = Instant::now() + timeout;
         let open = self.wait_until_empty(SHUTDOWN_GRACE);
-        for connection in open.values().filter(|connection| connection.is_between_requests()) {
+        for connection in
+            open.by_socket.values().filter(|connection| connection.is_between_requests())
+        {
             // Bytes that have already arrived can still be read, so a complete head among them is answered.
             let _ = connection.socket.shutdown(Shutdown::Read);
         }
         drop(open);
-        self.wait_until_empty(deadline.saturating_duration_since(Instant::now())).len()
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        self.wait_until_empty(timeout).by_socket.len()
     }
 
     fn wait_until_empty(&self, timeout: Duration) -> MutexGuard<'_, OpenConnections> {
-        let waited = self.closed.wait_timeout_while(self.open(), timeout, |open| !open.is_empty());
+        let waited = self
+            .closed
+            .wait_timeout_while(lock(&self.open), timeout, |open| !open.by_socket.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
 fn evict_longest_waiting(open: &OpenConnections) {
-    let waiting =
-        open.values().filter_map(|connection| Some((connection.waiting_since()?, connection)));
+    let all = open.by_socket.values();
+    let waiting = all.filter_map(|connection| Some((connection.waiting_since()?, connection)));
     if let Some((since, connection)) = waiting.min_by_key(|(since, _)| *since) {
         connection.evict(since);
     }
@@ -123,41 +146,79 @@ pub struct ConnectionGuard {
     connections: Arc<Connections>,
     /// The registered connection.
     pub connection: Arc<Connection>,
+    peer: IpAddr,
 }
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        self.connections.open().remove(&self.connection.socket.as_raw_fd());
+        let mut open = lock(&self.connections.open);
+        open.by_socket.remove(&self.connection.socket.as_raw_fd());
+        for network in self.connections.limits.networks(self.peer) {
+            if let Entry::Occupied(mut count) = open.per_network.entry(network) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+        drop(open);
         self.connections.closed.notify_all();
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
+
+    /// A registry without connections, in which a network may have three.
+    fn registry() -> Arc<Connections> {
+        let trusted_proxies = ["10.0.0.0/8", "2001:db8:1::/48"];
+        let trusted_proxies = trusted_proxies.map(|text| text.parse().unwrap()).to_vec();
+        let limits = ConnectionLimits { max: 99, max_per_network: 3, trusted_proxies };
+        Arc::new(Connections::new(limits, Arc::default()))
+    }
 
     #[test]
-    fn connections_count_for_their_network_unless_it_is_this_host_or_a_trusted_proxy() {
-        let trusted_proxies = ["10.0.0.0/8", "2001:db8:1::/48"];
-        let trusted_proxies = trusted_proxies.iter().filter_map(|text| text.parse().ok()).collect();
-        let limits = ConnectionLimits { max: 9, max_per_network: 3, trusted_proxies };
-        for (peer, network) in [
-            ("192.0.2.1", Some("192.0.2.1")),
-            ("::ffff:192.0.2.1", Some("192.0.2.1")),
-            ("2001:db8::1:2:3:4", Some("2001:db8::")),
-            ("127.0.0.1", None),
-            ("::ffff:127.1.2.3", None),
-            ("::1", None),
-            ("10.1.2.3", None),
-            ("::ffff:10.1.2.3", None),
-            ("2001:db8:1::1", None),
+    fn connections_count_for_their_networks_unless_these_are_this_host_or_a_trusted_proxy() {
+        let registry = registry();
+        for (peer, networks) in [
+            ("192.0.2.1", &[("192.0.2.1", 3)][..]),
+            ("::ffff:192.0.2.1", &[("192.0.2.1", 3)]),
+            ("2001:db8:0:1:2:3:4:5", &[("2001:db8:0:1::", 3), ("2001:db8::", 6)]),
+            ("2001:db8::1:2:3:4", &[("2001:db8::", 3), ("2001:db8::", 6)]),
+            ("127.0.0.1", &[]),
+            ("::ffff:127.1.2.3", &[]),
+            ("::1", &[]),
+            ("10.1.2.3", &[]),
+            ("::ffff:10.1.2.3", &[]),
+            ("2001:db8:1::1", &[]),
         ] {
-            let parse = |text: &str| text.parse::<IpAddr>().ok();
-            assert_eq!(
-                parse(peer).map(|peer| limits.network(peer)),
-                Some(network.and_then(parse)),
-                "{peer}"
-            );
+            let found = registry.limits.networks(peer.parse().unwrap());
+            let found: Vec<_> = found.map(|network| (network.address, network.max)).collect();
+            let networks = networks.iter().map(|(text, max)| (text.parse().unwrap(), *max));
+            assert_eq!(found, networks.collect::<Vec<_>>(), "{peer}");
         }
+    }
+
+    #[test]
+    fn a_site_with_many_networks_has_twice_the_connections_of_one() {
+        let (registry, listener) = (registry(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let open = |peer: &str| {
+            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            registry.register(socket, peer.parse().unwrap())
+        };
+        let is_full = |peer: &str| registry.network_is_full(peer.parse().unwrap());
+        // The first network begins with the address of the site.
+        let first = ["2001:db8::1", "2001:db8::2", "2001:db8::3"].map(open);
+        assert!(is_full("2001:db8::4") && !is_full("2001:db8:0:1::1"));
+        let others = ["2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1"];
+        let mut others: Vec<_> = others.into_iter().map(open).collect();
+        assert!(is_full("2001:db8:0:4::1") && !is_full("2001:db8:2::1"));
+        others.pop();
+        assert!(!is_full("2001:db8:0:4::1") && is_full("2001:db8::4"));
+        drop((first, others));
+        assert!(lock(&registry.open).per_network.is_empty());
     }
 }

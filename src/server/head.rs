@@ -1,4 +1,4 @@
-//! Parsing of a request head, and the rules that decide where its body ends (RFC 9112, section 6). Where two readings
+//! Parsing of a request head, and the rules that decide where its body ends (RFC 9112, section 6). If two readings
 //! are possible the head is refused, because a proxy in front of this server may choose the other one.
 
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub struct RequestHead {
     pub request: rouille::Request,
     /// How the end of the body is found.
     pub framing: BodyFraming,
-    /// The value of `Content-Length`, where there is one.
+    /// The value of `Content-Length`, if there is one.
     pub content_length: Option<u64>,
     /// The client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
@@ -32,7 +32,7 @@ pub struct RequestHead {
     pub is_http_1_0: bool,
 }
 
-/// What the headers say about the connection and about the framing of the body.
+/// The headers that are about the connection and the framing of the body.
 #[derive(Default)]
 struct ProtocolHeaders {
     hosts: usize,
@@ -145,7 +145,7 @@ impl ProtocolHeaders {
         Ok(())
     }
 
-    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, which is empty only where the
+    /// Checks the headers against each other: HTTP/1.1 requires exactly one `Host`, which is empty only if the
     /// target names no authority, and only one header may frame the body. HTTP/1.0 has no chunked coding.
     fn check(&self, is_http_1_0: bool, target_has_authority: bool) -> Result<(), Error> {
         let hosts_valid = (self.hosts == 1 || (self.hosts == 0 && is_http_1_0))
@@ -161,7 +161,7 @@ impl ProtocolHeaders {
     }
 }
 
-/// The value of the first header `name` in a complete head that [`RequestHead::parse`] has refused. `None` where it is
+/// The value of the first header `name` in a complete head that [`RequestHead::parse`] has refused. `None` if it is
 /// not there or not UTF-8.
 pub fn find_header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {

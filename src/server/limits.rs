@@ -21,10 +21,6 @@ pub const MAX_EMPTY_LINES: usize = 2;
 pub const MAX_CHUNK_LINE: usize = 256;
 /// Longest trailer section of a chunked body in bytes. Trailers are read and ignored.
 pub const MAX_TRAILERS: usize = 8 * 1024;
-/// How long a client may keep the server waiting for a body, beyond the time that [`MIN_BODY_RATE`] allows.
-pub const BODY_GRACE: Duration = Duration::from_secs(10);
-/// Slowest average rate of a request body after [`BODY_GRACE`], in bytes a second. A slower one is answered 408.
-pub const MIN_BODY_RATE: u64 = 4 * 1024;
 /// Most bytes of a body that are read and dropped when the handler did not read them. A client with more to send
 /// loses its connection: opening a new one is cheaper than receiving the rest.
 pub const MAX_DRAIN: u64 = 64 * 1024;
@@ -38,20 +34,10 @@ pub const BODY_CHUNK: usize = 64 * 1024;
 pub const FILE_CHUNK: u64 = 256 * 1024;
 /// How much of its write buffer a connection keeps between two responses, in bytes.
 pub const MAX_IDLE_WRITE_BUFFER: usize = 4 * 1024;
-/// How long a client may accept no byte of a response before its connection is closed.
-pub const MAX_WRITE_STALL: Duration = Duration::from_secs(30);
-/// How long a client may keep the server waiting for it to accept a response, beyond the time that
-/// [`MIN_RESPONSE_RATE`] allows.
-pub const RESPONSE_GRACE: Duration = Duration::from_secs(30);
-/// Slowest average rate at which a client may accept a response after [`RESPONSE_GRACE`], in bytes a second. The
-/// connection of a slower one is closed.
-pub const MIN_RESPONSE_RATE: u64 = 1024;
 /// Most bytes of a response that the kernel buffers for a connection and has not sent yet. Without this limit it may
 /// accept megabytes at once. How fast the client reads would then be hidden, and a slow client would seem to read
 /// nothing at all until the buffer has emptied.
 pub const MAX_UNSENT: u32 = 16 * 1024;
-/// Longest single wait of a write, which is how often [`MAX_WRITE_STALL`] is checked.
-pub const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest time of a lingering close.
 pub const MAX_LINGER: Duration = Duration::from_secs(1);
@@ -79,6 +65,49 @@ pub const MAX_STOP: Duration = Duration::from_secs(30);
 /// the network at that moment still arrive and are answered.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
 
+/// How long a client may keep the server waiting. Each server is given these limits, because tests need shorter ones:
+/// otherwise they would wait for half a minute.
+#[derive(Clone, Copy)]
+pub struct ClientLimits {
+    /// Longest time from the first byte of a request head to its last.
+    pub head_timeout: Duration,
+    /// Longest time that a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may keep the server waiting for a body in the beginning.
+    pub body_grace: Duration,
+    /// Slowest average rate of a request body after `body_grace`, in bytes a second: so many allow another second of
+    /// waiting. A slower one is answered 408.
+    pub min_body_rate: u64,
+    /// The longest wait that a client can save up by sending faster. Otherwise the 10 MiB of a file, sent at once but
+    /// for the last byte, would allow 42 minutes.
+    pub max_body_allowance: Duration,
+    /// How long a client may accept no byte of a response before its connection is closed. A sixth of it is the longest
+    /// single wait of a write, after which this is looked at.
+    pub max_write_stall: Duration,
+    /// How long a client may keep the server waiting for it to accept a response, beyond the time that
+    /// `min_response_rate` allows.
+    pub response_grace: Duration,
+    /// Slowest average rate at which a client may accept a response after `response_grace`, in bytes a second. The
+    /// connection of a slower one is closed.
+    pub min_response_rate: u64,
+}
+
+impl ClientLimits {
+    /// The limits of the service, of which settings change these two.
+    pub fn new(head_timeout: Duration, idle_timeout: Duration) -> ClientLimits {
+        ClientLimits {
+            head_timeout,
+            idle_timeout,
+            body_grace: Duration::from_secs(10),
+            min_body_rate: 4 * 1024,
+            max_body_allowance: Duration::from_secs(30),
+            max_write_stall: Duration::from_secs(30),
+            response_grace: Duration::from_secs(30),
+            min_response_rate: 1024,
+        }
+    }
+}
+
 /// The number of connections that may be open at once, as [`connections_within`] says. Raises the soft limit on open
 /// files to the hard limit first.
 pub fn max_connections(config: &Config) -> usize {
@@ -95,8 +124,8 @@ pub fn max_connections(config: &Config) -> usize {
     max
 }
 
-/// `CLOAKROOM_MAX_CONNECTIONS`, or fewer where this many open files (`None`: any number) have no room for them. A
-/// connection needs two, its socket and the upload or download it may carry.
+/// `CLOAKROOM_MAX_CONNECTIONS`, or fewer if a limit of `files` open files leaves no room for them; `None` is no limit.
+/// A connection needs two, its socket and the upload or download it may carry.
 pub fn connections_within(config: &Config, files: Option<u64>) -> usize {
     let reserved = config.database_pool_size as usize + RESERVED_FILES;
     let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(reserved) / 2);
@@ -113,7 +142,8 @@ mod tests {
         let head =
             format!("at most {MAX_HEAD} bytes, and there may be at most {MAX_HEADERS} headers");
         assert!(Error::HeadersTooLarge.hint().is_some_and(|hint| hint.contains(&head)));
-        let rate = format!("at {MIN_BODY_RATE} bytes a second");
+        let limits = ClientLimits::new(Duration::MAX, Duration::MAX);
+        let rate = format!("at {} bytes a second", limits.min_body_rate);
         assert!(Error::BodyTooSlow.hint().is_some_and(|hint| hint.contains(&rate)));
     }
 }

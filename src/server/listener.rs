@@ -40,25 +40,26 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
 /// of the others are finished, or after [`MAX_STOP`].
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
-    let (mut backoff, mut refusal_pacer) = (AcceptBackoff::default(), LogPacer::default());
+    let (mut error_pacer, mut refusal_pacer) = (LogPacer::default(), LogPacer::default());
     while !stop.is_requested() {
         match wait_for_client(&listener, stop).and_then(|()| listener.accept()) {
-            Ok((_, peer)) if !server.connections.has_room_for(peer.ip()) => {
+            Ok((_, peer)) if server.connections.network_is_full(peer.ip()) => {
                 if refusal_pacer.is_due() {
                     let client = network(peer.ip());
                     log::warn!(
-                        "{client} has CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS connections: closing more"
+                        "{client} has as many connections as CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS allows it, or its \
+                         /48: closing more"
                     );
                 }
             }
             Ok((socket, peer)) => {
-                server.connections.make_room();
+                server.connections.wait_for_room();
                 if let Err(error) = spawn_connection(server, socket, peer) {
-                    backoff.back_off("no thread for a connection", &error, server);
+                    back_off(&mut error_pacer, "no thread for a connection", &error, server);
                 }
             }
             Err(error) if is_harmless(&error) => {}
-            Err(error) => backoff.back_off("accept", &error, server),
+            Err(error) => back_off(&mut error_pacer, "accept", &error, server),
         }
     }
     drop(listener);
@@ -116,20 +117,12 @@ impl LogPacer {
     }
 }
 
-/// Reacts to a lack of file descriptors, threads or memory.
-#[derive(Default)]
-struct AcceptBackoff {
-    log_pacer: LogPacer,
-}
-
-impl AcceptBackoff {
-    /// Logs the error, at most once per [`LOG_INTERVAL`], evicts a connection to free what it holds, and pauses so that
-    /// the loop does not spin.
-    fn back_off(&mut self, action: &str, error: &io::Error, server: &Server) {
-        if self.log_pacer.is_due() {
-            log::error!("{action}: {error}");
-        }
-        server.connections.evict_one();
-        thread::sleep(RETRY_PAUSE);
+/// Reacts to a lack of file descriptors, threads or memory: logs the error if that is due, evicts a connection to free
+/// the resources that it holds, and pauses so that the loop does not spin.
+fn back_off(pacer: &mut LogPacer, action: &str, error: &io::Error, server: &Server) {
+    if pacer.is_due() {
+        log::error!("{action}: {error}");
     }
+    server.connections.evict_one();
+    thread::sleep(RETRY_PAUSE);
 }

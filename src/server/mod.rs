@@ -13,9 +13,8 @@ mod client_stream;
 mod connection;
 mod connections;
 mod head;
-mod limits;
+pub mod limits;
 mod listener;
-#[cfg(test)]
 mod property;
 mod request_loop;
 mod response_writer;
@@ -24,7 +23,6 @@ mod shutdown;
 mod target;
 
 pub use builtin_server::{RequestHandler, Server};
-pub use limits::connections_within;
 pub use listener::{bind, run};
 pub use rouille_server::RouilleServer;
 pub use shutdown::ShutdownSignal;

@@ -7,34 +7,18 @@ use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
-use super::head::RequestHead;
 use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
-use crate::http::file_range::FileRange;
-use crate::http::response::{BatchedBody, Response, ResponseBody};
+use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody};
 use crate::http::status::reason;
 
-/// What the framing of a response depends on, apart from the response itself.
+/// The facts about a request and its connection that decide the framing of the response.
 pub struct ResponseOptions {
     /// The request was `HEAD`: the response announces a body and does not send it.
-    omit_body: bool,
+    pub omit_body: bool,
     /// The request was HTTP/1.0, which has no chunked coding and closes connections by default.
-    is_http_1_0: bool,
-    /// The connection stays open after the response, where its framing allows that.
-    keep_alive: bool,
-}
-
-impl ResponseOptions {
-    /// The options for the response to `head`.
-    pub fn new(head: &RequestHead, keep_alive: bool) -> ResponseOptions {
-        let omit_body = head.request.method() == "HEAD";
-        ResponseOptions { omit_body, is_http_1_0: head.is_http_1_0, keep_alive }
-    }
-
-    /// The options for the response to bytes that are no valid request, after which the connection is closed.
-    /// `omit_body`: they begin like a `HEAD` request.
-    pub fn refusal(omit_body: bool) -> ResponseOptions {
-        ResponseOptions { omit_body, is_http_1_0: false, keep_alive: false }
-    }
+    pub is_http_1_0: bool,
+    /// The connection stays open after the response, if its framing allows that.
+    pub keep_alive: bool,
 }
 
 /// Writes the responses of one connection; it reuses its buffer.
@@ -107,12 +91,12 @@ impl ResponseWriter {
         Ok(())
     }
 
-    /// How much of a body may be added to what is buffered, in bytes.
+    /// How many bytes of a body may be buffered beside those that are.
     fn room(&self) -> usize {
         BODY_CHUNK.saturating_sub(self.out.len())
     }
 
-    /// Sends a body in memory. What does not fit into the first write is sent without a copy.
+    /// Sends a body in memory. The bytes that do not fit into the first write are sent without a copy.
     fn send_bytes(&mut self, stream: &mut ClientStream, bytes: &[u8]) -> io::Result<()> {
         let (first, rest) = bytes.split_at(bytes.len().min(self.room()));
         self.out.extend_from_slice(first);
@@ -121,8 +105,8 @@ impl ResponseWriter {
         rest.chunks(BODY_CHUNK).try_for_each(|chunk| stream.write(chunk))
     }
 
-    /// Sends a part of a file. What does not fit into the first write never passes through this process, except where
-    /// the system cannot send the file by itself.
+    /// Sends a part of a file. The kernel sends all that does not fit into the first write, unless the system cannot
+    /// do so; then it is read and written.
     fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
             let head = self.out.len();
@@ -150,10 +134,10 @@ impl ResponseWriter {
     fn send_batches(
         &mut self,
         stream: &mut ClientStream,
-        mut body: BatchedBody,
+        mut body: Box<dyn BodyBatches>,
         chunked: bool,
     ) -> io::Result<()> {
-        while let Some(batch) = body.next()? {
+        while let Some(batch) = body.next_to_send()? {
             // A chunk of no bytes would be the last one.
             if chunked && !batch.is_empty() {
                 write!(self.out, "{:x}\r\n", batch.len())?;
@@ -170,7 +154,7 @@ impl ResponseWriter {
     }
 }
 
-/// Whether an error came from the socket. Sending a file also fails where the file cannot be read.
+/// Whether an error came from the socket. Sending a file also fails if the file cannot be read.
 fn is_client_gone(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut)
 }

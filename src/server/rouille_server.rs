@@ -11,7 +11,7 @@ use super::builtin_server::RequestHandler;
 use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
-use crate::http::response::{BatchedBody, Response, ResponseBody};
+use crate::http::response::{BodyBatches, Response, ResponseBody};
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ impl RouilleServer {
         Ok(RouilleServer(rouille::Server::new(address, answer)?.pool_size(workers)))
     }
 
-    /// The address it listens on, with the port that was picked where port 0 was asked for.
+    /// The address it listens on, with the port that was picked if port 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.0.server_addr()
     }
@@ -95,13 +95,13 @@ fn into_rouille(response: Response) -> rouille::Response {
 /// A body of batches as `rouille` reads it.
 struct BatchReader {
     batch: Cursor<Vec<u8>>,
-    body: BatchedBody,
+    body: Box<dyn BodyBatches>,
 }
 
 impl Read for BatchReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.batch.position() == self.batch.get_ref().len() as u64 {
-            match self.body.next()? {
+            match self.body.next_to_send()? {
                 Some(batch) => self.batch = Cursor::new(batch),
                 None => return Ok(0),
             }

@@ -25,7 +25,7 @@ impl ShutdownSignal {
         let requested = Arc::new(AtomicBool::new(false));
         let (receiver, sender) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT] {
-            // Handlers run in the order of registration. The first one exits where the flag is set already, which it
+            // Handlers run in the order of registration. The first one exits if the flag is set already, which it
             // is not yet at the first signal.
             flag::register_conditional_shutdown(signal, FORCED_EXIT_STATUS, requested.clone())?;
             flag::register(signal, requested.clone())?;

@@ -13,7 +13,7 @@ pub struct RequestTarget<'a> {
 }
 
 impl RequestTarget<'_> {
-    /// Parses a target. `None` where it is malformed or has no path, such as the target of `CONNECT`. A fragment is
+    /// Parses a target. `None` if it is malformed or has no path, such as the target of `CONNECT`. A fragment is
     /// malformed: clients never send one, and an intermediary might or might not take it for a part of the path.
     pub fn parse(target: &str) -> Option<RequestTarget<'_>> {
         if !target.is_ascii() || target.contains('#') {

@@ -1,13 +1,15 @@
 //! A new file that is written with direct I/O: past the page cache of the kernel.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 
-/// Bytes that are written at a time. Each piece is waited for, so longer ones cost less, but each running upload needs
+use super::file_system::create_file;
+
+/// Bytes that are written at a time. Longer pieces cost less, because each is waited for, but each running upload needs
 /// the memory for one.
 const PIECE_BYTES: usize = 256 * 1024;
 /// Direct I/O needs memory that begins at a multiple of the device's block size, which is at most this.
@@ -20,18 +22,19 @@ const ALIGNMENT: usize = 4096;
 /// cost a copy, and displace pages that are read more often, such as the database's.
 pub(super) struct DirectFile {
     file: File,
-    /// Bytes that are not written yet, after `start` others that only make them begin at a multiple of [`ALIGNMENT`].
+    /// From `start` on it holds the bytes that are not written yet. Those before it are padding, which makes them begin
+    /// at a multiple of [`ALIGNMENT`].
     buffer: Vec<u8>,
     start: usize,
-    /// Bytes that have been written.
+    /// Bytes in the file so far.
     written: u64,
 }
 
 impl DirectFile {
-    /// Creates an empty file at `path`, where none may exist, readable only for this user.
+    /// Creates an empty file, readable only for this user. Fails if there is one at `path` already.
     pub(super) fn create(path: &Path) -> io::Result<DirectFile> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        // As long as no more is added, the bytes stay at the same address. Bytes can always be aligned.
+        let file = create_file(path)?;
+        // The capacity is never exceeded, so the bytes stay at this address. Bytes can always be aligned.
         let mut buffer: Vec<u8> = Vec::with_capacity(ALIGNMENT + PIECE_BYTES);
         let start = buffer.as_ptr().align_offset(ALIGNMENT);
         buffer.resize(start, 0);

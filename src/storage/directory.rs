@@ -1,16 +1,18 @@
 //! Makes the directories of the data directory, and finds out at the start, not at the first upload, whether they can
 //! be used.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use uuid::Uuid;
 
+use super::file_system::create_file;
+
 /// Creates the directory, readable only for this user, unless it exists, and checks it. The error says what is wrong
-/// with the directory, and is meant to follow its name. Returns whether the directory is new. It is not synced: at most
-/// starts nothing here has to survive a loss of power, and syncing would wait for the disk.
+/// with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller has to
+/// sync the one that it is in. Most starts create none and need not wait for the disk.
 pub fn prepare(path: &Path) -> Result<bool, String> {
     let exists = path.exists();
     if !exists {
@@ -39,7 +41,7 @@ pub fn check(path: &Path) -> Result<(), String> {
 /// Creates a file, writes a byte to it, and removes it.
 fn write_probe(directory: &Path) -> io::Result<()> {
     let path = directory.join(format!(".probe-{}", Uuid::new_v4()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let mut file = create_file(&path)?;
     let written = file.write_all(b"x");
     fs::remove_file(&path)?;
     written
@@ -50,7 +52,7 @@ fn user() -> String {
     user_name(rustix::process::geteuid().as_raw())
 }
 
-/// The name of a user in `/etc/passwd`, or the number where that file has none.
+/// The name of a user in `/etc/passwd`, or the number if that file has none.
 pub fn user_name(id: u32) -> String {
     let id = id.to_string();
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();

@@ -1,28 +1,28 @@
 //! The content of a file while it is being written.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::direct_file::DirectFile;
+use super::file_system::{remove_file, sync_parent, translate};
 use crate::error::Error;
-use crate::model::hex::hex;
+use crate::model::hex;
 
-/// A content that is being written and hashed. It is removed when it is dropped before [`Draft::release`], so a request
-/// that fails leaves nothing behind.
+/// A content that is being written and hashed. Dropping it without [`Draft::keep`] removes it, so a request that fails
+/// leaves nothing behind.
 pub struct Draft {
     id: Uuid,
     file: DirectFile,
-    /// Where the content is now.
+    /// The present path of the content.
     path: PathBuf,
-    /// Where it goes once it is complete.
+    /// Its path once it is complete.
     destination: PathBuf,
     hash: Sha256,
     size: u64,
-    is_released: bool,
+    is_kept: bool,
 }
 
 impl Draft {
@@ -38,7 +38,7 @@ impl Draft {
             destination: contents.join(id.to_string()),
             hash: Sha256::new(),
             size: 0,
-            is_released: false,
+            is_kept: false,
         })
     }
 
@@ -52,7 +52,7 @@ impl Draft {
         self.size
     }
 
-    /// Appends `bytes`. Fails with [`Error::StorageFull`] where the disk is full.
+    /// Appends `bytes`. Fails with [`Error::StorageFull`] if the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write(bytes).map_err(translate)?;
         self.hash.update(bytes);
@@ -60,53 +60,26 @@ impl Draft {
         Ok(())
     }
 
-    /// Moves the complete content to its destination and returns its SHA-256 in hexadecimal. File and directory are
-    /// synced, so the content survives a loss of power.
-    pub fn settle(&mut self) -> Result<String, Error> {
+    /// Waits until the complete content is on the disk at its destination, where it survives a loss of power, and
+    /// returns its SHA-256 in hexadecimal.
+    pub fn commit_to_disk(&mut self) -> Result<String, Error> {
         self.file.sync().map_err(translate)?;
         fs::rename(&self.path, &self.destination).map_err(translate)?;
         self.path.clone_from(&self.destination);
-        sync_directory(self.destination.parent().unwrap_or(Path::new("."))).map_err(translate)?;
-        let hash = self.hash.finalize_reset();
-        Ok(hex(&hash))
+        sync_parent(&self.path).map_err(translate)?;
+        Ok(hex(&self.hash.finalize_reset()))
     }
 
     /// Keeps the content, because it has a record, or may have one. If it has none, the sweep finds it later.
-    pub fn release(mut self) {
-        self.is_released = true;
+    pub fn keep(mut self) {
+        self.is_kept = true;
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.is_released {
+        if !self.is_kept {
             remove_file(&self.path);
         }
-    }
-}
-
-/// Removes a file and returns whether that worked. A failure is only logged: the sweep tries again.
-pub(super) fn remove_file(path: &Path) -> bool {
-    fs::remove_file(path).inspect_err(|error| log_not_removed(path, error)).is_ok()
-}
-
-pub(super) fn log_not_removed(path: &Path, error: &io::Error) {
-    log::warn!("{} was not removed: {error}", path.display());
-}
-
-/// Makes the names in a directory survive a loss of power.
-pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-/// Translates an error of the data directory for the request that met it. A full disk is no internal error.
-pub(super) fn translate(error: io::Error) -> Error {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    match error.kind() {
-        StorageFull | QuotaExceeded | FileTooLarge => {
-            log::error!("data directory: {error}");
-            Error::StorageFull
-        }
-        _ => Error::Internal(format!("data directory: {error}")),
     }
 }

@@ -6,36 +6,32 @@
 //! deletion removes the record first. So every recorded content exists and is complete, also after a crash. A crash can
 //! leave a content without a record, which `background::sweep` moves to the trash.
 
-mod content_hash;
 mod direct_file;
-mod directory;
-mod disk_space;
+pub mod directory;
 mod draft;
-mod examination;
-pub mod private_file;
-mod restoration;
+pub mod file_system;
 mod trash;
 
 use std::fs::{self, DirEntry, File, Metadata};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::error::Error;
-pub use content_hash::{CopyError, copy_hashed};
-pub use directory::{check as check_directory, user_name};
-pub use disk_space::DiskSpace;
 pub use draft::Draft;
-use draft::{log_not_removed, remove_file, sync_directory, translate};
-pub use examination::{Damage, copy_verified, examine};
-pub use restoration::{Restoration, refuse_partial};
+pub use file_system::{DiskSpace, create_private_file, sync_directory, translate};
+use file_system::{log_not_removed, remove_file};
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
-const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
+pub const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
 /// Ids in a batch of [`Storage::old_contents`].
 const BATCH_IDS: usize = 1000;
+
+/// The directory that `cloakroom restore` puts the contents into until all of them are there. It marks the data
+/// directory as unusable.
+pub const PARTIAL_RESTORATION: &str = "restore.partial";
 
 /// The directory of contents.
 pub struct Storage {
@@ -46,7 +42,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Opens the data directory. Creates its directories where they are missing, readable only for this user. On
+    /// Opens the data directory. Creates directories that are missing, readable only for this user. On
     /// failure: what to tell the operator.
     pub fn open(data_dir: &Path) -> Result<Storage, String> {
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
@@ -65,20 +61,7 @@ impl Storage {
         Ok(storage)
     }
 
-    /// Opens a data directory for a command that only looks at it: nothing is created, not even for a moment. Fails
-    /// where there are no contents to look at. On failure: what to tell the operator.
-    pub fn open_existing(data_dir: &Path) -> Result<Storage, String> {
-        refuse_partial(data_dir)?;
-        let storage = Storage::at(data_dir);
-        for path in [data_dir, &storage.contents] {
-            fs::read_dir(path).map_err(|e| {
-                format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
-            })?;
-        }
-        Ok(storage)
-    }
-
-    /// Names the places of a data directory, without looking at it. For what must not change anything.
+    /// Names the places of a data directory, without looking at it or changing anything.
     pub fn at(data_dir: &Path) -> Storage {
         Storage {
             contents: data_dir.join("files"),
@@ -93,7 +76,7 @@ impl Storage {
         [&self.contents, &self.drafts, &self.trash]
     }
 
-    /// Reads the id of the installation that the directory belongs to; `None` where it has none yet. On failure: what
+    /// Reads the id of the installation that the directory belongs to; `None` if it has none yet. On failure: what
     /// to tell the operator.
     pub fn installation_id(&self) -> Result<Option<Uuid>, String> {
         let path = self.installation_id.display();
@@ -109,7 +92,7 @@ impl Storage {
 
     /// Stores the installation id in a directory that has none. On failure: what to tell the operator.
     pub fn create_installation_id(&self, id: Uuid) -> Result<(), String> {
-        match private_file::create(&self.installation_id, format!("{id}\n").as_bytes()) {
+        match create_private_file(&self.installation_id, format!("{id}\n").as_bytes()) {
             Ok(true) => Ok(()),
             Ok(false) => Err(format!(
                 "{} was made by another process meanwhile: start again",
@@ -119,18 +102,12 @@ impl Storage {
         }
     }
 
-    /// Stores the installation id, in place of an earlier one. On failure: what to tell the operator.
-    pub fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
-        private_file::replace(&self.installation_id, format!("{id}\n").as_bytes())
-            .map_err(|e| format!("{}: {e}", self.installation_id.display()))
-    }
-
     /// Creates an empty content with a new id.
     pub fn draft(&self) -> Result<Draft, Error> {
         Draft::create(&self.drafts, &self.contents)
     }
 
-    /// Opens a content for reading. Fails where it is missing, or is not `size` bytes long.
+    /// Opens a content for reading. Fails if it is missing, or is not `size` bytes long.
     pub fn read(&self, id: Uuid, size: u64) -> Result<File, Error> {
         let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
         let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
@@ -138,8 +115,7 @@ impl Storage {
         if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
     }
 
-    /// Removes a content whose record is gone. Where that fails, which is logged, the content is left to the next
-    /// sweep.
+    /// Removes a content whose record is gone. A failure is logged, and the content is left to the next sweep.
     pub fn remove(&self, id: Uuid) {
         remove_file(&self.path(id));
     }
@@ -155,11 +131,6 @@ impl Storage {
         }
     }
 
-    /// Whether there is a content with that id.
-    pub fn has(&self, id: Uuid) -> bool {
-        self.path(id).is_file()
-    }
-
     /// Returns the ids of the contents that are old enough to be swept, in batches, for looking up their records. The
     /// directory is read batch by batch, so memory does not grow with it.
     pub fn old_contents(&self) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>>, Error> {
@@ -168,6 +139,11 @@ impl Storage {
             let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();
             Some(batch).filter(|batch| batch.as_ref().map_or(true, |ids| !ids.is_empty()))
         }))
+    }
+
+    /// Asks for the room on the file system that contents are stored on.
+    pub fn disk_space(&self) -> io::Result<DiskSpace> {
+        DiskSpace::of(&self.contents)
     }
 
     /// Counts the contents of any age, but no further than `max`.
@@ -190,13 +166,34 @@ impl Storage {
         Ok(removed)
     }
 
-    fn path(&self, id: Uuid) -> PathBuf {
+    pub fn path(&self, id: Uuid) -> PathBuf {
         self.contents.join(id.to_string())
     }
 }
 
-/// The age of a file; `None` where that is in the future, as after the clock was set back, or unknown.
-fn age(metadata: &Metadata) -> Option<Duration> {
+/// Fails if a restoration was begun and not finished. On failure: what to tell the operator.
+pub fn refuse_partial(data_dir: &Path) -> Result<(), String> {
+    // A path that cannot be examined cannot be used either, and the attempt to use it says why.
+    if !exists(&data_dir.join(PARTIAL_RESTORATION)).unwrap_or(false) {
+        return Ok(());
+    }
+    Err(format!(
+        "CLOAKROOM_DATA_DIR={}: it holds {PARTIAL_RESTORATION}, because `cloakroom restore` is running or was \
+         interrupted. If it is not running, make the database anew (dropdb, createdb) and run it again",
+        data_dir.display()
+    ))
+}
+
+/// Returns whether there is anything with this name, also a symbolic link that leads nowhere.
+pub fn exists(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        outcome => outcome.map(|_| true),
+    }
+}
+
+/// The age of a file; `None` if that is in the future, as after the clock was set back, or unknown.
+pub fn age(metadata: &Metadata) -> Option<Duration> {
     metadata.modified().ok()?.elapsed().ok()
 }
 
@@ -207,7 +204,7 @@ fn old_ids(directory: &Path) -> Result<impl Iterator<Item = Result<Uuid, Error>>
 }
 
 /// The id of an entry that this program made.
-fn id_of(entry: &DirEntry) -> Option<Uuid> {
+pub fn id_of(entry: &DirEntry) -> Option<Uuid> {
     let name = entry.file_name();
     let id: Uuid = name.to_str()?.parse().ok()?;
     // A UUID can be spelt in several ways, of which this program uses one.

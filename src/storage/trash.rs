@@ -1,7 +1,7 @@
 //! The trash, which keeps contents without a record for some days: `trash/<UTC date>/<id>`.
 
 use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,17 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use super::Storage;
-use super::draft::{log_not_removed, sync_directory, translate};
+use super::file_system::{log_not_removed, sync_directory, translate};
 use crate::error::Error;
 
 impl Storage {
     /// Moves contents to today's directory of the trash, and passes the old and the new path of each to `moved`. A
     /// failure with one of them is only logged: the next sweep tries again.
-    pub fn discard(&self, ids: &[Uuid], mut moved: impl FnMut(&Path, &Path)) -> Result<(), Error> {
+    pub fn move_to_trash(
+        &self,
+        ids: &[Uuid],
+        mut moved: impl FnMut(&Path, &Path),
+    ) -> Result<(), Error> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -31,38 +35,11 @@ impl Storage {
                 Err(e) => log::warn!("{} was not moved to the trash: {e}", from.display()),
             }
         }
-        // The directory of the new names comes first, so that a loss of power in between leaves both names and not
-        // none.
+        // The directory of the new names comes first: a loss of power in between then leaves both names, and not none.
         for directory in [&today, &self.trash, &self.contents] {
             sync_directory(directory).map_err(translate)?;
         }
         Ok(())
-    }
-
-    /// The files in the trash that have the id of a content, that of the latest day first.
-    pub fn in_trash(&self, id: Uuid) -> Result<Vec<PathBuf>, Error> {
-        let days = match fs::read_dir(&self.trash) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(translate)?,
-        };
-        let mut found = Vec::new();
-        for day in days {
-            let path = day.map_err(translate)?.path().join(id.to_string());
-            if path.is_file() {
-                found.push(path);
-            }
-        }
-        // Their names differ in the date alone, whose order is that of time.
-        found.sort_unstable_by(|one, other| other.cmp(one));
-        Ok(found)
-    }
-
-    /// Moves a content from its place in the trash back to where it was.
-    pub fn bring_back(&self, id: Uuid, from: &Path) -> io::Result<()> {
-        fs::rename(from, self.path(id))?;
-        // The directory of the new name comes first, as above.
-        sync_directory(&self.contents)?;
-        from.parent().map_or(Ok(()), sync_directory)
     }
 
     /// Removes the directories of the trash that are more than `days` days old. Returns their paths.

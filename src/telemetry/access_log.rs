@@ -1,121 +1,88 @@
 //! The access log: one line on standard error for each request. Its lines do not go through `log`, because that would
 //! pass each part through a trait object before it is written, for every request.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::logging::escape_controls;
+use super::logging::{LogLine, escape_controls};
 use crate::config::LogFormat;
 use crate::model::timestamp::Timestamp;
 
 /// The module under whose name the lines are switched on and off by the level of the log.
 const TARGET: &str = "cloakroom::access";
 
-/// A line has this many bytes or less, unless its path is long.
-const USUAL_LENGTH: usize = 320;
-
-/// What is logged about a request.
+/// The access log's data about a request. The fields are the members of its JSON form, in this order.
+#[derive(Serialize)]
 pub struct AccessLogEntry<'a> {
     /// The method as the client sent it. `None`, like the path, if the head was refused before it was parsed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'a str>,
     /// The path as the client sent it, without the query.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'a str>,
     pub status: u16,
     /// From the end of the head until the response is ready to be sent.
+    #[serde(rename = "ms", serialize_with = "serialize_milliseconds")]
     pub duration: Duration,
-    /// What the client was told was wrong.
+    /// The message of the error response, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
     /// The account that the request comes from or tries to sign in to.
+    #[serde(serialize_with = "serialize_user")]
     pub user: Option<Uuid>,
     pub client: IpAddr,
     /// The value of `X-Request-ID`.
+    #[serde(rename = "request_id")]
     pub id: Uuid,
+}
+
+/// The text form: `method path status duration "error" user=... client=... request_id=...`. The error is left out if
+/// there is none, and other parts that are not known are a hyphen.
+impl fmt::Display for AccessLogEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = escape_controls(self.method.unwrap_or("-"));
+        let path = escape_controls(self.path.unwrap_or("-"));
+        let tenths = (self.duration.as_micros() + 50) / 100;
+        write!(f, "{method} {path} {} {}.{} ms", self.status, tenths / 10, tenths % 10)?;
+        if let Some(error) = self.error {
+            write!(f, " {error:?}")?;
+        }
+        match self.user {
+            Some(user) => write!(f, " user={user}")?,
+            None => f.write_str(" user=-")?,
+        }
+        write!(f, " client={} request_id={}", self.client, self.id)
+    }
+}
+
+fn serialize_milliseconds<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(duration.as_micros() as f64 / 1000.0)
+}
+
+fn serialize_user<S: Serializer>(user: &Option<Uuid>, to: S) -> Result<S::Ok, S::Error> {
+    match user {
+        Some(user) => user.serialize(to),
+        None => to.serialize_str("-"),
+    }
 }
 
 /// Writes the entry, unless the level of the log is above `info`.
 pub fn write(entry: &AccessLogEntry, format: LogFormat) {
-    if !log::log_enabled!(target: TARGET, log::Level::Info) {
-        return;
+    if log::log_enabled!(target: TARGET, log::Level::Info) {
+        let line = line(entry, format, Timestamp::now());
+        // Without a place to write to there is nobody to tell. One write keeps the lines of several threads apart.
+        let _ = io::stderr().lock().write_all(line.as_bytes());
     }
-    let mut line = Vec::with_capacity(USUAL_LENGTH);
-    let written = match format {
-        LogFormat::Text => write_text(&mut line, entry, Timestamp::now()),
-        LogFormat::Json => write_json(&mut line, entry, Timestamp::now()),
-    };
-    // Without a place to write to there is nobody to tell. One write keeps the lines of several threads apart.
-    let _ = written.and_then(|()| io::stderr().lock().write_all(&line));
 }
 
-/// Writes `timestamp LEVEL method path status duration "error" user=... client=... request_id=...`. The error is left
-/// out if there is none, and other parts that are not known are a hyphen.
-fn write_text(out: &mut Vec<u8>, entry: &AccessLogEntry, now: Timestamp) -> io::Result<()> {
-    out.extend(now.bytes());
-    let method = escape_controls(entry.method.unwrap_or("-"));
-    let path = escape_controls(entry.path.unwrap_or("-"));
-    let tenths = (entry.duration.as_micros() + 50) / 100;
-    write!(out, " INFO  {method} {path} {} {}.{} ms", entry.status, tenths / 10, tenths % 10)?;
-    if let Some(error) = entry.error {
-        write!(out, " {error:?}")?;
-    }
-    match entry.user {
-        Some(user) => write!(out, " user={user}")?,
-        None => out.extend(b" user=-"),
-    }
-    writeln!(out, " client={} request_id={}", entry.client, entry.id)
-}
-
-/// The fields of a line as JSON, in this order. The first four are those of all other log lines.
-#[derive(Serialize)]
-struct JsonLine<'a> {
-    timestamp: Timestamp,
-    level: &'static str,
-    target: &'static str,
-    message: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'a str>,
-    status: u16,
-    /// In thousandths.
-    ms: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
-    user: JsonUser,
-    client: IpAddr,
-    request_id: Uuid,
-}
-
-/// The field `user`.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum JsonUser {
-    Known(Uuid),
-    Unknown(&'static str),
-}
-
-/// Writes one JSON object with the parts of the text form as fields.
-fn write_json(out: &mut Vec<u8>, entry: &AccessLogEntry, now: Timestamp) -> io::Result<()> {
-    let line = JsonLine {
-        timestamp: now,
-        level: "INFO",
-        target: TARGET,
-        message: "request",
-        method: entry.method,
-        path: entry.path,
-        status: entry.status,
-        ms: entry.duration.as_micros() as f64 / 1000.0,
-        error: entry.error,
-        user: entry.user.map_or(JsonUser::Unknown("-"), JsonUser::Known),
-        client: entry.client,
-        request_id: entry.id,
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    out.push(b'\n');
-    Ok(())
+fn line(entry: &AccessLogEntry, format: LogFormat, timestamp: Timestamp) -> String {
+    LogLine { timestamp, level: "INFO", target: TARGET, message: "request", fields: entry }
+        .format(format, entry)
 }
 
 #[cfg(test)]
@@ -142,15 +109,11 @@ mod tests {
     }
 
     fn text(entry: &AccessLogEntry) -> String {
-        let mut line = Vec::new();
-        assert!(write_text(&mut line, entry, NOW).is_ok());
-        String::from_utf8_lossy(&line).into_owned()
+        line(entry, LogFormat::Text, NOW)
     }
 
     fn json(entry: &AccessLogEntry) -> String {
-        let mut line = Vec::new();
-        assert!(write_json(&mut line, entry, NOW).is_ok());
-        String::from_utf8_lossy(&line).into_owned()
+        line(entry, LogFormat::Json, NOW)
     }
 
     #[test]

@@ -1,13 +1,38 @@
 //! Log lines on standard error, one for each record, as text or JSON. Those about requests are in `access_log`.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::fmt::Display;
+use std::io::Write;
 
-use log::{LevelFilter, Record};
-use serde_json::json;
+use log::LevelFilter;
+use serde::Serialize;
 
 use crate::config::LogFormat;
 use crate::model::timestamp::Timestamp;
+
+/// A line of the log. Its JSON form is an object with these members.
+#[derive(Serialize)]
+pub struct LogLine<'a, F> {
+    pub timestamp: Timestamp,
+    pub level: &'static str,
+    /// The module that the line comes from.
+    pub target: &'a str,
+    pub message: &'a str,
+    /// Further members.
+    #[serde(flatten)]
+    pub fields: F,
+}
+
+impl<F: Serialize> LogLine<'_, F> {
+    /// The line in this format, with its end. Its text form is `timestamp LEVEL text`.
+    pub fn format(&self, format: LogFormat, text: impl Display) -> String {
+        match format {
+            LogFormat::Text => format!("{} {:5} {text}\n", self.timestamp.text(), self.level),
+            // Only values without a JSON form would make it fail, such as maps with other keys than texts.
+            LogFormat::Json => serde_json::to_string(self).unwrap_or_default() + "\n",
+        }
+    }
+}
 
 /// Starts logging. Records of this program are written if they are at least as severe as `level`. Those of libraries
 /// must in addition be warnings or errors, because at lower levels some libraries log the parameters of SQL statements,
@@ -15,30 +40,19 @@ use crate::model::timestamp::Timestamp;
 pub fn start(level: LevelFilter, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     builder.filter_level(level.min(LevelFilter::Warn)).filter_module("cloakroom", level);
-    builder.format(move |out, record| match format {
-        LogFormat::Text => write_text(out, record),
-        LogFormat::Json => write_json(out, record),
+    builder.format(move |out, record| {
+        let message = record.args().to_string();
+        let line = LogLine {
+            timestamp: Timestamp::now(),
+            level: record.level().as_str(),
+            target: record.target(),
+            message: &message,
+            fields: (),
+        };
+        out.write_all(line.format(format, escape_controls(&message)).as_bytes())
     });
     builder.init();
     std::panic::set_hook(Box::new(|info| log::error!("panic: {info}")));
-}
-
-/// Writes `timestamp LEVEL message`.
-fn write_text(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    let message = record.args().to_string();
-    let (now, message) = (Timestamp::now().text(), escape_controls(&message));
-    out.write_all(format!("{now} {:5} {message}\n", record.level()).as_bytes())
-}
-
-/// Writes one JSON object.
-fn write_json(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    let object = json!({
-        "timestamp": Timestamp::now(),
-        "level": record.level().as_str(),
-        "target": record.target(),
-        "message": record.args().to_string(),
-    });
-    out.write_all(format!("{object}\n").as_bytes())
 }
 
 /// Escapes control characters, so that text from a client cannot start a new line and forge a record.

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder, text};
+use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
@@ -30,7 +30,7 @@ impl fmt::Display for EndpointName {
 }
 
 /// The label `endpoint`. Its text is `none` for requests that reached no endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct EndpointLabel(Option<EndpointName>);
 
 impl EncodeLabelValue for EndpointLabel {
@@ -42,45 +42,30 @@ impl EncodeLabelValue for EndpointLabel {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    endpoint: EndpointLabel,
-    status: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DurationLabels {
-    endpoint: EndpointLabel,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LimitLabels {
-    class: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AuditFailureLabels {
-    recorded_as: &'static str,
-}
+/// The name of a label and its value.
+type Label<T> = [(&'static str, T); 1];
 
 /// All metrics of the process. Clones share the same values.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    requests: Family<(Label<EndpointLabel>, Label<u16>), Counter>,
+    durations: Family<Label<EndpointLabel>, Histogram, fn() -> Histogram>,
     connections: Gauge,
     connections_max: Gauge,
     running: Gauge,
-    rate_limited: Family<LimitLabels, Counter>,
-    audit_failures: Family<AuditFailureLabels, Counter>,
-    audit_write_errors: Counter,
-    audit_lost: Counter,
-    mail_sent: Counter,
+    rate_limited: Family<Label<&'static str>, Counter>,
+    audit_failures: Family<Label<&'static str>, Counter>,
+    /// Failed attempts to write refused actions to the audit log.
+    pub audit_write_errors: Counter,
+    /// Refused actions that will never be in the audit log.
+    pub audit_lost: Counter,
+    /// Messages that the mail server has taken.
+    pub mail_sent: Counter,
 }
 
-/// A gauge whose value another part of the process, the file system or the database knows. It is read when the metrics
-/// are asked for. One that cannot be read is left out: its last value would look like the present one.
+/// A gauge that is read only when the metrics are asked for: from another part of the process, the file system or the
+/// database. If it cannot be read, it is left out, because its last value would look like the present one.
 pub struct Reading {
     name: &'static str,
     help: &'static str,
@@ -88,13 +73,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// `name` is what follows `cloakroom_`.
+    /// `name` is the name without the prefix `cloakroom_`.
     pub fn new(name: &'static str, help: &'static str, value: impl TryInto<i64>) -> Reading {
         Reading { name, help, value: gauge_value(value) }
     }
 }
 
-/// A number as the value of a gauge. None that is shown comes near the limit.
+/// A number as the value of a gauge, at most the largest. No number that is shown comes near it.
 fn gauge_value(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
@@ -105,7 +90,7 @@ fn duration_histogram() -> Histogram {
     Histogram::new((0..16).map(|n| 0.0005 * f64::from(1 << n)))
 }
 
-/// Makes a metric and registers it. A counter's name gets the suffix `_total` where it is shown.
+/// Makes a metric and registers it. The text form adds the suffix `_total` to the name of a counter.
 fn register<M: Metric + Clone + Default>(
     registry: &mut Registry,
     name: &'static str,
@@ -152,45 +137,29 @@ impl Metrics {
 
     /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it.
     pub fn count_request(&self, endpoint: Option<EndpointName>, status: u16, duration: Duration) {
-        let endpoint = EndpointLabel(endpoint);
-        self.requests.get_or_create(&RequestLabels { endpoint: endpoint.clone(), status }).inc();
-        let durations = self.durations.get_or_create(&DurationLabels { endpoint });
-        durations.observe(duration.as_secs_f64());
+        let endpoint = [("endpoint", EndpointLabel(endpoint))];
+        self.requests.get_or_create(&(endpoint, [("status", status)])).inc();
+        self.durations.get_or_create(&endpoint).observe(duration.as_secs_f64());
     }
 
     /// Counts a request that the server refused with `status` while parsing it.
     pub fn count_malformed(&self, status: u16) {
-        let endpoint = EndpointLabel(None);
-        self.requests.get_or_create(&RequestLabels { endpoint, status }).inc();
+        let endpoint = [("endpoint", EndpointLabel(None))];
+        self.requests.get_or_create(&(endpoint, [("status", status)])).inc();
     }
 
     /// Counts a request that was refused by the rate limit named `class`.
     pub fn count_rate_limited(&self, class: &'static str) {
-        self.rate_limited.get_or_create(&LimitLabels { class }).inc();
-    }
-
-    /// Counts a message that the mail server has taken.
-    pub fn count_mail_sent(&self) {
-        self.mail_sent.inc();
+        self.rate_limited.get_or_create(&[("class", class)]).inc();
     }
 
     /// Counts a refused action that became an event of the audit log, or only a part of the count in one.
     pub fn count_audit_failure(&self, is_event: bool) {
         let recorded_as = if is_event { "event" } else { "count" };
-        self.audit_failures.get_or_create(&AuditFailureLabels { recorded_as }).inc();
+        self.audit_failures.get_or_create(&[("recorded_as", recorded_as)]).inc();
     }
 
-    /// Counts a failed attempt to write refused actions to the audit log.
-    pub fn count_audit_write_error(&self) {
-        self.audit_write_errors.inc();
-    }
-
-    /// Counts refused actions that will never be in the audit log.
-    pub fn count_audit_lost(&self, count: u64) {
-        self.audit_lost.inc_by(count);
-    }
-
-    /// Says how many client connections the server lets be open.
+    /// Sets the most client connections that the server allows.
     pub fn set_connections_max(&self, max: usize) {
         self.connections_max.set(gauge_value(max));
     }

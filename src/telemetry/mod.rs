@@ -1,4 +1,4 @@
-//! What the process reports about itself: log lines and metrics.
+//! Log lines and metrics of the process.
 
 pub mod access_log;
 pub mod logging;

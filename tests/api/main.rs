@@ -1,74 +1,113 @@
-//! Black-box tests: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`.
+//! Black-box tests of the service: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`. A
+//! folder has the tests of the module of that name in `src/`, or of the endpoints that are about one thing.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod access;
-mod accounts;
-mod api_keys;
-mod audit;
-mod audit_agreement;
-mod audit_failures;
-mod audit_log;
-mod audit_tour;
-mod background;
-mod backup;
-mod backup_faults;
-mod backup_verify;
-mod bad_input;
-mod check;
-mod check_database;
-mod check_repair;
-mod command_line;
-mod current_password;
-mod database;
-mod deleted_users;
-mod docs_pages;
-mod doctor;
-mod doctor_database;
-mod downloads;
-mod exports;
-mod failed_sign_ins;
-mod file_faults;
-mod files;
-mod garbage_collection;
+#[path = "../harness/mod.rs"]
 mod harness;
+
 mod hints;
-mod http_server;
-mod installation;
-mod key_rotation;
-mod last_admin;
-mod lifecycle;
-mod mail_delivery;
-mod memory;
-mod metrics;
-mod migrations;
-mod mutated_requests;
-mod nginx;
-mod nginx_comparison;
-mod notices;
-mod openapi;
-mod outage;
-mod outbox;
-mod overload;
-mod package;
-mod personal_tokens;
-mod plans;
-mod postgres_programs;
-mod production;
-mod protocol;
-mod rate_limits;
-mod request_heads;
-mod resets;
-mod restore;
-mod restore_faults;
-mod scripts_run;
-mod session_lookups;
-mod session_management;
-mod sessions;
-mod settings;
-mod start;
+mod pages;
+mod rings;
 mod structure;
-mod test_only;
-mod tokens;
-mod uploads;
-mod user_lists;
-mod user_management;
+
+mod api {
+    pub mod access;
+    mod address_limits;
+    mod api_keys;
+    mod bad_input;
+    mod docs_pages;
+    mod exports;
+    mod metrics;
+    mod protocol;
+    mod rate_limits;
+    mod test_only;
+    mod trusted_pages;
+    mod turns;
+}
+
+mod audit {
+    mod agreement;
+    mod events;
+    mod failures;
+    mod limits;
+    mod log;
+    mod tour;
+}
+
+mod auth {
+    mod accounts;
+    mod current_password;
+    mod failed_sign_ins;
+    mod key_rotation;
+    mod personal_tokens;
+    mod resets;
+    mod session_lookups;
+    mod session_management;
+    mod sessions;
+    mod tokens;
+}
+
+mod background {
+    mod batches;
+    mod outbox;
+}
+
+mod db {
+    mod database;
+    mod migrations;
+    mod outage;
+    mod plans;
+}
+
+mod files {
+    mod downloads;
+    mod file_faults;
+    mod file_management;
+    mod hostile_uploads;
+    mod uploads;
+}
+
+mod mail {
+    mod mail_limits;
+    mod notices;
+}
+
+mod openapi {
+    mod document;
+    mod examples;
+    mod inputs;
+    mod routes;
+}
+
+mod scripts {
+    mod nginx;
+    mod package;
+    mod run;
+}
+
+mod server {
+    mod http_server;
+    mod lifecycle;
+    mod memory;
+    mod mutated_requests;
+    mod nginx_comparison;
+    mod overload;
+    mod request_heads;
+    mod slow_clients;
+}
+
+mod start {
+    mod installation;
+    mod messages;
+    mod production;
+    mod settings;
+    mod upgrade;
+}
+
+mod users {
+    mod admin_credentials;
+    mod deleted_users;
+    mod last_admin;
+    mod user_lists;
+    mod user_management;
+}

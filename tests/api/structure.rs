@@ -11,7 +11,7 @@ fn root() -> &'static Path {
 }
 
 /// All files below a directory of the project with that extension: path below the directory, and text.
-fn files(directory: &str, extension: &str) -> BTreeMap<PathBuf, String> {
+pub fn files(directory: &str, extension: &str) -> BTreeMap<PathBuf, String> {
     let base = root().join(directory);
     let mut found = BTreeMap::new();
     let mut open = vec![base.clone()];
@@ -35,7 +35,7 @@ fn every_query_fits_the_schema_and_is_used() {
     let database = Database::create();
     assert!(run(&database.url, &["migrate"], &[]).status.success());
     let mut client = database.client();
-    // Its functions are called only where it is installed.
+    // Its functions are called only if it is installed.
     client.batch_execute("CREATE EXTENSION amcheck").unwrap();
     let source: String = files("src", "rs").into_values().collect();
     let queries =
@@ -53,7 +53,8 @@ fn every_query_fits_the_schema_and_is_used() {
 /// The layers of `src/README.md`, from top to bottom. A module names only itself and modules of layers below its own.
 const LAYERS: &[&[&str]] = &[
     &["main"],
-    &["commands"],
+    &["tools"],
+    &["serve"],
     &["arguments"],
     &["server", "api", "background"],
     &["http", "auth", "db", "storage", "mail", "telemetry"],
@@ -67,9 +68,10 @@ const API_LAYERS: &[&[&str]] = &[
     &["router"],
     &["endpoint"],
     &["handlers"],
-    &["openapi"],
     &["middleware"],
     &["context"],
+    &["app"],
+    &["openapi", "turns"],
 ];
 
 #[test]
@@ -190,23 +192,13 @@ fn expand<'a>(rest: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<Strin
 fn each_library_is_named_in_its_module_only() {
     for (library, modules) in [
         ("rouille::", &["http/", "server/", "api/pipeline.rs"][..]),
-        ("postgres::", &["db/"]),
-        ("std::env::", &["config/"]),
+        ("postgres::", &["db/", "tools/database/"]),
+        ("std::env::", &["config/", "tools/environment.rs"]),
     ] {
         for (path, text) in files("src", "rs") {
             let is_allowed =
                 modules.iter().any(|module| path.to_string_lossy().starts_with(module));
             assert!(!text.contains(library) || is_allowed, "{} names {library}", path.display());
         }
-    }
-}
-
-#[test]
-fn only_authentication_makes_a_current_user() {
-    for (path, text) in files("src", "rs") {
-        let is_named = text.contains("CurrentUser::from_claims")
-            || text.contains("CurrentUser::from_personal_token")
-            || text.contains("CurrentUser::development_admin");
-        assert!(!is_named || path.ends_with("middleware/authenticate.rs"), "{}", path.display());
     }
 }

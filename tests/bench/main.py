@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import abuse
 import growth
 import postgres
 import processes
@@ -33,6 +34,8 @@ def arguments():
     length.add_argument("--quick", action="store_true")
     length.add_argument("--check", action="store_true")
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--abuse", type=float, metavar="MINUTES")
+    parser.add_argument("--binary", type=pathlib.Path)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--peer", action="append", default=[], type=read_peer)
@@ -45,7 +48,9 @@ def arguments():
     if options.rounds < 1 or options.seconds <= 0:
         parser.error("--rounds and --seconds must be positive")
     options.users = USERS_OF_CHECK if options.check else USERS
-    options.binary = (target / ("debug" if options.check else "release") / "cloakroom").absolute()
+    own = target / ("debug" if options.check else "release") / "cloakroom"
+    options.is_own_binary = options.binary is None
+    options.binary = (options.binary or own).absolute()
     options.data = options.data.absolute()
     return options
 
@@ -137,8 +142,9 @@ class Benchmark:
 def machine(server):
     """What figures depend on: the day, the machine and its PostgreSQL."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernel = ".".join(platform.release().split(".")[:2])  # the rest is the name of a build
     return (
-        f"{datetime.date.today()}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, Linux {platform.release()}, "
+        f"{datetime.date.today()}, {os.cpu_count()} cores, {memory:.0f} GiB of memory, Linux {kernel}, "
         f"PostgreSQL {server.sql('SHOW server_version').split()[0]}"
     )
 
@@ -153,6 +159,12 @@ def print_heading(benchmark):
 
 def measure(benchmark):
     """Measures and prints. Returns the exit status."""
+    if benchmark.options.abuse:
+        options = benchmark.options
+        text = abuse.run(options.binary, benchmark.postgres, benchmark.directory, options.abuse, benchmark.step)
+        print_heading(benchmark)
+        print(text)
+        return 0
     if benchmark.options.growth:
         results = benchmark.growth()
         print_heading(benchmark)
@@ -169,6 +181,8 @@ def measure(benchmark):
 
 
 def build(options):
+    if not options.is_own_binary:
+        return
     profile = [] if options.check else ["--release"]
     print("Building", file=sys.stderr, flush=True)
     if subprocess.run(["cargo", "build", "--locked", "--quiet", *profile], check=False).returncode:

@@ -4,16 +4,11 @@
 //!
 //! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
 
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
-
 use crate::api::context::RequestContext;
-use crate::api::openapi::{Answer, Content, Operation, Tag, json};
 use crate::error::Error;
+use crate::http::request::Request;
 use crate::http::response::Response;
-use crate::http::static_file;
-use crate::model::file::essence;
-use crate::model::hex::hex;
+use crate::model::media_type::essence;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -32,38 +27,14 @@ const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'un
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub const OPENAPI: Operation = Operation {
-    id: "get_openapi_document",
-    tag: Tag::Service,
-    summary: "Show this document",
-    headers: &[(
-        "If-None-Match",
-        "The `ETag` of an earlier response; 304 if the document is still the same.",
-    )],
-    answers: &[
-        Answer {
-            headers: &[("ETag", "Changes whenever the document does.")],
-            ..json::<Map<String, Value>>(200, "OpenAPI 3.1, as JSON.")
-        },
-        Answer {
-            status: 304,
-            description: "The document has not changed.",
-            content: Content::Empty,
-            headers: &[],
-        },
-    ],
-    ..Operation::EMPTY
-};
-
 /// `GET /openapi.json`: the OpenAPI document of this service.
 pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
     let document = context.app.document();
-    let tag = format!("\"{}\"", hex(&Sha256::digest(document)[..8]));
-    let response = match context.request.knows_tag(&tag) {
+    let response = match context.request.knows_tag(&document.tag) {
         Some(true) => Response::empty(304),
-        _ => Response::new(200, "application/json", document.as_bytes().to_vec()),
+        _ => Response::new(200, "application/json", document.json.as_bytes()),
     };
-    Ok(response.with_header("ETag", tag).with_header("Cache-Control", "no-cache"))
+    Ok(response.with_header("ETag", document.tag.clone()).with_header("Cache-Control", "no-cache"))
 }
 
 /// `GET /`: redirects browsers to `/docs`. Clients whose `Accept` does not name `text/html` get 404.
@@ -78,46 +49,70 @@ pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
 
 /// `GET /docs`: the page with Swagger UI.
 pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
-    let page = static_file::text(HTML, include_str!("docs/swagger-ui.html"));
+    let page = text(HTML, include_str!("docs/swagger-ui.html"));
     Ok(page.with_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
 /// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
 /// script inside the page.
 pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
-    Ok(static_file::text(JAVASCRIPT, include_str!("docs/start.js")))
+    Ok(text(JAVASCRIPT, include_str!("docs/start.js")))
 }
 
 /// `GET /docs/style.css`: hides what the sign-in dialog of Swagger UI asks for and this service does not use.
 pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
-    Ok(static_file::text(CSS, include_str!("docs/style.css")))
+    Ok(text(CSS, include_str!("docs/style.css")))
 }
 
 /// `GET /docs/swagger-ui.js`: the script of Swagger UI.
 pub fn swagger_ui_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/swagger-ui.js.gz");
-    Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
+    Ok(gzip(&context.request, JAVASCRIPT, file))
 }
 
 /// `GET /docs/swagger-ui.css`: the style sheet of Swagger UI.
 pub fn swagger_ui_style(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/swagger-ui.css.gz");
-    Ok(static_file::gzip(&context.request, CSS, file))
+    Ok(gzip(&context.request, CSS, file))
 }
 
 /// `GET /docs/licenses.txt`: the licences of Swagger UI and ReDoc, which require that every copy comes with them.
 pub fn licenses(_: &mut RequestContext) -> Result<Response, Error> {
-    Ok(static_file::text(PLAIN_TEXT, include_str!("docs/licenses.txt")))
+    Ok(text(PLAIN_TEXT, include_str!("docs/licenses.txt")))
 }
 
 /// `GET /redoc`: the page with ReDoc.
 pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
-    let page = static_file::text(HTML, include_str!("docs/redoc.html"));
+    let page = text(HTML, include_str!("docs/redoc.html"));
     Ok(page.with_header("Content-Security-Policy", REDOC_POLICY))
 }
 
 /// `GET /redoc/redoc.js`: the script of ReDoc.
 pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/redoc.js.gz");
-    Ok(static_file::gzip(&context.request, JAVASCRIPT, file))
+    Ok(gzip(&context.request, JAVASCRIPT, file))
+}
+
+/// 200 with an embedded text. It has no entity tag and is sent anew each time, so it should be short.
+fn text(content_type: &'static str, text: &'static str) -> Response {
+    Response::new(200, content_type, text.as_bytes()).with_header("Cache-Control", "no-cache")
+}
+
+/// 200 with a file that is stored compressed by gzip, or 304 if the client has it already.
+///
+/// The file is sent as it is stored, whatever `Accept-Encoding` says, so caches need no `Vary`. A client that does not
+/// accept gzip should get it uncompressed (RFC 9110, 12.5.3), but every browser accepts gzip, and these files are only
+/// for browsers. So the binary needs no decompressor.
+///
+/// The entity tag is the last eight bytes of the file, which are the CRC-32 and the length of the uncompressed content
+/// (RFC 1952, 2.3.1).
+fn gzip(request: &Request, content_type: &'static str, file: &'static [u8]) -> Response {
+    let end = file.last_chunk::<8>().copied().unwrap_or_default();
+    let tag = format!("\"{:016x}\"", u64::from_be_bytes(end));
+    let response = if request.knows_tag(&tag) == Some(true) {
+        Response::empty(304)
+    } else {
+        Response::new(200, content_type, file).with_header("Content-Encoding", "gzip")
+    };
+    response.with_header("ETag", tag).with_header("Cache-Control", "no-cache")
 }

@@ -1,7 +1,7 @@
 //! The metrics of the process.
 
-use crate::api::context::{App, RequestContext};
-use crate::api::openapi::{Answer, Content, Operation, Tag};
+use crate::api::app::App;
+use crate::api::context::RequestContext;
 use crate::config::MetricsAccess;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
@@ -11,22 +11,6 @@ use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-pub const SHOW: Operation = Operation {
-    id: "get_metrics",
-    tag: Tag::Service,
-    summary: "Show the metrics of the process",
-    description: "In the text format of OpenMetrics 1.0. The setting `CLOAKROOM_METRICS` says who may read them; for \
-                  everybody else this is an unknown path.",
-    answers: &[Answer {
-        status: 200,
-        description: "All metrics.",
-        content: Content::Text(OPENMETRICS),
-        headers: &[],
-    }],
-    errors: |config| vec![Error::RouteNotFound { has_docs: config.docs }],
-    ..Operation::EMPTY
-};
 
 /// `GET /metrics`: all metrics in the text format of OpenMetrics 1.0. Clients that `CLOAKROOM_METRICS` does not let
 /// read them get the same 404 as for an unknown path.
@@ -45,7 +29,7 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
     Ok(Response::new(200, OPENMETRICS, text.into_bytes()))
 }
 
-/// What is read only now. Values that the database or the file system does not tell are missing.
+/// Reads the gauges that are not kept up to date. Those that the database or the file system does not tell are missing.
 fn readings(app: &App) -> Vec<Reading> {
     let stored = stats::stored(&app.db);
     let is_up = usize::from(stored.is_ok());

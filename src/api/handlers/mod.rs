@@ -4,6 +4,8 @@
 pub mod admin;
 pub mod audit;
 pub mod auth;
+mod csv_export;
+mod current_password;
 pub mod docs;
 pub mod exports;
 pub mod health;
@@ -14,5 +16,6 @@ pub mod password_resets;
 pub mod personal_tokens;
 pub mod sessions;
 pub mod test_only;
+mod upload_form;
 pub mod uploads;
 pub mod users;

@@ -12,16 +12,10 @@ const DEFAULT_SIZE: i64 = 20;
 /// (422), and so is a `page` or `size` out of range. A `limit` or `offset` out of range is the inner error (400).
 pub fn page_request(query: &mut Params) -> Result<PageRequest, Error> {
     let is_by_page = query.has("page") || query.has("size");
-    query.about("Number of the page. The first page is 1, which is the default.");
     let page = query.integer("page", 1, 1..=i64::MAX);
-    query.about("Maximum number of items on the page. Default 20.");
     let size = query.integer("size", DEFAULT_SIZE, 1..=PageRequest::MAX_SIZE);
-    query.about("Another name for `size`. Cannot be combined with `page` or `size`.");
-    let limit = query.optional("limit", rules::LIMIT);
-    query.about(
-        "Number of items to skip, instead of `page`. Cannot be combined with `page` or `size`.",
-    );
-    let offset = query.optional("offset", rules::OFFSET);
+    let limit = query.optional("limit", rules::any_integer);
+    let offset = query.optional("offset", rules::any_integer);
     if limit.is_none() && offset.is_none() {
         return Ok(PageRequest::by_page(page, size));
     }
@@ -37,6 +31,5 @@ pub fn page_request(query: &mut Params) -> Result<PageRequest, Error> {
 
 /// Reads `sort_order`, which all sorted lists take. Descending is the default.
 pub fn is_descending(query: &mut Params) -> bool {
-    query.about("Default `desc`.");
     query.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
 }

@@ -1,15 +1,16 @@
 //! User management, for administrators.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::current_password;
 use super::paging::{is_descending, page_request};
-use crate::api::context::{Admin, RequestContext};
-use crate::api::openapi::{NO_CONTENT, Operation, Tag, json};
-use crate::db::users::{self, AccountFields, UserFilter, UserSort};
-use crate::error::{Error, Unique};
-use crate::http::input::Input;
+use crate::api::context::RequestContext;
+use crate::api::middleware::identity::Admin;
+use crate::api::middleware::rate_limit::Limit;
+use crate::auth::hash_queue::HashPurpose;
+use crate::db::users::{self, AccountFields, ChangeConditions, UserFilter, UserSort};
+use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
@@ -17,57 +18,57 @@ use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::model::user::{Role, User};
 
-pub const CREATE: Operation = Operation {
-    id: "create_user",
-    tag: Tag::Users,
-    summary: "Create an account",
-    inputs: &[&NEW_ACCOUNT],
-    answers: &[json::<User>(201, "The new account.")],
-    errors: |_| vec![Error::Taken(Unique::Username), Error::Taken(Unique::Email)],
-    ..Operation::EMPTY
-};
-
-/// An account without its password hash, and the password.
-static NEW_ACCOUNT: Input<(AccountFields, String)> = Input::json(read_new_account);
-
 fn read_new_account(body: &mut Params) -> (AccountFields, String) {
     let account = AccountFields {
-        email: Some(body.required("email", rules::EMAIL)),
-        name: Some(body.required("name", rules::NAME)),
+        email: Some(body.required("email", rules::email)),
+        name: Some(body.required("name", rules::name)),
         ..read_optional_fields(body)
     };
-    (account, body.required("password", rules::PASSWORD))
+    (account, body.required("password", rules::password))
 }
 
 /// `POST /api/v1/users`: creates an account.
-pub fn create(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (account, password) = context.read(&NEW_ACCOUNT)?;
-    let password_hash = Some(context.app.hasher.hash(&password)?);
+pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+    let body = context.request.json()?;
+    check_role(admin, &body)?;
+    let (account, password) = body.read(read_new_account)?;
+    let hash_request = context.hash_request(HashPurpose::SignedIn);
+    let password_hash = Some(context.app.hasher.hash(&password, hash_request)?);
     let account = AccountFields { password_hash, ..account };
     response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
+}
+
+/// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.
+pub fn check_role(admin: &Admin, body: &Params) -> Result<(), Error> {
+    match body.sent_text("role") {
+        Some(role) if role == Role::Admin.name() => admin.require_session(),
+        _ => Ok(()),
+    }
+}
+
+/// Fails with [`Error::NotPermitted`] if the account is an administrator's and the request has a personal access token.
+/// The statement that makes the change looks at the role once more, because it may have changed meanwhile.
+fn check_account(context: &RequestContext, admin: &Admin, id: Uuid) -> Result<(), Error> {
+    if !admin.has_personal_token() {
+        return Ok(());
+    }
+    match users::find(&context.app.db, id) {
+        Ok(user) if user.role == Role::Admin => admin.require_session(),
+        Ok(_) | Err(Error::UserNotFound) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the fields that are optional both for a new account and for a change.
 fn read_optional_fields(body: &mut Params) -> AccountFields {
     AccountFields {
-        username: body.optional("username", rules::USERNAME),
-        role: body.optional("role", rules::ROLE),
-        permissions: body.list("permissions", rules::PERMISSIONS),
+        username: body.optional("username", rules::username),
+        role: body.optional("role", rules::role),
+        permissions: body.list("permissions", rules::permissions),
         is_active: body.boolean("is_active"),
         ..AccountFields::default()
     }
 }
-
-pub const LIST: Operation = Operation {
-    id: "list_users",
-    tag: Tag::Users,
-    summary: "List accounts",
-    description: "Newest first unless the query says otherwise. Accounts that compare equal are sorted by id.",
-    inputs: &[&LIST_QUERY],
-    answers: &[json::<UserList>(200, "A page of the accounts that match all filters.")],
-    errors: |_| vec![Error::OffsetOutOfRange, Error::LimitOutOfRange],
-    ..Operation::EMPTY
-};
 
 /// The query of a list of accounts.
 struct UserListQuery {
@@ -77,23 +78,16 @@ struct UserListQuery {
     page: Result<PageRequest, Error>,
 }
 
-static LIST_QUERY: Input<UserListQuery> = Input::query(read_user_list_query);
-
 fn read_user_list_query(query: &mut Params) -> UserListQuery {
     let columns =
         [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
-    query.about("A part of the e-mail address. Not case-sensitive.");
-    let email = query.optional("email", rules::SEARCH_PART);
-    query.about("A part of the display name. Not case-sensitive.");
-    let name = query.optional("name", rules::SEARCH_PART);
+    let email = query.optional("email", rules::search_part);
+    let name = query.optional("name", rules::search_part);
     let (role, is_active) = (query.choice("role", &Role::CHOICES), query.boolean("is_active"));
-    query.about("Created at this time or later.");
-    let created_after = query.optional("created_after", rules::TIMESTAMP);
-    query.about("Created at this time or earlier.");
-    let created_before = query.optional("created_before", rules::TIMESTAMP);
+    let created_after = query.optional("created_after", rules::timestamp);
+    let created_before = query.optional("created_before", rules::timestamp);
     let filter =
         UserFilter { email, name, search: None, role, is_active, created_after, created_before };
-    query.about("Default `created_at`.");
     UserListQuery {
         filter,
         sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
@@ -102,7 +96,7 @@ fn read_user_list_query(query: &mut Params) -> UserListQuery {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
 struct UserList {
     users: Vec<User>,
     /// How many accounts match, on all pages.
@@ -113,89 +107,101 @@ struct UserList {
 
 /// `GET /api/v1/users`: a page of accounts, filtered and sorted.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let UserListQuery { filter, sort, descending, page } = context.read(&LIST_QUERY)?;
+    let UserListQuery { filter, sort, descending, page } =
+        context.request.query().read(read_user_list_query)?;
     let page = page?;
     let (users, total) = users::list(&context.app.db, &filter, sort, descending, page)?;
     response::json(200, &UserList { users, total, limit: page.size, offset: page.offset })
 }
 
-pub const SHOW: Operation = Operation {
-    id: "get_user",
-    tag: Tag::Users,
-    summary: "Show an account",
-    answers: &[json::<User>(200, "The account.")],
-    errors: |_| vec![Error::UserNotFound],
-    ..Operation::EMPTY
-};
-
 /// `GET /api/v1/users/{user_id}`: one account.
-pub fn show(context: &mut RequestContext, _: &Admin, id: Uuid) -> Result<Response, Error> {
+pub fn show(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let id = context.path_id()?;
     response::json(200, &users::find(&context.app.db, id)?)
 }
 
-pub const UPDATE: Operation = Operation {
-    id: "update_user",
-    tag: Tag::Users,
-    summary: "Change an account",
-    description: "Changes the fields that are given. Another role, password or value of `is_active` ends the \
-                  account's sessions. Another password and deactivation end its personal access tokens, too.",
-    inputs: &[&ACCOUNT_CHANGE],
-    answers: &[json::<User>(200, "The account after the change.")],
-    errors: |_| {
-        vec![
-            Error::UserNotFound,
-            Error::Taken(Unique::Username),
-            Error::Taken(Unique::Email),
-            Error::LastAdmin,
-        ]
-    },
-    ..Operation::EMPTY
-};
+/// A change of an account by an administrator.
+struct AccountChange {
+    /// Without the password hash.
+    fields: AccountFields,
+    password: Option<String>,
+    current_password: Option<String>,
+}
 
-/// The fields that change without the password hash, and the new password.
-static ACCOUNT_CHANGE: Input<(AccountFields, Option<String>)> = Input::json(read_account_change);
-
-fn read_account_change(body: &mut Params) -> (AccountFields, Option<String>) {
-    let change = AccountFields {
-        email: body.optional("email", rules::EMAIL),
-        name: body.optional("name", rules::NAME),
+fn read_account_change(body: &mut Params) -> AccountChange {
+    let fields = AccountFields {
+        email: body.optional("email", rules::email),
+        name: body.optional("name", rules::name),
         ..read_optional_fields(body)
     };
-    (change, body.optional("password", rules::PASSWORD))
+    let password = body.optional("password", rules::password);
+    let current_password = body.optional("current_password", rules::non_empty);
+    AccountChange { fields, password, current_password }
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
-pub fn update(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
-    admin.require_may_change(id)?;
-    let (change, password) = context.read(&ACCOUNT_CHANGE)?;
-    let password_hash = password.map(|text| context.app.hasher.hash(&text)).transpose()?;
-    let change = AccountFields { password_hash, ..change };
-    let user = users::update_by_admin(&context.app.db, id, &change, &context.origin())?;
+pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+    let id = context.path_id()?;
+    check_account(context, admin, id)?;
+    let (db, origin) = (&context.app.db, context.origin());
+    let stored = || match users::find(db, id) {
+        Ok(User { email, name, .. }) => Ok(vec![("email", Some(email)), ("name", name)]),
+        Err(Error::UserNotFound) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    };
+    let body = context.request.json()?;
+    check_role(admin, &body)?;
+    let mut change = body.read_change(read_account_change, stored)?;
+    let version = confirm_own_change(context, admin, id, &mut change)?;
+    let hash_request = context.hash_request(HashPurpose::SignedIn);
+    let hash = |text: String| context.app.hasher.hash(&text, hash_request);
+    let password_hash = change.password.map(hash).transpose()?;
+    let fields = AccountFields { password_hash, ..change.fields };
+    let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
+    let user = users::update_by_admin(db, id, &fields, &conditions, &origin)?;
+    // If a password was checked, the account was found, and its credentials have changed since.
+    let user = user.ok_or(version.map_or(Error::UserNotFound, |_| Error::WrongCurrentPassword))?;
     response::json(200, &user)
 }
 
-pub const DELETE: Operation = Operation {
-    id: "delete_user",
-    tag: Tag::Users,
-    summary: "Delete an account",
-    description: "Erases its personal data, ends its sessions and personal access tokens, frees its username and \
-                  e-mail address, and hides its files, public ones too, all at once. The files are removed soon \
-                  afterwards.",
-    answers: &[NO_CONTENT],
-    errors: |_| vec![Error::UserNotFound, Error::LastAdmin],
-    ..Operation::EMPTY
-};
+/// Checks the current password if administrators change the password or the e-mail address of their own account:
+/// whoever finds a browser signed in must not be able to take the account over. Returns the version of the credentials
+/// that it was checked against.
+fn confirm_own_change(
+    context: &mut RequestContext,
+    admin: &Admin,
+    id: Uuid,
+    change: &mut AccountChange,
+) -> Result<Option<i32>, Error> {
+    let user = admin.user();
+    // The development admin is not found among the accounts.
+    if id != user.id() || user.require_changeable().is_err() {
+        return Ok(None);
+    }
+    // An address that is not another one is left out of the change. Otherwise, if a parallel request has just changed
+    // it, this one would change it back without the password.
+    let email = change.fields.email.take();
+    change.fields.email = email.filter(|email| *email != user.account.email);
+    if change.password.is_none() && change.fields.email.is_none() {
+        return Ok(None);
+    }
+    let (limit, password) = (Limit::Auth("change-own-account"), change.current_password.as_deref());
+    let outcome = current_password::check_in_body(context, user, limit, password);
+    let action = match change.password {
+        Some(_) => RefusedAction::PasswordChange,
+        None => RefusedAction::EmailChange,
+    };
+    context.recorded(action, Some(id), Some(id), outcome).map(Some)
+}
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
-pub fn delete(context: &mut RequestContext, admin: &Admin, id: Uuid) -> Result<Response, Error> {
-    admin.require_may_change(id)?;
-    let outcome = users::delete(&context.app.db, id, None, &context.origin());
-    if matches!(outcome, Err(Error::LastAdmin)) {
-        let details = serde_json::json!({ "reason": "last_admin" });
-        context.record_failure(RefusedAction::UserDelete, context.account, Some(id), details);
-    }
-    if !outcome? {
+pub fn delete(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+    let id = context.path_id()?;
+    check_account(context, admin, id)?;
+    let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };
+    let outcome = users::delete(&context.app.db, id, &conditions, &context.origin());
+    if !context.recorded(RefusedAction::UserDelete, context.signed_in, Some(id), outcome)? {
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();

@@ -1,27 +1,21 @@
-//! The access log, without query values, tokens, keys, passwords and e-mail addresses.
+//! The parts of a request that the access log may show: no query values, tokens, keys, passwords or e-mail addresses.
 
 use crate::auth::personal_token;
-use crate::config::LogFormat;
-use crate::telemetry::access_log::{self, AccessLogEntry};
 
 /// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
 /// Longest part of a method that is logged, in bytes. All registered methods are shorter.
 const MAX_METHOD: usize = 20;
 
-/// Writes the entry, whose method and path are as the client sent them, unless they are not to be logged.
-pub fn write(entry: &AccessLogEntry, format: LogFormat) {
-    let method = entry.method.map(|method| beginning(method, MAX_METHOD));
-    let path = entry.path.map(|path| match beginning(path, MAX_PATH) {
-        path if is_private(path) => "(not-logged)",
-        path => path,
-    });
-    access_log::write(&AccessLogEntry { method, path, ..*entry }, format);
+/// The method, cut to [`MAX_METHOD`].
+pub fn loggable_method(method: &str) -> &str {
+    &method[..method.floor_char_boundary(MAX_METHOD)]
 }
 
-/// The longest beginning of a text that has at most `max` bytes.
-fn beginning(text: &str, max: usize) -> &str {
-    &text[..text.floor_char_boundary(max)]
+/// The path, cut to [`MAX_PATH`]. One that seems to hold an e-mail address or a token is replaced.
+pub fn loggable_path(path: &str) -> &str {
+    let path = &path[..path.floor_char_boundary(MAX_PATH)];
+    if is_private(path) { "(not-logged)" } else { path }
 }
 
 /// Whether a client seems to have put an e-mail address or a token in place of an id. Signed tokens begin with an

@@ -1,10 +1,10 @@
-//! The check of `X-API-Key`, and the rule for exports without a token.
+//! The check of `X-API-Key`.
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::api::context::RequestContext;
-use crate::config::{ApiKeyScope, Environment};
+use crate::config::ApiKeyScope;
 use crate::error::Error;
 
 /// Checks the API key of a request, if keys are enabled. Exports always need one then, other endpoints only if
@@ -29,17 +29,4 @@ pub fn check(context: &RequestContext, is_export: bool) -> Result<(), Error> {
         found | Sha256::digest(key.expose().as_bytes()).ct_eq(&sent)
     });
     if found.into() { Ok(()) } else { Err(Error::ApiKeyInvalid) }
-}
-
-/// Whether this export needs no token. That is so if it carries no `Authorization`, the settings ask neither for a key
-/// nor for an administrator, and either anonymous exports are allowed, or the client is on the host of a service in
-/// development.
-pub fn may_export_anonymously(context: &RequestContext) -> bool {
-    let (config, request) = (&context.app.config, &context.request);
-    let is_local = || config.environment == Environment::Development && request.is_local();
-    config.auth_enabled
-        && !config.api_key_enabled
-        && !config.export_require_admin
-        && request.header("Authorization").is_none()
-        && (config.allow_anonymous_export || is_local())
 }

@@ -2,6 +2,6 @@
 
 pub mod access_log;
 pub mod api_key;
-pub mod authenticate;
 pub mod cors;
+pub mod identity;
 pub mod rate_limit;

@@ -1,31 +1,47 @@
-//! Rate limits: which token bucket a request takes a token from, and the headers that say how full it is.
+//! Rate limits: which token buckets a request takes tokens from, and the headers that say how full they are.
 
+use std::hash::Hash;
 use std::time::Duration;
 
-use uuid::Uuid;
-
-use crate::api::context::{BucketKey, RequestContext};
-use crate::auth::password::PasswordCheck;
-use crate::auth::token_bucket::BucketDecision;
+use crate::api::app::BucketKey;
+use crate::api::context::RequestContext;
+use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
+use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::error::Error;
 use crate::http::client_address::{network, site};
 use crate::http::response::Response;
-use crate::model::timestamp::unix_time;
+use crate::model::timestamp::{Timestamp, unix_time};
 
-/// All networks of an IPv6 site together have this many times the limit of one network, where [`Limit::Auth`] applies.
+/// All networks of an IPv6 site together have this many times the limit of one network, if [`Limit::Auth`] applies.
 /// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
 const SITE_FACTOR: u32 = 8;
+
+/// The sessions of one network together have this many times the limit of one session, if [`Limit::Auth`] applies.
+/// Sessions are free: whoever knows a password can open one after the other to guess at another one.
+const SESSIONS_FACTOR: u32 = 4;
 
 /// Failed sign-ins with one name that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
 /// allows at most 100 in a row.
 const MAX_FAILED_SIGN_INS: u32 = 100;
 
+/// Requests a minute of one session that [`Limit::Account`] allows.
+const ACCOUNT_LIMIT: u32 = 30;
+
+/// How long the requests of a new account also count against the limit of their address. Anyone can make accounts, so
+/// a limit for each of them limits nobody.
+const YOUNG: time::Duration = time::Duration::days(7);
+
 /// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
+    /// None, and no API key is needed either: for probes and pages.
+    Unlimited,
     /// Endpoints at which passwords or tokens can be guessed, such as sign-in. Each has its own buckets, under the name
     /// given here.
     Auth(&'static str),
+    /// Sign-out, and all that lists, creates or ends sessions and tokens of one's own. It is counted for each session,
+    /// so that whoever has stolen a token cannot keep its owner from revoking it.
+    Account,
     /// Uploads of files.
     Upload,
     /// Administration.
@@ -34,11 +50,18 @@ pub enum Limit {
     General,
 }
 
+/// Sign-in, whose refusals have a message of their own.
+pub const LOGIN: Limit = Limit::Auth("login");
+/// The refresh of tokens. Clients that share an address must not sign each other out.
+pub const REFRESH: Limit = Limit::Auth("refresh");
+
 impl Limit {
     /// The name of the limit in bucket keys and metrics.
     fn name(self) -> &'static str {
         match self {
+            Limit::Unlimited => "unlimited",
             Limit::Auth(endpoint) => endpoint,
+            Limit::Account => "account",
             Limit::Upload => "upload",
             Limit::Admin => "admin",
             Limit::General => "general",
@@ -46,89 +69,190 @@ impl Limit {
     }
 }
 
-/// Whose token bucket a request counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
-    /// The bucket of the network that the request comes from.
-    Client,
-    User(Uuid),
-    Session(Uuid),
+/// Who is calling: whose buckets a request counts against.
+#[derive(Clone, Copy)]
+pub enum Caller<'a> {
+    /// Nobody who is known: without a token, or with one that is not accepted.
+    Anonymous,
+    /// The bearer of a refresh token with a valid signature.
+    Refresh(&'a RefreshToken),
+    User(&'a CurrentUser),
 }
 
-/// Takes a token from the bucket of the subject, and notes in the context how full the bucket is, for the headers of
-/// the response. Fails with [`Error::RateLimited`] if it was empty. If rate limits are switched off, nothing happens.
-pub fn enforce(context: &mut RequestContext, limit: Limit, subject: Subject) -> Result<(), Error> {
-    if !context.app.config.rate_limit_enabled {
+/// Takes a token from each bucket that the request counts against, and notes in the context how full the emptiest one
+/// of its class is, or the one that refused, for the headers of the response. Fails with [`Error::RateLimited`] if one
+/// of them was empty; the buckets after that one keep their tokens, so one user or network alone cannot empty what it
+/// shares with others. If rate limits are switched off, nothing happens.
+pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Result<(), Error> {
+    if limit == Limit::Unlimited || !context.app.config.rate_limit_enabled {
         return Ok(());
     }
-    let decision = take(context, limit, subject);
-    context.limit = Some(decision);
+    for (key, size) in buckets(context, limit, caller).into_iter().flatten() {
+        let decision = take(context, key, size);
+        // The client is told about the bucket that stops it first.
+        if !decision.allowed || context.limit.is_none_or(|l| decision.remaining < l.remaining) {
+            context.limit = Some(decision);
+        }
+        if !decision.allowed {
+            return Err(refuse(context, limit.name(), &decision, limit == LOGIN));
+        }
+    }
+    let Some((key, size)) = shared_bucket(context, limit, caller) else {
+        return Ok(());
+    };
+    let decision = take(context, key, size);
     if decision.allowed {
         return Ok(());
     }
-    context.app.metrics.count_rate_limited(limit.name());
-    Err(refusal(&decision, limit == Limit::Auth("login")))
+    context.limit = Some(decision);
+    Err(refuse(context, "address", &decision, limit == LOGIN))
 }
 
-fn refusal(decision: &BucketDecision, login: bool) -> Error {
+/// A bucket, and how many tokens it holds when it is full.
+type Bucket = (BucketKey, u32);
+
+/// The buckets of a class of endpoints that a request counts against: this is the table of the limits of classes. A
+/// user has two of each class, one for sessions and one for all personal access tokens, so that whoever has stolen a
+/// personal access token cannot use up what the owner needs to revoke it.
+fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bucket>; 3] {
+    let (config, name) = (&context.app.config, limit.name());
+    let address = |size| (BucketKey::Address(name, network(context.client)), size);
+    let site = |size| Some((BucketKey::Site(name, site(context.client)?), SITE_FACTOR * size));
+    let size = match limit {
+        Limit::Auth(_) => config.rate_limit_auth,
+        Limit::Account => ACCOUNT_LIMIT,
+        Limit::Upload => config.rate_limit_upload,
+        Limit::Admin => config.rate_limit_admin,
+        Limit::General | Limit::Unlimited => config.rate_limit_general,
+    };
+    match (limit, caller) {
+        (Limit::Auth(_), Caller::Anonymous) => [Some(address(size)), site(size), None],
+        (_, Caller::Anonymous) => [Some(address(size)), None, None],
+        (_, Caller::Refresh(token)) => {
+            [Some((BucketKey::Session(name, token.session), size)), None, None]
+        }
+        (Limit::Auth(_), Caller::User(user)) => {
+            let in_all = SESSIONS_FACTOR * size;
+            [Some((session_key(name, user), size)), Some(address(in_all)), site(in_all)]
+        }
+        (Limit::Account, Caller::User(user)) => [Some((session_key(name, user), size)), None, None],
+        (_, Caller::User(user)) => [Some((user_key(name, user), size)), None, None],
+    }
+}
+
+/// The bucket that anonymous callers and young accounts of one address share, if the request counts against it. `None`
+/// for the refresh of tokens, for [`Limit::Account`], for users who are not new, and for a local peer that is no
+/// trusted proxy: such a peer may be a proxy with many clients.
+fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Option<Bucket> {
+    let size = context.app.config.rate_limit_address;
+    let is_young = |user: &CurrentUser| Timestamp::now().0 - user.account.created_at.0 < YOUNG;
+    let counts = match caller {
+        _ if size == 0 || limit == REFRESH || limit == Limit::Account => false,
+        Caller::Anonymous => true,
+        Caller::Refresh(_) => false,
+        Caller::User(user) => is_young(user),
+    };
+    let network = context.limited_network().filter(|_| counts);
+    network.map(|network| (BucketKey::Address("address", network), size))
+}
+
+/// The key of the user's bucket for the kind of token that the request has.
+fn user_key(name: &'static str, user: &CurrentUser) -> BucketKey {
+    match user.credential {
+        Credential::PersonalToken { .. } => BucketKey::PersonalTokens(name, user.id()),
+        Credential::AccessToken { .. } | Credential::Nothing => BucketKey::User(name, user.id()),
+    }
+}
+
+/// The key of the bucket of the request's session. All tokens of a user that have no session share one.
+fn session_key(name: &'static str, user: &CurrentUser) -> BucketKey {
+    user.session().map_or_else(|| user_key(name, user), |id| BucketKey::Session(name, id))
+}
+
+fn take(context: &RequestContext, key: BucketKey, size: u32) -> BucketDecision {
+    context.app.buckets.take(key, size, context.app.started.elapsed())
+}
+
+/// Counts a refusal in the metrics, and returns its error.
+fn refuse(
+    context: &RequestContext,
+    class: &'static str,
+    decision: &BucketDecision,
+    login: bool,
+) -> Error {
+    context.app.metrics.count_rate_limited(class);
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
 
-/// Runs the check of a password at sign-in, if not too many have failed with the name that has this hash, from all
-/// addresses together. It does not matter whether an account has the name. Fails with [`Error::RateLimited`].
-///
-/// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
-pub fn limit_failed_sign_ins(
-    context: &mut RequestContext,
-    name_hash: &[u8],
-    knows_network: bool,
-    check: impl FnOnce() -> Result<PasswordCheck, Error>,
-) -> Result<PasswordCheck, Error> {
-    let app = context.app;
-    if !app.config.rate_limit_enabled {
-        return check();
-    }
-    // The attempt counts as failed from its beginning, so that parallel ones cannot exceed the limit.
-    let now = app.started.elapsed();
-    let decision = app.failed_sign_ins.take(name_hash.to_vec(), MAX_FAILED_SIGN_INS, now);
-    if !decision.allowed && !knows_network {
-        context.limit = Some(decision);
-        app.metrics.count_rate_limited("login-name");
-        return Err(refusal(&decision, true));
-    }
-    let outcome = check();
-    if decision.allowed && !matches!(outcome, Ok(PasswordCheck::Wrong)) {
-        app.failed_sign_ins.give_back(name_hash.to_vec(), MAX_FAILED_SIGN_INS);
-    }
-    outcome
+/// Tokens that were taken from buckets for an attempt. They are given back when this is dropped, unless the attempt
+/// counts.
+pub struct Attempt<'a, K: Eq + Hash> {
+    buckets: &'a TokenBuckets<K>,
+    taken: Vec<(K, u32)>,
 }
 
-/// Takes a token from the bucket of the subject and, if that is a client, from the bucket of its site.
-fn take(context: &RequestContext, limit: Limit, subject: Subject) -> BucketDecision {
-    let (app, config, name) = (context.app, &context.app.config, limit.name());
-    let per_minute = match limit {
-        Limit::Auth(_) => config.rate_limit_auth,
-        Limit::Upload => config.rate_limit_upload,
-        Limit::Admin => config.rate_limit_admin,
-        Limit::General => config.rate_limit_general,
-    };
-    let key = match subject {
-        Subject::Client => BucketKey::Address(name, network(context.client)),
-        Subject::User(id) => BucketKey::User(name, id),
-        Subject::Session(id) => BucketKey::Session(name, id),
-    };
+impl<K: Eq + Hash> Attempt<'_, K> {
+    /// Makes the attempt count: the tokens stay taken.
+    pub fn count(mut self) {
+        self.taken.clear();
+    }
+}
+
+impl<K: Eq + Hash> Drop for Attempt<'_, K> {
+    fn drop(&mut self) {
+        for (key, size) in self.taken.drain(..) {
+            self.buckets.give_back(key, size);
+        }
+    }
+}
+
+/// Begins to make an account, if the client's address and its IPv6 site may have another one today. The attempt counts
+/// once the account is made. Fails with [`Error::RateLimited`]. Requests from this host do not count, as in
+/// [`shared_bucket`].
+pub fn begin_registration<'a>(
+    context: &mut RequestContext<'a>,
+) -> Result<Attempt<'a, BucketKey>, Error> {
+    let (app, config) = (context.app, &context.app.config);
+    let (name, size) = ("registrations", config.registrations_per_day);
+    let network = context.limited_network().filter(|_| size > 0 && config.rate_limit_enabled);
+    let address = network.map(|network| (BucketKey::Address(name, network), size));
+    let site = network.and_then(site).map(|s| (BucketKey::Site(name, s), SITE_FACTOR * size));
+    let mut attempt = Attempt { buckets: &app.registrations, taken: Vec::new() };
+    for (key, size) in [address, site].into_iter().flatten() {
+        let decision = app.registrations.take(key.clone(), size, app.started.elapsed());
+        if !decision.allowed {
+            context.limit = Some(decision);
+            return Err(refuse(context, name, &decision, false));
+        }
+        attempt.taken.push((key, size));
+    }
+    Ok(attempt)
+}
+
+/// Begins to check a password at sign-in, if not too many have failed with the name that has this hash, from all
+/// addresses together. It does not matter whether an account has the name. The attempt counts if the password is wrong,
+/// and is counted from its beginning, so that parallel ones cannot exceed the limit. Fails with [`Error::RateLimited`].
+///
+/// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
+pub fn begin_sign_in<'a>(
+    context: &mut RequestContext<'a>,
+    name_hash: Vec<u8>,
+    knows_network: bool,
+) -> Result<Attempt<'a, Vec<u8>>, Error> {
+    let app = context.app;
+    let mut attempt = Attempt { buckets: &app.failed_sign_ins, taken: Vec::new() };
+    if !app.config.rate_limit_enabled {
+        return Ok(attempt);
+    }
     let now = app.started.elapsed();
-    let own = app.buckets.take(key, per_minute, now);
-    // A request that its network's bucket refuses does not count for the site, so one network alone cannot empty the
-    // site's bucket.
-    let counts_for_site =
-        own.allowed && subject == Subject::Client && matches!(limit, Limit::Auth(_));
-    let Some(site) = site(context.client).filter(|_| counts_for_site) else {
-        return own;
-    };
-    let of_site = app.buckets.take(BucketKey::Site(name, site), SITE_FACTOR * per_minute, now);
-    // The client is told about the bucket that stops it first.
-    if (of_site.allowed, of_site.remaining) < (true, own.remaining) { of_site } else { own }
+    let decision = app.failed_sign_ins.take(name_hash.clone(), MAX_FAILED_SIGN_INS, now);
+    if decision.allowed {
+        attempt.taken.push((name_hash, MAX_FAILED_SIGN_INS));
+    } else if !knows_network {
+        context.limit = Some(decision);
+        return Err(refuse(context, "login-name", &decision, true));
+    }
+    Ok(attempt)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

@@ -1,142 +1,290 @@
-//! The OpenAPI document (version 3.1). The router's table gives the paths, methods and rules of access, and names an
-//! [`Operation`] for each endpoint; the functions that read requests give the parameters, and the types of responses
-//! give their schemas. So the document follows the code, and only its sentences are written by hand.
+//! The OpenAPI document (version 3.1). It is data: the JSON files beside this one, each a part of it, which are put
+//! together and adapted to the settings when the document is first asked for. What is not OpenAPI in them is replaced:
+//!
+//! - `"x-if": "auth !docs"` leaves an object out unless all of these conditions hold.
+//! - `"x-include": "headers/limited"` stands for the members of that object in `fragments.json`. Other members of the
+//!   same object are added to them, and replace those of the same name. A fragment that is not an object replaces the
+//!   object as a whole.
+//! - `"x-errors": [...]` stands for the description and the content of a response with these errors, whose bodies are
+//!   given in the `detail` format.
+//! - A `description` or a `hint` may be a list of lines.
+//! - `{max_upload_size}` in a text, and each other name in [`figures`], is replaced by its value.
 
-mod components;
-mod document;
-mod errors;
+use std::collections::HashMap;
 
-use schemars::generate::SchemaGenerator;
-use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value, json};
 
-use super::middleware::rate_limit::Limit;
-use crate::config::Config;
+use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
 use crate::error::Error;
-use crate::http::input::DescribedInput;
 
-pub use document::document;
+/// The parts, in the order in which pages show the groups of endpoints.
+const PARTS: [&str; 11] = [
+    include_str!("components.json"),
+    include_str!("errors.json"),
+    include_str!("authentication.json"),
+    include_str!("sessions.json"),
+    include_str!("account.json"),
+    include_str!("files.json"),
+    include_str!("users.json"),
+    include_str!("administration.json"),
+    include_str!("exports.json"),
+    include_str!("test_only.json"),
+    include_str!("service.json"),
+];
+const FRAGMENTS: &str = include_str!("fragments.json");
+/// What a client's developer must know about all endpoints, in Markdown.
+const INTRODUCTION: &str = include_str!("introduction.md");
+/// The time in examples of errors. It is fixed, so that the document is the same each time it is made.
+const EXAMPLE_TIME: &str = "2026-01-31T12:00:00.000000Z";
 
-/// What the document says about an endpoint beyond what the router's table says.
-#[derive(Clone, Copy)]
-pub struct Operation {
-    /// The name of the function that generated clients have for the endpoint.
-    pub id: &'static str,
-    pub tag: Tag,
-    pub summary: &'static str,
-    /// In Markdown; may be empty.
-    pub description: &'static str,
-    /// Everything that the handler reads from the query and the body.
-    pub inputs: &'static [&'static dyn DescribedInput],
-    /// Examples of valid request bodies: the title and the JSON of each. If there are none, the pages that show the
-    /// document make one up from the schema.
-    pub examples: &'static [(&'static str, &'static str)],
-    /// Request headers that change the response, each with its description.
-    pub headers: &'static [(&'static str, &'static str)],
-    /// The responses to requests that succeed.
-    pub answers: &'static [Answer],
-    /// The errors that only this endpoint has. Those that follow from the router's table and from `inputs` are added
-    /// by the document.
-    pub errors: fn(&Config) -> Vec<Error>,
-}
-
-impl Operation {
-    /// An operation without text, which constants take their remaining fields from.
-    pub const EMPTY: Operation = Operation {
-        id: "",
-        tag: Tag::Service,
-        summary: "",
-        description: "",
-        inputs: &[],
-        examples: &[],
-        headers: &[],
-        answers: &[],
-        errors: |_| Vec::new(),
+/// The document of a service with these settings, as JSON.
+pub fn document(config: &Config) -> String {
+    let adapter = Adapter {
+        conditions: conditions(config),
+        figures: figures(config),
+        fragments: parse(FRAGMENTS),
+        error_format: config.error_format,
     };
+    let mut document = json!({});
+    for part in PARTS.into_iter().filter_map(|part| adapter.adapted(parse(part))) {
+        merge(&mut document, part);
+    }
+    document.to_string()
 }
 
-/// The groups of endpoints, in the order in which pages show them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tag {
-    Authentication,
-    Account,
-    Files,
-    Users,
-    Administration,
-    Exports,
-    TestOnly,
-    Service,
+/// Whether each condition of `x-if` holds.
+fn conditions(config: &Config) -> HashMap<&'static str, bool> {
+    let needs_key = config.auth_enabled && config.api_key_enabled;
+    let is_development = config.environment == Environment::Development;
+    let may_export = config.allow_anonymous_export || is_development;
+    HashMap::from([
+        ("api_key_enabled", config.api_key_enabled),
+        ("api_key_for_all", needs_key && config.api_key_scope == ApiKeyScope::All),
+        ("api_key_for_exports", needs_key),
+        ("auth", config.auth_enabled),
+        ("docs", config.docs),
+        ("export_by_anyone", may_export && !config.export_require_admin && !needs_key),
+        ("export_is_refused_to_some", config.export_require_admin || !config.auth_enabled),
+        ("mail", !matches!(config.smtp, Smtp::Off)),
+        ("rate_limits", config.rate_limit_enabled),
+        ("registration", config.registration == Registration::Open),
+        ("test_endpoints", config.test_endpoints_enabled),
+    ])
 }
 
-/// A response to a request that succeeds: a status below 400, and its body.
-#[derive(Clone, Copy)]
-pub struct Answer {
-    pub status: u16,
-    pub description: &'static str,
-    pub content: Content,
-    /// Headers beyond those that every response has, each with its description.
-    pub headers: &'static [(&'static str, &'static str)],
+/// The names that texts have in braces, and what replaces them.
+fn figures(config: &Config) -> [(&'static str, String); 6] {
+    let types: Vec<_> = config.allowed_upload_types.iter().collect();
+    [
+        ("{allowed_upload_types}", types.join(", ")),
+        ("{export_max_rows}", config.export_max_rows.to_string()),
+        ("{file_too_large}", Error::FileTooLarge(config.max_upload_size).message().into_owned()),
+        ("{introduction}", INTRODUCTION.to_owned()),
+        ("{max_upload_size}", config.max_upload_size.to_string()),
+        ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
+    ]
 }
 
-/// The body of a response.
-#[derive(Clone, Copy)]
-pub enum Content {
-    Empty,
-    /// JSON; the function adds the schema of its type to the document and returns a reference to it.
-    Json(fn(&mut SchemaGenerator) -> Schema),
-    /// Text of this media type.
-    Text(&'static str),
-    /// Bytes whose media type is known only from the response.
-    Bytes,
+/// Adapts the parts of the document to the settings.
+struct Adapter {
+    conditions: HashMap<&'static str, bool>,
+    figures: [(&'static str, String); 6],
+    fragments: Value,
+    error_format: ErrorFormat,
 }
 
-/// A response with a JSON body of type `T`.
-pub const fn json<T: JsonSchema>(status: u16, description: &'static str) -> Answer {
-    let content = Content::Json(SchemaGenerator::subschema_for::<T>);
-    Answer { status, description, content, headers: &[] }
-}
-
-/// A response with status 204, which has no body.
-pub const NO_CONTENT: Answer = Answer {
-    status: 204,
-    description: "Done. The response has no body.",
-    content: Content::Empty,
-    headers: &[],
-};
-
-/// Who may use an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    Anyone,
-    /// The bearer of a refresh token, which may come in the body.
-    RefreshToken,
-    /// A signed-in user.
-    User,
-    Admin,
-    /// Whoever may export according to the settings.
-    Export,
-}
-
-/// An endpoint of the router's table, as the document describes it.
-pub struct DocumentedEndpoint {
-    pub method: &'static str,
-    /// The beginning of the path, such as `/api/v1`.
-    pub prefix: &'static str,
-    /// The rest of the path, with `{name}` in place of an id.
-    pub template: &'static str,
-    pub access: Access,
-    pub limit: Option<Limit>,
-    /// Whether a personal access token is accepted in place of an access token.
-    pub accepts_personal_tokens: bool,
-    pub operation: &'static Operation,
-}
-
-impl DocumentedEndpoint {
-    fn path(&self) -> String {
-        format!("{}{}", self.prefix, self.template)
+impl Adapter {
+    /// Returns `None` if the value is left out because of its `x-if`.
+    fn adapted(&self, value: Value) -> Option<Value> {
+        match value {
+            Value::Object(members) => self.adapted_object(members),
+            Value::Array(items) => {
+                Some(items.into_iter().filter_map(|item| self.adapted(item)).collect())
+            }
+            Value::String(text) => {
+                let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
+                Some(self.figures.iter().fold(text, fill).into())
+            }
+            other => Some(other),
+        }
     }
 
-    /// The name of the id in the path, if there is one.
-    fn id_name(&self) -> Option<&'static str> {
-        self.template.split(['{', '}']).nth(1)
+    fn adapted_object(&self, mut members: Map<String, Value>) -> Option<Value> {
+        if let Some(Value::String(words)) = members.shift_remove("x-if")
+            && !words.split(' ').all(|word| self.holds(word))
+        {
+            return None;
+        }
+        if let Some(Value::String(path)) = members.shift_remove("x-include") {
+            return self.adapted(included(&self.fragments, &path, members));
+        }
+        let mut adapted = Map::new();
+        for (name, value) in members {
+            match (name.as_str(), self.adapted(value)) {
+                (_, None) => {}
+                ("x-errors", Some(Value::Array(errors))) => {
+                    adapted.extend(self.error_response(&errors))
+                }
+                (text @ ("description" | "hint"), Some(Value::Array(lines))) => {
+                    let separator = if text == "hint" { " " } else { "\n" };
+                    let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
+                    adapted.insert(name, lines.join(separator).into());
+                }
+                (_, Some(value)) => drop(adapted.insert(name, value)),
+            }
+        }
+        Some(adapted.into())
+    }
+
+    /// Whether a condition holds. A `!` before it negates it.
+    fn holds(&self, word: &str) -> bool {
+        match word.strip_prefix('!') {
+            Some(condition) => !self.conditions[condition],
+            None => self.conditions[word],
+        }
+    }
+
+    /// The description of a response with these errors, which are its messages, and its content, an example for each.
+    fn error_response(&self, errors: &[Value]) -> [(String, Value); 2] {
+        let has_fields = errors.iter().any(|error| error["detail"].is_array());
+        let schema = match self.error_format {
+            ErrorFormat::Envelope => "#/components/schemas/ErrorEnvelope",
+            ErrorFormat::Detail if has_fields => "#/components/schemas/ValidationError",
+            ErrorFormat::Detail => "#/components/schemas/Error",
+        };
+        let message =
+            |error: &Value| error["detail"].as_str().unwrap_or("Validation failed").to_owned();
+        let body = |error: &Value| match self.error_format {
+            ErrorFormat::Envelope => envelope(error, &message(error)),
+            ErrorFormat::Detail => error.clone(),
+        };
+        let examples: Map<_, _> =
+            errors.iter().map(|error| (message(error), json!({ "value": body(error) }))).collect();
+        let messages: Vec<_> = examples.keys().map(|message| format!("`{message}`")).collect();
+        let content = json!({ "schema": { "$ref": schema }, "examples": examples });
+        [
+            ("description".to_owned(), messages.join(", ").into()),
+            ("content".to_owned(), json!({ "application/json": content })),
+        ]
+    }
+}
+
+/// The body of an error in the envelope format.
+fn envelope(error: &Value, message: &str) -> Value {
+    let mut details = error["detail"].as_array().cloned().unwrap_or_default();
+    details.extend(error.get("hint").map(|hint| json!({ "hint": hint })));
+    let details = (!details.is_empty()).then_some(details);
+    let code = &error["error_code"];
+    json!({ "error": { "code": code, "message": message, "details": details, "timestamp": EXAMPLE_TIME } })
+}
+
+/// The fragment at this path with `members` added, which replace its own of the same name.
+fn included(fragments: &Value, path: &str, members: Map<String, Value>) -> Value {
+    let mut fragment = fragments.pointer(&format!("/{path}")).cloned().unwrap_or_default();
+    if let Value::Object(all) = &mut fragment {
+        all.extend(members);
+    }
+    fragment
+}
+
+/// Adds a part to the document: joins objects and lists, and replaces any other value.
+fn merge(document: &mut Value, part: Value) {
+    match (document, part) {
+        (Value::Object(document), Value::Object(part)) => {
+            for (name, value) in part {
+                merge(document.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(document), Value::Array(part)) => document.extend(part),
+        (document, part) => *document = part,
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a test parses each file that is a part of the program")]
+fn parse(json: &str) -> Value {
+    serde_json::from_str(json).expect("valid JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The default settings, changed in each way that the document knows.
+    fn settings() -> Vec<Config> {
+        let changes: [fn(&mut Config); 11] = [
+            |_| {},
+            |config| config.api_key_enabled = true,
+            |config| config.api_key_scope = ApiKeyScope::All,
+            |config| config.auth_enabled = false,
+            |config| config.docs = false,
+            |config| config.export_require_admin = true,
+            |config| config.smtp = Smtp::Off,
+            |config| config.rate_limit_enabled = false,
+            |config| config.registration = Registration::Off,
+            |config| config.test_endpoints_enabled = true,
+            |config| config.error_format = ErrorFormat::Envelope,
+        ];
+        let changed = |first: &fn(&mut Config), second: &fn(&mut Config)| {
+            let mut config = Config::of_test_database();
+            first(&mut config);
+            second(&mut config);
+            config
+        };
+        let pairs =
+            |(index, first)| changes[index..].iter().map(move |second| changed(first, second));
+        changes.iter().enumerate().flat_map(pairs).collect()
+    }
+
+    /// Fails if a name or a text in the value should have been replaced, or if a reference leads nowhere.
+    fn check(value: &Value, document: &Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    assert!(
+                        !name.starts_with("x-") && !value.is_null() || name == "details",
+                        "{name}: {value}"
+                    );
+                    check(value, document);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(item, document)),
+            Value::String(text) => {
+                let is_filled = |word: &str| !text.contains(&format!("{{{word}}}"));
+                let names = [
+                    "allowed_upload_types",
+                    "export_max_rows",
+                    "file_too_large",
+                    "max_upload_size",
+                ];
+                assert!(names.into_iter().all(is_filled), "{text}");
+                let target =
+                    text.strip_prefix("#/").map(|path| document.pointer(&format!("/{path}")));
+                assert!(target != Some(None), "{text}");
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_fragment_and_every_condition_is_used() {
+        let is_used = |text: &str| PARTS.iter().chain([&FRAGMENTS]).any(|part| part.contains(text));
+        let Value::Object(groups) = parse(FRAGMENTS) else { panic!("an object of groups") };
+        for (group, fragments) in groups {
+            for (name, _) in fragments.as_object().into_iter().flatten() {
+                assert!(is_used(&format!("\"x-include\": \"{group}/{name}\"")), "{group}/{name}");
+            }
+        }
+        let conditions = conditions(&Config::of_test_database());
+        let mut forms =
+            conditions.keys().map(|word| [' ', '!', '"'].map(|before| format!("{before}{word}")));
+        assert!(forms.all(|forms| forms.iter().any(|form| is_used(form))));
+    }
+
+    #[test]
+    fn the_document_is_complete_with_any_settings() {
+        for config in settings() {
+            let document = parse(&document(&config));
+            check(&document, &document);
+        }
     }
 }

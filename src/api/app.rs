@@ -1,0 +1,139 @@
+//! The application: all that lives longer than a request.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::openapi;
+use super::turns::Turns;
+use crate::auth::failure_queue::FailureQueue;
+use crate::auth::jwt::{Claims, SigningKeys, TokenType};
+use crate::auth::password::PasswordHasher;
+use crate::auth::token_bucket::TokenBuckets;
+use crate::config::Config;
+use crate::db::sessions::SessionLookups;
+use crate::db::stats::StoredBytes;
+use crate::db::{Database, Readiness};
+use crate::error::Error;
+use crate::model::hex;
+use crate::model::timestamp::unix_time;
+use crate::storage::Storage;
+use crate::telemetry::metrics::Metrics;
+
+/// Everything that lives longer than a request and is shared by all of them.
+pub struct App {
+    pub config: Arc<Config>,
+    pub db: Arc<Database>,
+    pub readiness: Readiness,
+    pub sessions: SessionLookups,
+    pub storage: Arc<Storage>,
+    pub stored_bytes: StoredBytes,
+    pub signing_keys: Arc<SigningKeys>,
+    pub hasher: PasswordHasher,
+    pub turns: Turns,
+    pub buckets: TokenBuckets<BucketKey>,
+    /// Accounts that were registered lately. These buckets fill in a day.
+    pub registrations: TokenBuckets<BucketKey>,
+    /// Failed sign-ins by SHA-256 of the name that was typed, see [`crate::db::users::find_by_login`].
+    pub failed_sign_ins: TokenBuckets<Vec<u8>>,
+    pub metrics: Metrics,
+    /// Refused actions on their way into the audit log.
+    pub failures: Arc<FailureQueue>,
+    /// Wakes the background thread.
+    background: SyncSender<()>,
+    /// The moment from which the token buckets count time.
+    pub started: Instant,
+    /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
+    pub warned_of_forwarding: AtomicBool,
+    /// The OpenAPI document. It is made when it is first asked for, because most processes are never asked.
+    document: OnceLock<Document>,
+}
+
+/// The OpenAPI document of this service with its present settings.
+pub struct Document {
+    /// The document as JSON. All responses share it, because each would need hundreds of kilobytes otherwise, for as
+    /// long as its client does not read it.
+    pub json: &'static str,
+    /// The entity tag, with its quotes: the beginning of the hash of the document.
+    pub tag: String,
+}
+
+/// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum BucketKey {
+    /// A network, see `client_address::network`.
+    Address(&'static str, IpAddr),
+    /// An IPv6 /48, see `client_address::site`.
+    Site(&'static str, IpAddr),
+    /// The sessions of a user.
+    User(&'static str, Uuid),
+    /// All personal access tokens of a user.
+    PersonalTokens(&'static str, Uuid),
+    Session(&'static str, Uuid),
+}
+
+impl App {
+    /// Fails only if the operating system gives no random bytes.
+    pub fn new(
+        config: Arc<Config>,
+        db: Arc<Database>,
+        storage: Arc<Storage>,
+        signing_keys: Arc<SigningKeys>,
+        metrics: Metrics,
+        background: SyncSender<()>,
+    ) -> Result<App, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Ok(App {
+            hasher: PasswordHasher::new(config.scrypt, cores)?,
+            // One connection is left for everything else, if there are more.
+            turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
+            buckets: TokenBuckets::new(Duration::from_secs(60)),
+            registrations: TokenBuckets::new(Duration::from_secs(86_400)),
+            failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
+            metrics,
+            readiness: Readiness::new(),
+            sessions: SessionLookups::new(),
+            stored_bytes: StoredBytes::new(),
+            started: Instant::now(),
+            warned_of_forwarding: AtomicBool::new(false),
+            document: OnceLock::new(),
+            config,
+            db,
+            storage,
+            signing_keys,
+            background,
+            failures: Arc::new(FailureQueue::new()),
+        })
+    }
+
+    /// The OpenAPI document of this service with its present settings.
+    pub fn document(&self) -> &Document {
+        self.document.get_or_init(|| {
+            // It is needed for as long as the process runs.
+            let json = openapi::document(&self.config).leak();
+            let tag = format!("\"{}\"", hex(&Sha256::digest(&*json)[..8]));
+            Document { json, tag }
+        })
+    }
+
+    /// The error of a request to a path that the service does not have, or that the sender is not to know of.
+    pub fn route_not_found(&self) -> Error {
+        Error::RouteNotFound { has_docs: self.config.docs }
+    }
+
+    /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
+    pub fn wake_background(&self) {
+        let _ = self.background.try_send(());
+    }
+
+    /// The claims of a token of the given type. Fails with [`Error::InvalidToken`].
+    pub fn verify_token(&self, token: &str, token_type: TokenType) -> Result<Claims, Error> {
+        let claims = self.signing_keys.verify(token, token_type, unix_time().as_secs());
+        claims.map_err(Error::InvalidToken)
+    }
+}

@@ -1,0 +1,127 @@
+//! The form of an upload, part by part as it arrives: a file must not be kept in memory.
+
+use crate::api::app::App;
+use crate::api::context::RequestContext;
+use crate::error::{Error, FieldLocation};
+use crate::http::multipart::Multipart;
+use crate::http::params::Params;
+use crate::model::media_type::{self, SIGNATURE_BYTES};
+use crate::model::{filename, problems, rules};
+use crate::storage::Draft;
+
+/// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
+const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
+/// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
+/// recognises one that is too long.
+const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
+
+/// The fields of an upload's form. The file is on disk already.
+pub struct UploadForm {
+    pub file: UploadedFile,
+    pub description: Option<String>,
+}
+
+/// A file that has arrived in full, but has no record in the database yet.
+pub struct UploadedFile {
+    pub draft: Draft,
+    pub filename: String,
+    /// As the list of types spells it.
+    pub content_type: String,
+}
+
+/// Receives the form of an upload whose file may have at most `room` bytes. Fails with [`Error::FileTooLarge`] if the
+/// file exceeds the limit of files, and with [`Error::BodyTooLarge`] if it is the rest of the form that is too long.
+pub fn receive(context: &mut RequestContext, room: u64) -> Result<UploadForm, Error> {
+    let app = context.app;
+    let limit = app.config.max_upload_size;
+    let parts = context.request.multipart(limit.saturating_add(MAX_FORM_OVERHEAD));
+    // What an announced body consists of is not known yet. It is most likely the file that makes it so long.
+    let mut parts = parts.map_err(|error| because_of_file(error, limit))?;
+    receive_parts(app, room, &mut parts)
+}
+
+/// Turns the error of a body that is too long into that of a file that is.
+fn because_of_file(error: Error, limit: u64) -> Error {
+    match error {
+        Error::BodyTooLarge(_) => Error::FileTooLarge(limit),
+        other => other,
+    }
+}
+
+/// Reads all parts of the body. There must be exactly one `file`, of at most `room` bytes; of several descriptions the
+/// first one counts, and the others are skipped.
+fn receive_parts(app: &App, room: u64, parts: &mut Multipart) -> Result<UploadForm, Error> {
+    let mut form = Params::new(FieldLocation::Body);
+    let (mut count, mut file, mut is_described) = (0, None, false);
+    while let Some(part) = parts.next()? {
+        match part.name.as_str() {
+            "file" => {
+                count += 1;
+                if count == 2 {
+                    form.add_error("file", problems::SENT_TWICE);
+                }
+                if count > 1 {
+                    continue;
+                }
+                let name = part.filename.ok_or(problems::MISSING);
+                // A file whose name is refused is not stored at all.
+                match name.and_then(|name| filename::uploaded_filename(&name)) {
+                    Ok(name) => {
+                        let received = receive_file(app, room, parts, name, part.content_type);
+                        let limit = app.config.max_upload_size;
+                        file = Some(received.map_err(|error| because_of_file(error, limit))?);
+                    }
+                    Err(problem) => form.add_error("file", problem),
+                }
+            }
+            "description" if !is_described => {
+                is_described = true;
+                match parts.text(MAX_DESCRIPTION_BYTES)? {
+                    Some(text) => form.set("description", text),
+                    None => form.add_error("description", problems::NOT_UTF8),
+                }
+            }
+            _ => {}
+        }
+    }
+    if count == 0 {
+        form.add_error("file", problems::MISSING);
+    }
+    let description = form.optional("description", rules::description);
+    form.finish(file.map(|file| UploadForm { file, description }))
+}
+
+/// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
+/// accepted, with [`Error::TypeContradicted`] if the content is of another type, with [`Error::FileTooLarge`] beyond
+/// the limit, and with [`Error::StorageFull`] beyond `room` bytes.
+fn receive_file(
+    app: &App,
+    room: u64,
+    parts: &mut Multipart,
+    filename: String,
+    declared_type: Option<String>,
+) -> Result<UploadedFile, Error> {
+    let config = &app.config;
+    let declared = media_type::essence(declared_type.as_deref());
+    let Some(content_type) = media_type::listed(&declared, &config.allowed_upload_types) else {
+        let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
+        return Err(Error::TypeNotAllowed { declared, accepted: accepted.join(", ") });
+    };
+    if let Some(recognised) =
+        media_type::contradicting_type(&declared, parts.peek(SIGNATURE_BYTES)?)
+    {
+        return Err(Error::TypeContradicted { declared, recognised });
+    }
+    let mut draft = app.storage.draft()?;
+    while let Some(chunk) = parts.chunk()? {
+        let size = draft.size() + chunk.len() as u64;
+        if size > config.max_upload_size {
+            return Err(Error::FileTooLarge(config.max_upload_size));
+        }
+        if size > room {
+            return Err(Error::StorageFull);
+        }
+        draft.write(chunk)?;
+    }
+    Ok(UploadedFile { draft, filename, content_type: content_type.to_owned() })
+}

@@ -1,0 +1,204 @@
+//! Finds out who a request comes from. Handlers for users and administrators take proofs that only this module can
+//! make.
+
+use uuid::Uuid;
+
+use crate::api::app::App;
+use crate::api::context::RequestContext;
+use crate::auth::jwt::{Claims, TokenType};
+use crate::auth::personal_token;
+use crate::config::Environment;
+use crate::db::{self, Database};
+use crate::error::{Error, Forbidden, TokenProblem};
+use crate::model::rules;
+use crate::model::user::{Role, User};
+
+/// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
+/// is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
+pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
+    let app = context.app;
+    if !app.config.auth_enabled {
+        return match context.is_from_trusted_page() {
+            true => CurrentUser::development_admin(&app.db),
+            false => Err(Error::NotPermitted(Forbidden::ForeignPage)),
+        };
+    }
+    let token = context.request.bearer_token()?;
+    if personal_token::is_personal(token) {
+        return CurrentUser::from_personal_token(app, token);
+    }
+    CurrentUser::from_claims(app, &app.verify_token(token, TokenType::Access)?)
+}
+
+/// Who may export users.
+#[derive(Clone, Copy)]
+pub enum Exporters {
+    Anyone,
+    Users,
+    Admins,
+}
+
+/// Returns who may export. The answer is [`Exporters::Anyone`] if the request has no `Authorization`, the settings ask
+/// for neither key nor administrator, authentication is on, and either anonymous exports are allowed or a development
+/// service is called from its own host by no foreign page.
+pub fn exporters(context: &RequestContext) -> Exporters {
+    let (config, request) = (&context.app.config, &context.request);
+    if config.export_require_admin {
+        return Exporters::Admins;
+    }
+    let is_development = config.environment == Environment::Development;
+    let is_local = || request.is_local() && context.is_from_trusted_page();
+    let is_open = config.allow_anonymous_export || is_development && is_local();
+    let has_token = request.header("Authorization").is_some();
+    match is_open && config.auth_enabled && !config.api_key_enabled && !has_token {
+        true => Exporters::Anyone,
+        false => Exporters::Users,
+    }
+}
+
+/// The refresh token in the body, which is JSON or an HTML form, or else the one in `Authorization`. In the latter case
+/// a body that cannot be parsed is ignored.
+pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
+    let body = context.request.json_or_form();
+    let in_body =
+        body.and_then(|body| body.read(|body| body.optional("refresh_token", rules::token)));
+    let claims = match in_body {
+        Ok(Some(token)) => context.app.verify_token(&token, TokenType::Refresh)?,
+        // The body was parsed, but its field is not a string.
+        Err(Error::Invalid(errors)) if errors.iter().all(|error| error.field.is_some()) => {
+            return Err(Error::Invalid(errors));
+        }
+        no_token => {
+            let in_header = context.request.bearer_token();
+            let token = in_header.map_err(|missing| no_token.err().unwrap_or(missing))?;
+            context.app.verify_token(token, TokenType::Refresh)?
+        }
+    };
+    let ids = claims.session.zip(claims.id);
+    let (session, id) = ids.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
+    Ok(RefreshToken { user: claims.user, session, id })
+}
+
+/// The ids in a refresh token whose signature and expiry are valid. Only the database knows whether the token may still
+/// be used.
+pub struct RefreshToken {
+    pub user: Uuid,
+    pub session: Uuid,
+    /// The id of the token itself.
+    pub id: Uuid,
+}
+
+/// Proof that a request comes from a signed-in user. Only this module can make one.
+pub struct CurrentUser {
+    pub account: User,
+    pub credential: Credential,
+    /// Private, so that no other module can make a value of this type.
+    _proof: (),
+}
+
+/// The credential that authenticated a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    AccessToken {
+        /// Tokens that other software signed have none.
+        session: Option<Uuid>,
+        /// The version of the user's credentials when the request was authenticated.
+        credentials_version: i32,
+    },
+    PersonalToken {
+        /// Whether it is accepted only for `GET` and `HEAD`.
+        read_only: bool,
+    },
+    /// Authentication is switched off: the user is the development admin.
+    Nothing,
+}
+
+impl CurrentUser {
+    /// The user of an access token with these claims, looked up together with its session in one round trip, and in two
+    /// if the token is refused. The role is the one in the token. That is safe, because the sessions of an account
+    /// end when its role changes.
+    fn from_claims(app: &App, claims: &Claims) -> Result<CurrentUser, Error> {
+        let Claims { user, session, issued_at, role, .. } = *claims;
+        let max_age = app.config.session_max_age;
+        let (account, credentials_version) =
+            app.sessions.authenticate(&app.db, user, session, issued_at, max_age)?;
+        let credential = Credential::AccessToken { session, credentials_version };
+        Ok(CurrentUser { account: User { role, ..account }, credential, _proof: () })
+    }
+
+    /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
+    fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
+        let hash = personal_token::hash(token);
+        let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
+        let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
+        let credential = Credential::PersonalToken { read_only };
+        Ok(CurrentUser { account, credential, _proof: () })
+    }
+
+    /// The user of every request while authentication is switched off.
+    fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
+        let account = db::users::development_admin(db)?;
+        Ok(CurrentUser { account, credential: Credential::Nothing, _proof: () })
+    }
+
+    pub fn id(&self) -> Uuid {
+        self.account.id
+    }
+
+    /// The session that the request belongs to, if any.
+    pub fn session(&self) -> Option<Uuid> {
+        match self.credential {
+            Credential::AccessToken { session, .. } => session,
+            Credential::PersonalToken { .. } | Credential::Nothing => None,
+        }
+    }
+
+    /// The version of the user's credentials when the request was authenticated, for changes that must not happen
+    /// once that version is another one. Fails with [`Error::NotPermitted`] if the request has no access token.
+    pub fn credentials_version(&self) -> Result<i32, Error> {
+        match self.credential {
+            Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
+            Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
+        }
+    }
+
+    /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
+    pub fn require_changeable(&self) -> Result<(), Error> {
+        match self.credential {
+            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
+            Credential::AccessToken { .. } | Credential::PersonalToken { .. } => Ok(()),
+        }
+    }
+
+    /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
+    pub fn require_admin(&self) -> Result<Admin<'_>, Error> {
+        match self.account.role {
+            Role::Admin => Ok(Admin(self)),
+            Role::User => Err(Error::AdminRequired),
+        }
+    }
+}
+
+/// Proof that a request comes from an administrator. A handler that takes one cannot be reached by anyone else.
+pub struct Admin<'a>(&'a CurrentUser);
+
+impl Admin<'_> {
+    pub fn user(&self) -> &CurrentUser {
+        self.0
+    }
+
+    /// Whether the request has a personal access token. With one, no administrator can be made, changed or deleted:
+    /// otherwise whoever steals it could make an account for themselves that outlives the token.
+    pub fn has_personal_token(&self) -> bool {
+        matches!(self.0.credential, Credential::PersonalToken { .. })
+    }
+
+    /// Fails with [`Error::NotPermitted`] if the request has a personal access token.
+    pub fn require_session(&self) -> Result<(), Error> {
+        match self.has_personal_token() {
+            true => Err(Error::NotPermitted(Forbidden::PersonalToken)),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Turns: how much of what is expensive one user, or one client network, may run at a time. Others wait.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::semaphore::{Permit, Semaphore};
+
+/// Running exports of a user, or of a network if nobody is signed in. Each keeps the connection of its client, with its
+/// thread, and a batch of rows in memory until the client has read them; no connection to the database.
+const MAX_EXPORTS: usize = 2;
+/// Running exports of all users of a network together: accounts are free, networks are not.
+const MAX_EXPORTS_OF_NETWORK: usize = 8;
+
+/// Searches that wait for one of a user, of a network, or of all. Each holds a connection of its client, which cannot
+/// be closed to make room for others while it waits.
+const MAX_WAITING_SEARCHES: usize = 64;
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TurnOwner {
+    User(Uuid),
+    /// A network, see `client_address::network`.
+    Network(IpAddr),
+}
+
+/// The turns of all users and networks.
+pub struct Turns {
+    exports: Arc<Semaphore<TurnOwner>>,
+    exports_of_networks: Arc<Semaphore<IpAddr>>,
+    searches: Arc<Semaphore<TurnOwner>>,
+    all_searches: Arc<Semaphore>,
+}
+
+/// The right to run an export: the owner's, and one of those of the network. It lasts until it is dropped, as the other
+/// turns do.
+pub type ExportTurn = (Permit<TurnOwner>, Option<Permit<IpAddr>>);
+
+/// The right to run a search: the user's, the network's, and one of those of all.
+pub type SearchTurn = (Permit<TurnOwner>, Option<Permit<TurnOwner>>, Permit);
+
+impl Turns {
+    /// No turn is taken yet. At most `max_searches` searches run at a time.
+    pub fn new(max_searches: usize) -> Turns {
+        Turns {
+            exports: Semaphore::new(MAX_EXPORTS),
+            exports_of_networks: Semaphore::new(MAX_EXPORTS_OF_NETWORK),
+            searches: Semaphore::with_queue(1, MAX_WAITING_SEARCHES),
+            all_searches: Semaphore::with_queue(max_searches, MAX_WAITING_SEARCHES),
+        }
+    }
+
+    /// Waits until `owner` may begin an export, and so may the network. Fails with [`Error::TimedOut`] if that takes
+    /// longer than `deadline`.
+    pub fn export(
+        &self,
+        owner: TurnOwner,
+        network: Option<IpAddr>,
+        deadline: Instant,
+    ) -> Result<ExportTurn, Error> {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let own = self.exports.acquire(owner, left()).ok_or(Error::TimedOut)?;
+        let of_network = |network| self.exports_of_networks.acquire(network, left());
+        let of_network = network.map(|network| of_network(network).ok_or(Error::TimedOut));
+        Ok((own, of_network.transpose()?))
+    }
+
+    /// Waits until no other search of the user runs, nor one of the network, and not too many of all users. Fails with
+    /// [`Error::Unavailable`] if that takes longer than `timeout`, or at once if too many wait. A search reads all
+    /// files of the user, which takes seconds of the database's time if there are many.
+    pub fn search(
+        &self,
+        user: Uuid,
+        network: Option<IpAddr>,
+        timeout: Duration,
+    ) -> Result<SearchTurn, Error> {
+        let deadline = Instant::now() + timeout;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let own = |owner| self.searches.acquire(owner, left()).ok_or(Error::Unavailable);
+        // Always in this order, so that no two wait for each other. The user's comes first: so one user stands in the
+        // queue of a network, or of all, at most once.
+        let of_user = own(TurnOwner::User(user))?;
+        let of_network = network.map(|network| own(TurnOwner::Network(network))).transpose()?;
+        let of_all = self.all_searches.acquire((), left()).ok_or(Error::Unavailable)?;
+        Ok((of_user, of_network, of_all))
+    }
+}

@@ -1,0 +1,201 @@
+//! The commands for operators, which are built only with the feature `tools`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use uuid::Uuid;
+
+#[derive(Subcommand)]
+pub enum Tool {
+    /// Look at the settings, the database, the data directory, the limits of this process and the mail server, and say
+    /// what is wrong and what to do about it; changes nothing.
+    ///
+    /// Run it with the settings of the service and as its user. Each line begins with ok, warning or fault. Fails if
+    /// there is a fault.
+    Doctor {
+        /// Show also the settings that have their defaults.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Make an admin, or make the account with that e-mail address one.
+    ///
+    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
+    /// otherwise the first line of standard input.
+    CreateAdmin {
+        /// E-mail address of the account.
+        #[arg(long)]
+        email: String,
+        /// Username of a new account; an existing one keeps its own.
+        #[arg(long)]
+        username: Option<String>,
+    },
+    /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
+    ///
+    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
+    /// no record although no user has deleted the files; then it moves none.
+    Gc {
+        /// Move contents without a record also where they are over 5 % of all.
+        #[arg(long)]
+        confirm: bool,
+    },
+    /// Compare every file's record with its content, and every content with its record; verify totals and indexes.
+    ///
+    /// Prints lines that begin with ok, warning or fault, also beside a running service. Changes nothing, except with
+    /// --repair. Fails if there is a fault.
+    Check {
+        /// Read only so many of the contents, chosen at random, to compare their hashes; the sizes of all are compared.
+        #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = parse_percentage)]
+        sample: f64,
+        /// Bring missing contents back from the trash.
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Make a backup of the database and of all contents, also beside a running service.
+    ///
+    /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
+    /// Contents that the last backup has are hard-linked to it, so they take their space once; each is read before, and
+    /// copied anew if it has rotted.
+    Backup {
+        /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Read all of a backup again, and name everything in it that is damaged or missing; uses no database.
+        #[arg(long, conflicts_with_all = ["keep", "verify_share"])]
+        verify: bool,
+        /// Read only this part of the contents that are linked to the last backup, such as 1/14: another part each
+        /// time, so all of them within 14 backups.
+        #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = parse_share)]
+        verify_share: u32,
+        /// After a whole backup, keep so many of this installation, and remove the older ones.
+        #[arg(long, value_name = "N", value_parser = parse_count)]
+        keep: Option<usize>,
+    },
+    /// Restore a backup into an empty database and an empty data directory.
+    ///
+    /// Reads the whole backup first, and changes nothing if anything is damaged. What is restored is an installation of
+    /// its own: all sessions and personal access tokens end, and passwords are those of the day of the backup.
+    Restore {
+        /// Directory of one backup, such as /var/backups/cloakroom/2026-01-02T03-04-05Z.
+        backup: PathBuf,
+        /// Restore without the files whose contents are damaged or missing in the backup.
+        #[arg(long)]
+        skip_damaged: bool,
+    },
+    /// Print the audit log, the oldest event first.
+    Audit {
+        /// How far to go back: a number and m, h or d, for minutes, hours or days.
+        #[arg(long, default_value = "1d", value_parser = parse_age)]
+        since: Duration,
+        /// Go on printing what comes, until it is stopped.
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Make the data directory the database's, after a refusal that named both ids.
+    AdoptDataDir {
+        /// Installation id that the data directory holds, or `none`.
+        #[arg(value_parser = parse_expected_id)]
+        id: ExpectedId,
+    },
+    /// Send a test message and show the dialogue with the mail server; uses no database.
+    SendTestMail {
+        /// E-mail address of the recipient.
+        #[arg(long)]
+        to: String,
+    },
+}
+
+/// Longest time that `--since` may go back. No event is older than the service.
+const MAX_AGE_DAYS: u64 = 36_500;
+
+/// Parses a number with the unit `m`, `h` or `d`: minutes, hours or days.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
+    let seconds_of = |unit| match unit {
+        'm' => Some(60),
+        'h' => Some(3600),
+        'd' => Some(86_400),
+        _ => None,
+    };
+    let unit = text.chars().next_back().and_then(seconds_of);
+    let number = text.get(..text.len().saturating_sub(1)).and_then(|digits| digits.parse().ok());
+    let seconds = unit.zip(number).and_then(|(unit, number): (u64, u64)| number.checked_mul(unit));
+    seconds
+        .filter(|seconds| *seconds <= MAX_AGE_DAYS * 86_400)
+        .map(Duration::from_secs)
+        .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
+}
+
+/// Parses a percentage that is over 0 and at most 100, with or without the sign, such as `5%` or `0.5`.
+pub fn parse_percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    let is_decimal = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let percentage = if is_decimal { number.parse().ok() } else { None };
+    percentage
+        .filter(|percentage| *percentage > 0.0 && *percentage <= 100.0)
+        .ok_or_else(|| "a percentage such as 5% is expected, over 0 and at most 100".into())
+}
+
+/// Parses a number that is at least 1.
+pub fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is expected".into())
+}
+
+/// Parses `1/N`, and returns N, which is at least 1.
+pub fn parse_share(text: &str) -> Result<u32, String> {
+    let parts = text.strip_prefix("1/").and_then(|parts| parts.parse().ok());
+    parts.filter(|n| *n > 0).ok_or_else(|| "a part such as 1/14 is expected".into())
+}
+
+/// The installation id that a user expects in the data directory; `None` if it should hold none.
+#[derive(Clone, Copy)]
+pub struct ExpectedId(pub Option<Uuid>);
+
+/// Parses the argument of `adopt-data-dir`: a UUID or `none`.
+pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {
+    match text {
+        "none" => Ok(ExpectedId(None)),
+        _ => text
+            .parse()
+            .map(|id| ExpectedId(Some(id)))
+            .map_err(|_| "an installation id or `none` is expected".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_number_of_minutes_hours_or_days() {
+        for (text, seconds) in [("30m", 1800), ("1h", 3600), ("7d", 604_800), ("0m", 0)] {
+            assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in
+            ["", "h", "1", "1s", "-1h", "1.5h", "1 h", "36501d", "99999999999999999999d", "1\u{e9}"]
+        {
+            assert!(parse_age(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_one_of_a_number_of_parts() {
+        for (text, parts) in [("1/1", 1), ("1/14", 14)] {
+            assert_eq!(parse_share(text), Ok(parts), "{text}");
+        }
+        for text in ["", "1", "1/", "1/0", "1/-1", "2/3", "14", "1/1.5", "1/99999999999"] {
+            assert!(parse_share(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_percentage_is_over_0_and_at_most_100() {
+        for (text, percentage) in [("5%", 5.0), ("5", 5.0), ("0.5%", 0.5), ("100%", 100.0)] {
+            assert_eq!(parse_percentage(text), Ok(percentage), "{text}");
+        }
+        for text in
+            ["", "%", ".", "0", "0%", "100.1", "-1", "+5", "1e1", "5 %", "5%%", "NaN", "inf"]
+        {
+            assert!(parse_percentage(text).is_err(), "{text}");
+        }
+    }
+}

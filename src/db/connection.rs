@@ -1,0 +1,183 @@
+//! One connection of the pool: its prepared statements, the deadlines of its queries, and how it is opened.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Row, RowIter, Statement};
+use r2d2::ManageConnection;
+
+use super::connector::Connector;
+use super::deadline::Deadline;
+use super::outage::Outage;
+use super::postgres_error::{is_connection_lost, is_stale_plan};
+use crate::semaphore::lock;
+
+/// How much longer than the statement timeout an answer may take before the server counts as gone.
+const ANSWER_GRACE: Duration = Duration::from_secs(1);
+
+/// Parameters of a query.
+pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// Parameters of a query that is planned for their values, each with its type.
+pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+
+/// A connection and the statements prepared on it.
+pub struct DatabaseConnection {
+    pub client: Client,
+    /// By [`key`].
+    statements: HashMap<usize, Statement>,
+    /// The current value of `statement_timeout` on the server.
+    statement_timeout: Duration,
+    deadline: Deadline,
+    pub opened_at: Instant,
+    /// When the last query ended, or when the connection was opened.
+    pub used_at: Instant,
+    /// Also true while a query runs, so that it stays true if the query panics.
+    pub is_dead: bool,
+}
+
+impl DatabaseConnection {
+    /// Runs a query that is prepared at its first use. `timeout` is its statement timeout.
+    pub fn query(
+        &mut self,
+        sql: &'static str,
+        params: SqlParams,
+        timeout: Duration,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        self.run(timeout, |this| match this.query_prepared(sql, params) {
+            Err(error) if is_stale_plan(&error) => {
+                this.statements.remove(&key(sql));
+                this.query_prepared(sql, params)
+            }
+            outcome => outcome,
+        })
+    }
+
+    /// Runs a query that is planned for its parameters, and passes its rows to `take` while they arrive.
+    pub fn query_unprepared<T>(
+        &mut self,
+        sql: &'static str,
+        params: TypedParams,
+        timeout: Duration,
+        take: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        let params = params.iter().map(|(value, sql_type)| (*value, sql_type.clone()));
+        self.run(timeout, |this| take(this.client.query_typed_raw(sql, params)?))
+    }
+
+    /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which
+    /// `query` panics counts as dead: the client may have half a message in its buffer, which would garble the next.
+    pub fn run<T>(
+        &mut self,
+        timeout: Duration,
+        query: impl FnOnce(&mut DatabaseConnection) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        self.deadline.set(timeout + ANSWER_GRACE);
+        self.is_dead = true;
+        let outcome = self.set_statement_timeout(timeout).and_then(|()| query(self));
+        self.used_at = Instant::now();
+        self.is_dead = outcome
+            .as_ref()
+            .is_err_and(|error| self.client.is_closed() || is_connection_lost(error));
+        outcome
+    }
+
+    /// Costs a round trip only if the last query on this connection had another timeout.
+    fn set_statement_timeout(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
+        if self.statement_timeout != timeout {
+            // 0 would mean no timeout.
+            let millis = timeout.as_millis().max(1);
+            self.client.batch_execute(&format!("SET statement_timeout = {millis}"))?;
+            self.statement_timeout = timeout;
+        }
+        Ok(())
+    }
+
+    /// Runs `sql`, which is prepared at its first use on this connection.
+    fn query_prepared(
+        &mut self,
+        sql: &'static str,
+        params: SqlParams,
+    ) -> Result<Vec<Row>, postgres::Error> {
+        let statement = match self.statements.get(&key(sql)) {
+            Some(statement) => statement.clone(),
+            None => {
+                let statement = self.client.prepare(sql)?;
+                self.statements.insert(key(sql), statement.clone());
+                statement
+            }
+        };
+        self.client.query(&statement, params)
+    }
+
+    /// Asks the server for an empty answer, which must come within `wait`.
+    pub fn check(&mut self, wait: Duration) -> Result<(), postgres::Error> {
+        self.deadline.set(wait);
+        self.is_dead = true;
+        let outcome = self.client.is_valid(wait);
+        self.is_dead = outcome.is_err();
+        outcome
+    }
+}
+
+/// The key of a prepared statement: the address of its text, which is static. Cheaper than hashing the text.
+fn key(sql: &'static str) -> usize {
+    sql.as_ptr() as usize
+}
+
+/// Opens connections for r2d2 and tells it which ones to discard.
+pub struct ConnectionFactory {
+    pub connector: Connector,
+    /// A connection that is open already, until the pool asks for its first one.
+    pub first: Mutex<Option<(Client, Deadline)>>,
+    pub timeout: Duration,
+    pub outage: Arc<Outage>,
+}
+
+impl ConnectionFactory {
+    fn open(&self) -> Result<DatabaseConnection, postgres::Error> {
+        let first = lock(&self.first).take();
+        let (client, deadline) = match first {
+            Some(connection) => connection,
+            None => self.connector.connect(self.timeout)?,
+        };
+        deadline.set(self.timeout);
+        let now = Instant::now();
+        let mut connection = DatabaseConnection {
+            client,
+            statements: HashMap::new(),
+            statement_timeout: Duration::MAX,
+            deadline,
+            opened_at: now,
+            used_at: now,
+            is_dead: false,
+        };
+        // A statement and not a start-up parameter, because connection poolers such as PgBouncer refuse unknown ones.
+        connection.set_statement_timeout(self.timeout)?;
+        Ok(connection)
+    }
+}
+
+impl ManageConnection for ConnectionFactory {
+    type Connection = DatabaseConnection;
+    type Error = postgres::Error;
+
+    fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
+        let began = Instant::now();
+        let outcome = self.open();
+        self.outage.note_attempt(began, outcome.as_ref().err());
+        // Later than the end of an outage, if this attempt has ended one.
+        let opened_at = Instant::now();
+        outcome.map(|connection| DatabaseConnection { opened_at, ..connection })
+    }
+
+    fn is_valid(&self, connection: &mut DatabaseConnection) -> Result<(), postgres::Error> {
+        connection.client.is_valid(self.timeout)
+    }
+
+    fn has_broken(&self, connection: &mut DatabaseConnection) -> bool {
+        connection.is_dead || connection.client.is_closed()
+    }
+}

@@ -1,0 +1,88 @@
+//! The responses to failed requests.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::response::Response;
+use super::status::error_code;
+use crate::config::ErrorFormat;
+use crate::error::{Error, FieldError, TokenProblem};
+use crate::model::timestamp::Timestamp;
+
+/// The response to a failed request, with a body in the configured format.
+pub fn error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    let status = error.status();
+    let body = error_body(error, format, now).to_string();
+    let response = Response::new(status, "application/json", body.into_bytes());
+    match error {
+        Error::MethodNotAllowed(allow) => response.with_header("Allow", allow.clone()),
+        Error::RateLimited { retry_after, .. } => response
+            .with_header("Retry-After", retry_after.to_string())
+            .with_header("X-RateLimit-Retry-After", retry_after.to_string()),
+        Error::RangeNotSatisfiable(length) => {
+            response.with_header("Content-Range", format!("bytes */{length}"))
+        }
+        Error::Unavailable | Error::OutcomeUnknown => response.with_header("Retry-After", "5"),
+        _ if status == 401 => response.with_header("WWW-Authenticate", challenge(error)),
+        _ => response,
+    }
+}
+
+/// The value of `WWW-Authenticate`. If the request has a token, it says why the token is not accepted (RFC 6750, 3).
+fn challenge(error: &Error) -> Cow<'static, str> {
+    match error.token_problem().map(TokenProblem::description) {
+        None => "Bearer".into(),
+        Some(problem) => {
+            format!("Bearer error=\"invalid_token\", error_description=\"{problem}\"").into()
+        }
+    }
+}
+
+/// The body of an error. Its hint is absent if there is none.
+fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
+    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
+    let errors = match error {
+        Error::Invalid(errors) => Some(errors.as_slice()),
+        _ => None,
+    };
+    let mut body = match (format, errors) {
+        (ErrorFormat::Envelope, _) => {
+            // The hint is one more element of the list. So `details` has the same type with field errors and without.
+            let mut details = errors.map(error_list).unwrap_or_default();
+            details.extend(hint.map(|hint| json!({ "hint": hint })));
+            let details = (!details.is_empty()).then_some(details);
+            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
+        }
+        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
+        (ErrorFormat::Detail, Some(errors)) => json!({
+            "detail": error_list(errors),
+            "error_code": code,
+            "field_errors": messages_by_field(errors),
+        }),
+    };
+    if let Some(hint) = hint {
+        body["hint"] = hint.into();
+    }
+    body
+}
+
+/// One object for each field error, in the form of FastAPI, which many clients know.
+fn error_list(errors: &[FieldError]) -> Vec<Value> {
+    let entry = |error: &FieldError| {
+        let loc: Vec<&str> = std::iter::once(error.location.name()).chain(error.field).collect();
+        json!({ "loc": loc, "msg": error.problem.message, "type": error.problem.kind })
+    };
+    errors.iter().map(entry).collect()
+}
+
+/// The messages for each field. A problem with the whole body stands under the name of its location, `body`.
+fn messages_by_field(errors: &[FieldError]) -> BTreeMap<&str, Vec<&str>> {
+    let mut by_field: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for error in errors {
+        let field = error.field.unwrap_or(error.location.name());
+        by_field.entry(field).or_default().push(&error.problem.message);
+    }
+    by_field
+}

@@ -1,0 +1,36 @@
+//! The kinds of mail that the service sends.
+
+/// What a message is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A link to set a new password, which the owner of the account asked for.
+    PasswordReset,
+    /// A notice that the password was changed.
+    PasswordChanged,
+    /// A notice that the account has another e-mail address, which goes to the one before.
+    EmailChanged,
+    /// A notice that a personal access token was created.
+    TokenCreated,
+    /// The message of `cloakroom send-test-mail`, which is never stored.
+    Test,
+}
+
+impl MessageKind {
+    /// The word for it in the database and in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            MessageKind::PasswordReset => "password_reset",
+            MessageKind::PasswordChanged => "password_changed",
+            MessageKind::EmailChanged => "email_changed",
+            MessageKind::TokenCreated => "token_created",
+            MessageKind::Test => "test",
+        }
+    }
+
+    /// The kind with this word.
+    pub fn from_name(name: &str) -> Option<MessageKind> {
+        use MessageKind::{EmailChanged, PasswordChanged, PasswordReset, Test, TokenCreated};
+        let kinds = [PasswordReset, PasswordChanged, EmailChanged, TokenCreated, Test];
+        kinds.into_iter().find(|kind| kind.name() == name)
+    }
+}

@@ -1,0 +1,197 @@
+//! Starts the service: reads the settings, opens the data directory, loads the secret, opens the database, compares the
+//! installation ids, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
+//! `config` and `openapi` are here too.
+
+pub mod installation;
+pub mod signing_secret;
+pub mod warnings;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::api::app::App;
+use crate::api::{openapi, pipeline};
+use crate::auth::jwt::SigningKeys;
+use crate::background::failures::FailureWriter;
+use crate::background::{Background, OutboxSender};
+use crate::config::{
+    self, ALL_SETTINGS, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings,
+};
+use crate::db;
+use crate::error::Error;
+use crate::mail::Mailer;
+use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
+use crate::storage::Storage;
+use crate::telemetry::logging;
+use crate::telemetry::metrics::Metrics;
+
+/// Settings on which the OpenAPI document depends.
+const DOCUMENT_SETTINGS: UsedSettings = &[
+    "CLOAKROOM_ENV",
+    "CLOAKROOM_DOCS",
+    "CLOAKROOM_AUTH_ENABLED",
+    "CLOAKROOM_API_KEY",
+    "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
+    "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
+    "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
+    "CLOAKROOM_RATE_LIMIT_ENABLED",
+    "CLOAKROOM_REGISTRATION",
+    "CLOAKROOM_TEST_ENDPOINTS_ENABLED",
+    "CLOAKROOM_ERROR_FORMAT",
+    "CLOAKROOM_SMTP_URL",
+];
+
+/// Why a command failed, as its user is shown it.
+pub enum CommandError {
+    /// Settings that the command uses are wrong or missing: one line each.
+    Settings(Vec<String>),
+    Failed(String),
+}
+
+impl From<String> for CommandError {
+    fn from(message: String) -> CommandError {
+        CommandError::Failed(message)
+    }
+}
+
+/// The cause is what an operator is told about an error.
+impl From<Error> for String {
+    fn from(error: Error) -> String {
+        error.cause().into_owned()
+    }
+}
+
+/// Reads the settings that a command uses, which are named by the beginnings of their names, and starts the log.
+pub fn start(used: UsedSettings) -> Result<Config, CommandError> {
+    let config = read_settings(used)?;
+    logging::start(config.log_level, config.log_format);
+    Ok(config)
+}
+
+/// Reads the settings that a command uses. Faults in other settings do not matter to it.
+fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
+    let (config, mut faults) = Config::from_environment(used, db::check_settings);
+    if faults.is_empty() {
+        return Ok(config);
+    }
+    faults.extend(config.unknown.iter().map(UnknownVariable::warning));
+    Err(CommandError::Settings(faults))
+}
+
+/// `cloakroom migrate`: waits for the database and applies pending migrations.
+pub fn migrate() -> Result<(), CommandError> {
+    db::open_and_migrate(&start(&["CLOAKROOM_DATABASE_"])?)?;
+    println!("The database is up to date.");
+    Ok(())
+}
+
+/// `cloakroom config`: prints the effective settings, secrets masked.
+pub fn print_config() -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    for ShownSetting { name, value, .. } in &read_settings(ALL_SETTINGS)?.shown {
+        writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
+pub fn print_openapi() -> Result<(), CommandError> {
+    let document = openapi::document(&read_settings(DOCUMENT_SETTINGS)?);
+    writeln!(io::stdout(), "{document}").map_err(|e| e.to_string())?;
+    Ok(())
+}
+
+/// `cloakroom serve`: opens the storage, loads the secret, opens the database, starts the background threads, and then
+/// serves. Everything that can fail comes before the port is opened, so that clients never reach a service that has
+/// only half started.
+pub fn serve() -> Result<(), CommandError> {
+    config::apply_allocator_settings();
+    let config = start(ALL_SETTINGS)?;
+    for (level, text, _) in warnings::find(&config) {
+        log::log!(level, "{text}");
+    }
+    ignore_file_size_signal()?;
+    let storage = Arc::new(Storage::open(&config.data_dir)?);
+    let secret = signing_secret::load(&config)?;
+    let db = db::open_and_migrate(&config)?;
+    installation::check(&config, &db, &storage)?;
+    // Asked for before the background threads use the connection that is open: opening another one takes longer.
+    let postgres = db::server_version(&db).map_err(String::from)?;
+    let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
+    let issuer = config.jwt_issuer.clone();
+    let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
+    let signing_keys = Arc::new(signing_keys);
+    let (config, db) = (Arc::new(config), Arc::new(db));
+    let metrics = Metrics::new();
+    let outbox = OutboxSender {
+        config: config.clone(),
+        db: db.clone(),
+        signing_keys: signing_keys.clone(),
+        mailer: Mailer::new(&config),
+        metrics: metrics.clone(),
+    };
+    let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
+    let background =
+        Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
+    let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
+    let app = App::new(config, db, storage, signing_keys, metrics, wake);
+    let app = Arc::new(app.map_err(String::from)?);
+    let failure_writer =
+        FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
+            .map_err(|e| format!("thread of the audit log: {e}"))?;
+    listen(app, &postgres)?;
+    failure_writer.stop();
+    Ok(())
+}
+
+/// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a
+/// handler it kills the process; with one, only the write fails.
+pub fn ignore_file_size_signal() -> Result<(), String> {
+    let unused = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unused)
+        .map(drop)
+        .map_err(|e| format!("signal handler: {e}"))
+}
+
+/// Runs the configured HTTP server until the process is asked to stop. `postgres` is the version of the database.
+fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
+    let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
+    let address = app.config.listen;
+    let announce = |address| announce(&app.config, postgres, address);
+    let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
+    let handler = handler(app.clone());
+    match app.config.http_server {
+        HttpServer::Builtin => {
+            let listener = server::bind(address).map_err(|e| bind_error(&e))?;
+            announce(listener.local_addr().map_err(|e| bind_error(&e))?);
+            let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
+            server::run(&Arc::new(server), listener, &stop);
+        }
+        HttpServer::Rouille => {
+            let server = RouilleServer::bind(address, app.config.workers, handler)
+                .map_err(|e| bind_error(&e))?;
+            announce(server.address());
+            server.run(stop);
+        }
+    }
+    Ok(())
+}
+
+/// The function to which both servers pass each request.
+fn handler(app: Arc<App>) -> Box<RequestHandler> {
+    Box::new(move |head, body| pipeline::answer(&app, head, body))
+}
+
+/// Logs versions, data directory and address in one line. The address is not known beforehand if the configured port is
+/// 0.
+fn announce(config: &Config, postgres: &str, address: SocketAddr) {
+    let data_dir = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+    log::info!(
+        "cloakroom {} with PostgreSQL {postgres} and data in {}, listening on http://{address}",
+        env!("CARGO_PKG_VERSION"),
+        data_dir.display()
+    );
+}

@@ -1,0 +1,52 @@
+//! The secret that signs tokens: from the settings, or made and kept in the data directory.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::auth::random_bytes;
+use crate::config::Config;
+use crate::model::hex;
+use crate::storage::create_private_file;
+
+/// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
+/// in the data directory, which is made at the first start. The error is a message for the operator.
+pub fn load(config: &Config) -> Result<Vec<u8>, String> {
+    if let Some(secret) = &config.jwt_secret {
+        return Ok(secret.expose().as_bytes().to_vec());
+    }
+    let path = path(config);
+    let secret = read_or_create(&path);
+    long_enough(config, &path, secret)
+}
+
+pub fn path(config: &Config) -> PathBuf {
+    config.data_dir.join("jwt-secret")
+}
+
+/// The secret that was read from the file, if it was read and is as long as the algorithm demands.
+pub fn long_enough(
+    config: &Config,
+    path: &Path,
+    secret: io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, String> {
+    let secret = secret.map_err(|e| format!("{}: {e}", path.display()))?;
+    match secret.len() {
+        length if length >= config.jwt_algorithm.min_secret_bytes() => Ok(secret),
+        length => Err(format!(
+            "{} holds {length} bytes, too few; remove it to have it made anew",
+            path.display()
+        )),
+    }
+}
+
+/// Reads the file, after making it if it does not exist.
+fn read_or_create(path: &Path) -> io::Result<Vec<u8>> {
+    if !path.exists() {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        let secret = random_bytes::<64>().map_err(|e| io::Error::other(format!("{e:?}")))?;
+        // If several processes start together, one of them creates the file, and all of them read that one.
+        create_private_file(path, hex(&secret).as_bytes())?;
+    }
+    fs::read(path)
+}

@@ -1,0 +1,91 @@
+//! The file system as the other files of this module use it: small files that are whole or absent, names that survive a
+//! loss of power, the removal of files, and the room that is left.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::error::Error;
+
+/// Creates an empty file, readable only for this user. Fails if there is one at `path` already.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Writes a file that is whole or absent, also after a crash, and readable only for this user, unless there is one with
+/// this name already. Returns whether it did. If several processes do so at the same moment, one of them succeeds.
+pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<bool> {
+    let temporary = write_aside(path, content)?;
+    // Linking fails if the name exists, which renaming does not.
+    let linked = fs::hard_link(&temporary, path);
+    fs::remove_file(&temporary)?;
+    match linked {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        other => other.and_then(|()| sync_parent(path)).map(|()| true),
+    }
+}
+
+/// Writes a synced file under another name beside `path`, and returns its path.
+pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
+    let temporary = path.with_extension(Uuid::new_v4().to_string());
+    let mut file = create_file(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(temporary)
+}
+
+/// Makes the name of a file survive a loss of power.
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Makes the names in a directory survive a loss of power.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Removes a file and returns whether that worked. A failure is only logged: the sweep tries again.
+pub(super) fn remove_file(path: &Path) -> bool {
+    fs::remove_file(path).inspect_err(|error| log_not_removed(path, error)).is_ok()
+}
+
+pub(super) fn log_not_removed(path: &Path, error: &io::Error) {
+    log::warn!("{} was not removed: {error}", path.display());
+}
+
+/// Translates an error of the data directory for the request that met it. A full disk is no internal error.
+pub fn translate(error: io::Error) -> Error {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => {
+            log::error!("data directory: {error}");
+            Error::StorageFull
+        }
+        _ => Error::Internal(format!("data directory: {error}")),
+    }
+}
+
+/// The size of a file system, and how much of it an ordinary user may still take.
+pub struct DiskSpace {
+    pub total_bytes: u64,
+    pub free_bytes: u64,
+    /// Each file takes one inode. Both counts are 0 if the file system has no fixed number, as Btrfs.
+    pub total_inodes: u64,
+    pub free_inodes: u64,
+}
+
+impl DiskSpace {
+    /// Asks the file system of `directory`.
+    pub(super) fn of(directory: &Path) -> io::Result<DiskSpace> {
+        let found = rustix::fs::statvfs(directory)?;
+        Ok(DiskSpace {
+            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+            free_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            total_inodes: found.f_files,
+            free_inodes: found.f_favail,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! The settings of the database for PostgreSQL's own programs, such as `pg_dump`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{self, Path};
+use std::time::Duration;
+
+use postgres::Config;
+use postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
+
+use crate::config;
+use crate::db::connector::{DEFAULT_PORT, parse};
+
+/// An environment variable.
+type Variable = (&'static str, OsString);
+
+/// Returns the environment variables with which the programs connect as this program does (PostgreSQL manual, libpq,
+/// Environment Variables). All settings are in variables, because every user of the machine can read the arguments of a
+/// process. On failure: what to tell the operator.
+pub fn environment(settings: &config::Config) -> Result<Vec<Variable>, String> {
+    let config = parse(settings.database_url.expose())?;
+    variables(&config, settings.database_ca.as_deref(), settings.database_timeout)
+}
+
+/// The variables for these settings. Everything that libpq would add by itself is turned off: it tries no GSSAPI, and
+/// finds no passwords, certificates or services in a home directory.
+fn variables(
+    config: &Config,
+    ca: Option<&Path>,
+    default_timeout: Duration,
+) -> Result<Vec<Variable>, String> {
+    let timeout = config.get_connect_timeout().copied().unwrap_or(default_timeout);
+    let mut variables: Vec<Variable> = vec![
+        ("HOME", "/nonexistent".into()),
+        ("PGGSSENCMODE", "disable".into()),
+        ("PGCONNECT_TIMEOUT", timeout.as_secs().to_string().into()),
+        ("PGTARGETSESSIONATTRS", target_session(config.get_target_session_attrs()).into()),
+        ("PGCHANNELBINDING", channel_binding(config.get_channel_binding()).into()),
+    ];
+    let lists = [
+        ("PGHOST", list(config.get_hosts(), host)),
+        ("PGHOSTADDR", list(config.get_hostaddrs(), |address| address.to_string())),
+        ("PGPORT", Some(ports(config))),
+        ("PGUSER", config.get_user().map(str::to_owned)),
+        ("PGDATABASE", config.get_dbname().map(str::to_owned)),
+        ("PGOPTIONS", config.get_options().map(str::to_owned)),
+        ("PGAPPNAME", config.get_application_name().map(str::to_owned)),
+    ];
+    variables.extend(lists.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+    let password = config.get_password().map(|bytes| OsString::from_vec(bytes.to_vec()));
+    variables.extend(password.map(|password| ("PGPASSWORD", password)));
+    match ca {
+        Some(ca) => {
+            let file = path::absolute(ca).map_err(|e| format!("{}: {e}", ca.display()))?;
+            variables.push(("PGSSLMODE", "verify-full".into()));
+            variables.push(("PGSSLROOTCERT", file.into_os_string()));
+        }
+        None => variables.push(("PGSSLMODE", ssl_mode(config.get_ssl_mode()).into())),
+    }
+    Ok(variables)
+}
+
+/// The items with commas between them; `None` if there are none.
+fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
+    let texts: Vec<String> = items.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+/// The name of a host, or the directory of a Unix socket.
+fn host(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(directory) => directory.display().to_string(),
+    }
+}
+
+/// A port for each host, or one for all.
+fn ports(config: &Config) -> String {
+    list(config.get_ports(), u16::to_string).unwrap_or_else(|| DEFAULT_PORT.to_string())
+}
+
+fn target_session(wanted: TargetSessionAttrs) -> &'static str {
+    match wanted {
+        TargetSessionAttrs::ReadWrite => "read-write",
+        TargetSessionAttrs::ReadOnly => "read-only",
+        _ => "any",
+    }
+}
+
+fn channel_binding(wanted: ChannelBinding) -> &'static str {
+    match wanted {
+        ChannelBinding::Disable => "disable",
+        ChannelBinding::Require => "require",
+        _ => "prefer",
+    }
+}
+
+fn ssl_mode(wanted: SslMode) -> &'static str {
+    match wanted {
+        SslMode::Disable => "disable",
+        SslMode::Prefer => "prefer",
+        // A mode that is not known here is stricter.
+        _ => "require",
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use super::*;
+
+    /// The variables for a URL or key/value text, as `NAME=value` in order, without those that are always the same.
+    fn set(text: &str, ca: Option<&str>) -> Vec<String> {
+        let config: Config = text.parse().expect("settings");
+        let found = variables(&config, ca.map(Path::new), Duration::from_secs(5));
+        let all = found.expect("variables").into_iter();
+        let all = all.map(|(name, value)| format!("{name}={}", value.to_string_lossy()));
+        let constant = [
+            "HOME=/nonexistent",
+            "PGGSSENCMODE=disable",
+            "PGCONNECT_TIMEOUT=5",
+            "PGTARGETSESSIONATTRS=any",
+            "PGCHANNELBINDING=prefer",
+            "PGSSLMODE=prefer",
+        ];
+        let mut all: Vec<_> = all.filter(|v| !constant.contains(&v.as_str())).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_url_and_key_value_text_become_the_same_variables() {
+        let all =
+            ["PGDATABASE=d", "PGHOST=db.example", "PGPASSWORD=p w'@", "PGPORT=5433", "PGUSER=u"];
+        assert_eq!(set("postgres://u:p%20w'%40@db.example:5433/d", None), all);
+        assert_eq!(set(r"user=u password='p w\'@' host=db.example port=5433 dbname=d", None), all);
+    }
+
+    #[test]
+    fn each_setting_has_its_variable() {
+        for (text, ca, expected) in [
+            ("host=a", None, &["PGHOST=a", "PGPORT=5432"][..]),
+            (
+                "postgres://a:1,[::1]:2/?target_session_attrs=read-write&connect_timeout=9",
+                None,
+                &[
+                    "PGCONNECT_TIMEOUT=9",
+                    "PGHOST=a,::1",
+                    "PGPORT=1,2",
+                    "PGTARGETSESSIONATTRS=read-write",
+                ],
+            ),
+            ("hostaddr=10.0.0.1,::2 port=7", None, &["PGHOSTADDR=10.0.0.1,::2", "PGPORT=7"]),
+            ("host=a hostaddr=10.0.0.1", None, &["PGHOST=a", "PGHOSTADDR=10.0.0.1", "PGPORT=5432"]),
+            ("host=/run/postgresql", None, &["PGHOST=/run/postgresql", "PGPORT=5432"]),
+            (
+                "host=a sslmode=require channel_binding=require",
+                None,
+                &["PGCHANNELBINDING=require", "PGHOST=a", "PGPORT=5432", "PGSSLMODE=require"],
+            ),
+            ("host=a sslmode=disable", None, &["PGHOST=a", "PGPORT=5432", "PGSSLMODE=disable"]),
+            (
+                "host=a sslmode=disable",
+                Some("/ca.pem"),
+                &["PGHOST=a", "PGPORT=5432", "PGSSLMODE=verify-full", "PGSSLROOTCERT=/ca.pem"],
+            ),
+            (
+                "host=a application_name=x options='-c geqo=off'",
+                None,
+                &["PGAPPNAME=x", "PGHOST=a", "PGOPTIONS=-c geqo=off", "PGPORT=5432"],
+            ),
+        ] {
+            assert_eq!(set(text, ca), expected, "{text}");
+        }
+    }
+}

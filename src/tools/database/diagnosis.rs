@@ -1,0 +1,188 @@
+//! The questions that `cloakroom doctor` asks the database, and its judgement of the answers. It changes nothing, and
+//! uses a connection of its own: the pool would try again for a while, and not say why a connection fails.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use postgres::Client;
+use postgres::error::SqlState;
+use postgres::types::Type;
+use uuid::Uuid;
+
+use super::connect::{ConnectedServer, one_row};
+use super::schema::{SchemaVersions, schema_versions};
+use super::server::{self, answered};
+use crate::config::Config;
+use crate::db::addresses::unfilled_after;
+use crate::db::installation::DatabaseSide;
+use crate::db::postgres_error::describe;
+use crate::db::sql;
+use crate::tools::findings::{Findings, Level};
+use crate::tools::postgres_programs::major_version;
+
+/// How often the clocks are compared. The comparison with the shortest round trip counts.
+const CLOCK_SAMPLES: usize = 3;
+/// The oldest major version of PostgreSQL with which the schema can be made: it has `gen_random_uuid`.
+const MIN_VERSION: u32 = 13;
+/// The oldest major version with which the tests are run.
+const TESTED_VERSION: u32 = 15;
+/// From this difference of the clocks on, in seconds, times in logs and answers look wrong.
+const MAX_CLOCK_DIFFERENCE: f64 = 1.0;
+/// From this difference on, in seconds, what expires early or late is a fault.
+const MAX_BEARABLE_CLOCK_DIFFERENCE: f64 = 30.0;
+/// How many pairs of accounts with one address are listed.
+const MAX_LISTED_PAIRS: usize = 20;
+
+/// Facts of the database that other parts of the diagnosis need. One that could not be asked for is `None`.
+#[derive(Default)]
+pub struct DatabaseFacts {
+    /// `None` also if the schema is older than installation ids.
+    pub installation: Option<DatabaseSide>,
+    /// `None` also if the schema is not that of this program.
+    pub stored: Option<Stored>,
+}
+
+/// The bytes of all files, and the state of the outbox.
+pub struct Stored {
+    pub bytes: i64,
+    pub mail_waiting: i64,
+    pub mail_failed: i64,
+    pub mail_oldest: Duration,
+}
+
+/// Asks the database and reports what is right and wrong. An answer that the database refuses is a fault.
+pub fn diagnose(
+    findings: &mut Findings,
+    config: &Config,
+    mut connection: ConnectedServer,
+) -> DatabaseFacts {
+    judge_version(findings, &connection);
+    let clock = judge_clock(findings, &mut connection.client);
+    answered(findings, clock);
+    let schema = schema_versions(&mut connection.client);
+    let has_schema = schema.as_ref().is_ok_and(|schema| schema.applied > 0);
+    let is_current = schema.as_ref().is_ok_and(|schema| schema.applied == schema.newest);
+    let state = server::judge(findings, config, &mut connection, has_schema);
+    answered(findings, state);
+    match schema {
+        Ok(schema) => judge_schema(findings, schema),
+        Err(reason) => findings.fault(format_args!("schema: {reason}"), ""),
+    }
+    let client = &mut connection.client;
+    let installation = answered(findings, find_installation(client)).flatten();
+    let mut stored = None;
+    if is_current {
+        stored = answered(findings, find_stored(client));
+        let pairs = same_addresses(client).map_err(|e| describe(&e));
+        let pairs = answered(findings, pairs).unwrap_or_default();
+        judge_addresses(findings, &pairs);
+    }
+    DatabaseFacts { installation, stored }
+}
+
+fn judge_version(findings: &mut Findings, connection: &ConnectedServer) {
+    let ConnectedServer { version, server, .. } = connection;
+    let text = format!("database: PostgreSQL {version} at {server}");
+    match major_version(version) {
+        Some(..MIN_VERSION) => {
+            let advice =
+                format!("This version is too old: upgrade PostgreSQL to {TESTED_VERSION}.");
+            findings.fault(text, &advice);
+        }
+        major => {
+            let advice = format!("Cloakroom is tested with version {TESTED_VERSION} only.");
+            findings.judge(major == Some(TESTED_VERSION), Level::Warning, text, &advice);
+        }
+    }
+}
+
+/// Compares the clock of the database with that of this process several times, each in a single round trip. The most
+/// exact comparison, which is exact to half its round trip, counts.
+fn judge_clock(findings: &mut Findings, client: &mut Client) -> Result<(), String> {
+    let (mut ahead, mut round_trip) = (0.0, f64::INFINITY);
+    for _ in 0..CLOCK_SAMPLES {
+        let (time, begin) = (SystemTime::now(), Instant::now());
+        let theirs: f64 = one_row(client, sql!("database/clock"))?.get("seconds");
+        let seconds = begin.elapsed().as_secs_f64();
+        // A clock before 1970 is far off in any case.
+        let sent_at = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        if seconds < round_trip {
+            (ahead, round_trip) = (theirs - (sent_at + seconds / 2.0), seconds);
+        }
+    }
+    let difference = f64::abs(ahead);
+    let side = if ahead < 0.0 { "behind" } else { "ahead of" };
+    let text = format!(
+        "database clock: {difference:.3} s {side} this system's; an answer takes {:.1} ms",
+        round_trip * 1000.0
+    );
+    let advice = "Synchronise the clocks of both systems (NTP: chrony or systemd-timesyncd).";
+    if difference > MAX_BEARABLE_CLOCK_DIFFERENCE {
+        let advice = format!("{advice} Until then sessions and tokens end too early or too late.");
+        findings.fault(text, &advice);
+    } else {
+        let is_well = difference <= MAX_CLOCK_DIFFERENCE.max(round_trip);
+        findings.judge(is_well, Level::Warning, text, advice);
+    }
+    Ok(())
+}
+
+fn judge_schema(findings: &mut Findings, schema: SchemaVersions) {
+    let SchemaVersions { applied, newest } = schema;
+    match applied {
+        0 => findings.warning(
+            "schema: the database is empty",
+            "The first start of the service makes the schema. If there should be data, check CLOAKROOM_DATABASE_URL.",
+        ),
+        _ if applied < newest => findings.warning(
+            format_args!("schema: version {applied}, and this program makes version {newest}"),
+            "The next start of the service, or `cloakroom migrate`, applies what is missing. Make a backup before.",
+        ),
+        _ => findings.ok(format_args!("schema: version {applied}, that of this program")),
+    }
+}
+
+/// Looks up what the installation ids are compared by; `None` if the schema is older than installation ids.
+fn find_installation(client: &mut Client) -> Result<Option<DatabaseSide>, String> {
+    match client.query_typed_one(sql!("installation/find"), &[]) {
+        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Err(e) => Err(describe(&e)),
+        Ok(row) => Ok(Some(DatabaseSide::of(&row))),
+    }
+}
+
+fn find_stored(client: &mut Client) -> Result<Stored, String> {
+    let row = one_row(client, sql!("stats/stored"))?;
+    let mail_oldest: i64 = row.get("mail_oldest_seconds");
+    Ok(Stored {
+        bytes: row.get("bytes"),
+        mail_waiting: row.get("mail_waiting"),
+        mail_failed: row.get("mail_failed"),
+        mail_oldest: Duration::from_secs(mail_oldest.try_into().unwrap_or_default()),
+    })
+}
+
+/// Finds pairs of accounts whose addresses have the same ASCII form, each by its username, or else by its id. Looks at
+/// the first thousand accounts that may have such an address.
+fn same_addresses(client: &mut Client) -> Result<Vec<(String, String)>, postgres::Error> {
+    let Some((_, (ids, _, forms))) = unfilled_after(client, Uuid::nil())? else {
+        return Ok(Vec::new());
+    };
+    let params = [(&ids as _, Type::UUID_ARRAY), (&forms as _, Type::TEXT_ARRAY)];
+    let rows = client.query_typed(sql!("users/same_addresses"), &params)?;
+    Ok(rows.iter().map(|row| (row.get("account"), row.get("other"))).collect())
+}
+
+/// Warns of accounts that were made before addresses were compared by their ASCII forms.
+fn judge_addresses(findings: &mut Findings, pairs: &[(String, String)]) {
+    for (account, other) in pairs.iter().take(MAX_LISTED_PAIRS) {
+        findings.warning(
+            format_args!("accounts {account} and {other}: their e-mail addresses are one to mail servers"),
+            "Both go on as they are, each by its address as it is stored. Ask their owners which of them is to have \
+             another address.",
+        );
+    }
+    if pairs.len() > MAX_LISTED_PAIRS {
+        let more = pairs.len() - MAX_LISTED_PAIRS;
+        findings.warning(format_args!("accounts with one e-mail address: {more} more pairs"), "");
+    }
+}

@@ -1,0 +1,89 @@
+//! Queries that only the tools make. No other part of the tools names the crate `postgres`.
+
+pub mod checks;
+pub mod client_programs;
+pub mod connect;
+pub mod diagnosis;
+pub mod files;
+pub mod restore;
+pub mod schema;
+pub mod server;
+pub mod snapshot;
+
+use std::time::Duration;
+
+use postgres::types::ToSql;
+use postgres::{Client, Row};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::db::connector::Connector;
+use crate::db::deadline::Deadline;
+use crate::db::postgres_error::describe;
+use crate::db::{Database, sql};
+
+/// How long an answer of a [`DedicatedConnection`] may take. The longest is the wait for a lock, which the server
+/// limits to 60 seconds.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
+
+/// Numbers of records, without those of deleted users, whose contents may be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub users: u64,
+    pub files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+impl Totals {
+    /// Reads a row of the query `backup/counts`.
+    fn of(row: &Row) -> Totals {
+        // Counts and sums of sizes, none of which is negative.
+        let number = |column| row.get::<_, i64>(column).unsigned_abs();
+        Totals { users: number("users"), files: number("files"), bytes: number("bytes") }
+    }
+}
+
+/// A connection of a command, which is none of the pool's: locks belong to it for as long as the command takes. On
+/// failure, its functions return what to tell the operator.
+pub struct DedicatedConnection {
+    client: Client,
+    deadline: Deadline,
+    /// Names the server in messages.
+    server: String,
+}
+
+impl DedicatedConnection {
+    /// Connects, and turns off the server's limits on the time that statements and transactions may take.
+    fn open(settings: &Config) -> Result<DedicatedConnection, String> {
+        let connector = Connector::new(settings)?;
+        let server = connector.server();
+        let connection = connector.connect(settings.database_timeout);
+        let (client, deadline) =
+            connection.map_err(|e| format!("the database at {server}: {}", describe(&e)))?;
+        let mut connection = DedicatedConnection { client, deadline, server };
+        connection.execute(sql!("backup/no_timeouts"))?;
+        Ok(connection)
+    }
+
+    fn execute(&mut self, sql: &str) -> Result<(), String> {
+        self.query(sql, &[]).map(drop)
+    }
+
+    fn query_one(&mut self, sql: &str) -> Result<Row, String> {
+        let rows = self.query(sql, &[])?;
+        rows.into_iter().next().ok_or_else(|| "a query returned no row".to_owned())
+    }
+
+    fn query(&mut self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, String> {
+        self.deadline.set(MAX_ANSWER_TIME);
+        let failed = |e| format!("the database at {}: {}", self.server, describe(&e));
+        self.client.query(sql, params).map_err(failed)
+    }
+}
+
+/// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
+pub fn open(settings: &Config) -> Result<Database, String> {
+    let connector = Connector::new(settings)?;
+    Ok(Database::new(connector, None, settings.database_pool_size, settings.database_timeout))
+}

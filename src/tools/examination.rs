@@ -1,0 +1,137 @@
+//! Reads contents, in the data directory and in backups, and compares them with what they should be.
+
+use std::fmt::{self, Display, Formatter};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use crate::model::hex;
+
+/// Bytes that are read at a time.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// On which side a copy failed: a content that cannot be read is damaged, a target that cannot be written is full.
+#[derive(Debug)]
+pub enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+/// Copies all of `from` to `to`, and returns the number of bytes with their SHA-256 in hexadecimal. With [`io::sink`]
+/// it only reads. `advance` is told the size of each piece, for showing the progress.
+pub fn copy_hashed(
+    mut from: impl Read,
+    mut to: impl Write,
+    mut advance: impl FnMut(u64),
+) -> Result<(u64, String), CopyError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let (mut size, mut hash) = (0, Sha256::new());
+    loop {
+        let piece = match from.read(&mut buffer) {
+            Ok(0) => return Ok((size, hex(&hash.finalize()))),
+            Ok(read) => buffer.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(CopyError::Read(error)),
+        };
+        to.write_all(piece).map_err(CopyError::Write)?;
+        hash.update(piece);
+        size += piece.len() as u64;
+        advance(piece.len() as u64);
+    }
+}
+
+/// A fault of a content. Its text follows the name of the content in a sentence.
+pub enum Damage {
+    Missing,
+    /// Something else is in its place, such as a directory.
+    NoFile,
+    /// Its size, and what it should be.
+    Size(u64, u64),
+    /// It has the right size, but not the hash that was recorded when it was written.
+    Hash,
+    Unreadable(io::Error),
+}
+
+impl Display for Damage {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        match self {
+            Damage::Missing => f.write_str("is missing"),
+            Damage::NoFile => f.write_str("is not a file"),
+            Damage::Size(found, expected) => write!(f, "has {found} bytes, not {expected}"),
+            Damage::Hash => f.write_str("has another SHA-256 than is recorded"),
+            Damage::Unreadable(error) => write!(f, "cannot be read: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Damage {
+    fn from(error: io::Error) -> Damage {
+        match error.kind() {
+            ErrorKind::NotFound => Damage::Missing,
+            _ => Damage::Unreadable(error),
+        }
+    }
+}
+
+/// Compares a file with the size that it should have and, if given, with its SHA-256 in hexadecimal. `advance` is
+/// told the size of each piece that was read for that.
+pub fn examine(
+    path: &Path,
+    size: u64,
+    hash: Option<&str>,
+    advance: impl FnMut(u64),
+) -> Result<(), Damage> {
+    match hash {
+        Some(hash) => copy_verified(path, io::sink(), size, hash, advance)?.map_or(Ok(()), Err),
+        None => open_of_size(path, size).map(drop),
+    }
+}
+
+/// Copies a file to `to`, and compares it with the size and the SHA-256 that it should have. Returns what is wrong with
+/// it. Fails if `to` cannot be written; then, and if the file is damaged, a part may have been written.
+pub fn copy_verified(
+    from: &Path,
+    to: impl Write,
+    size: u64,
+    hash: &str,
+    advance: impl FnMut(u64),
+) -> io::Result<Option<Damage>> {
+    let source = match open_of_size(from, size) {
+        Ok(source) => source,
+        Err(damage) => return Ok(Some(damage)),
+    };
+    Ok(match copy_hashed(source, to, advance) {
+        Ok((found, _)) if found != size => Some(Damage::Size(found, size)),
+        Ok((_, found)) if found != hash => Some(Damage::Hash),
+        Ok(_) => None,
+        Err(CopyError::Read(error)) => Some(error.into()),
+        Err(CopyError::Write(error)) => return Err(error),
+    })
+}
+
+/// Opens a file, and compares its size.
+fn open_of_size(path: &Path, size: u64) -> Result<File, Damage> {
+    let file = open_regular(path)?;
+    match file.metadata()?.len() {
+        found if found != size => Err(Damage::Size(found, size)),
+        _ => Ok(file),
+    }
+}
+
+/// Opens a file for reading. A symbolic link is no file: it would show what is elsewhere. Neither is a named pipe, for
+/// whose writer opening would wait.
+pub fn open_regular(path: &Path) -> Result<File, Damage> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = opened.map_err(|e| match e.raw_os_error().map(Errno::from_raw_os_error) {
+        // A symbolic link, and a socket.
+        Some(Errno::LOOP | Errno::NXIO) => Damage::NoFile,
+        _ => e.into(),
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Damage::NoFile) }
+}

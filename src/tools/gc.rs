@@ -1,0 +1,53 @@
+//! `cloakroom gc`: moves contents without a record to the trash, and reports records whose content is missing.
+
+use uuid::Uuid;
+
+use super::database::files::{self, FileOfOwner};
+use super::print_line;
+use crate::background::sweep;
+use crate::config::Config;
+use crate::db::{self, Database};
+use crate::error::Error;
+use crate::serve::installation;
+use crate::storage::Storage;
+
+/// Runs the command. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
+/// fails, and moves nothing, if suspiciously many contents have no record. Fails too if a content is missing.
+pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
+    let storage = Storage::open(&config.data_dir)?;
+    let db = db::open_and_migrate(config)?;
+    installation::check(config, &db, &storage)?;
+    let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print_line)?;
+    let missing = missing_contents(&storage, &db)?;
+    for FileOfOwner { id, filename, owner } in &missing {
+        print_line(format_args!(
+            "the content of file {id} ({filename:?}, owner {owner}) is missing"
+        ));
+    }
+    let (moved, removed) = (swept.moved, swept.removed);
+    print_line(format_args!(
+        "{moved} moved to the trash, {removed} removed, {} missing.",
+        missing.len()
+    ));
+    let are_missing = "contents are missing: restore them from a backup, or delete their files";
+    let missing = (!missing.is_empty()).then(|| are_missing.to_owned());
+    let faults: Vec<_> = swept.refusal.into_iter().chain(missing).collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// Returns the files whose content is missing. Those of deleted users do not count, because their contents are removed
+/// before their records.
+fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
+    let mut missing = Vec::new();
+    let mut last = Uuid::nil();
+    loop {
+        let recorded = files::contents_after(db, last)?;
+        let Some(newest) = recorded.last() else { return Ok(missing) };
+        last = newest.id;
+        let ids =
+            recorded.iter().map(|content| content.id).filter(|id| !storage.path(*id).is_file());
+        let ids: Vec<Uuid> = ids.collect();
+        // A file or its owner may have been deleted since its record was read.
+        missing.extend(files::with_owners(db, &ids)?);
+    }
+}

@@ -1,0 +1,101 @@
+//! The commands for operators. The service needs none of them: they are built with the feature `tools`.
+
+mod adopt_data_dir;
+mod audit;
+mod backup;
+mod check;
+mod create_admin;
+mod database;
+mod doctor;
+mod environment;
+mod examination;
+mod findings;
+mod gc;
+mod postgres_programs;
+mod private_files;
+mod progress;
+mod restoration;
+mod restore;
+mod send_test_mail;
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Write};
+
+use crate::arguments::Tool;
+use crate::config::Config;
+use crate::db::{self, Database};
+use crate::serve::{CommandError, installation, start};
+use crate::storage::{Storage, refuse_partial};
+
+/// Settings of commands that use both the database and the data directory.
+const INSTALLATION: &[&str] = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"];
+
+/// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
+pub fn run(tool: Tool) -> Result<(), CommandError> {
+    match tool {
+        Tool::Doctor { all } => doctor::doctor(all)?,
+        Tool::CreateAdmin { email, username } => {
+            let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
+            create_admin::create_admin(&config, &email, username.as_deref())?;
+        }
+        Tool::Gc { confirm } => {
+            let used = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"];
+            gc::gc(&start(used)?, confirm)?;
+        }
+        Tool::Check { sample, repair } => {
+            let config = start(&[
+                "CLOAKROOM_DATABASE_",
+                "CLOAKROOM_DATA_DIR",
+                "CLOAKROOM_STORAGE_QUOTA",
+                "CLOAKROOM_USER_STORAGE_QUOTA",
+                "CLOAKROOM_USER_FILE_QUOTA",
+            ])?;
+            check::check(&config, sample, repair)?;
+        }
+        Tool::Backup { directory, verify: true, .. } => backup::verify::verify(&directory)?,
+        Tool::Backup { directory, verify_share, keep, .. } => {
+            backup::backup(&start(INSTALLATION)?, &directory, verify_share, keep)?;
+        }
+        Tool::Restore { backup, skip_damaged } => {
+            restore::restore(&start(INSTALLATION)?, &backup, skip_damaged)?;
+        }
+        Tool::Audit { since, follow } => {
+            audit::print_audit(&start(&["CLOAKROOM_DATABASE_"])?, since, follow)?;
+        }
+        Tool::AdoptDataDir { id } => {
+            adopt_data_dir::adopt_data_dir(&start(INSTALLATION)?, id.0)?;
+        }
+        Tool::SendTestMail { to } => {
+            let used =
+                &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"];
+            send_test_mail::send_test_mail(&start(used)?, &to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Opens the data directory and the database of an installation that has been started before, and makes sure that they
+/// belong together and that the schema is this program's. Creates and changes nothing. On failure: what to tell the
+/// operator.
+fn open_installation(config: &Config) -> Result<(Storage, Database), String> {
+    let data_dir = &config.data_dir;
+    refuse_partial(data_dir)?;
+    let storage = Storage::at(data_dir);
+    let [contents, ..] = storage.directories();
+    for path in [data_dir, contents] {
+        fs::read_dir(path).map_err(|e| {
+            format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
+        })?;
+    }
+    let db = database::open(config)?;
+    database::schema::check_schema(&db)?;
+    let database = db::installation::find(&db)?;
+    installation::compare(config, &database, &storage)?;
+    Ok((storage, db))
+}
+
+/// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
+fn print_line(line: impl Display) {
+    drop(writeln!(io::stdout(), "{line}"));
+}

@@ -1,0 +1,243 @@
+//! `cloakroom restore DIR/<UTC time>`: restores a backup into an empty database and an empty data directory.
+//!
+//! The data directory is marked as unusable from the first content to the end, so that whatever interrupts the
+//! restoration, the service does not start on a half of it. The contents come first, then the database, in one
+//! transaction of `pg_restore`, and the mark is removed last.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use uuid::Uuid;
+
+use super::backup::manifest::{Dump, Header, Manifest};
+use super::backup::verify::{self, DamagedParts};
+use super::backup::{CONTENTS, DUMP};
+use super::examination::{CopyError, copy_hashed, copy_verified, open_regular};
+use super::postgres_programs;
+use super::print_line;
+use super::private_files::describe;
+use super::progress::Progress;
+use super::restoration::Restoration;
+use crate::config::Config;
+use crate::db;
+use crate::db::migrations::newest_schema_version;
+use crate::serve::ignore_file_size_signal;
+use crate::tools::database::Totals;
+use crate::tools::database::restore::{self as restored_database, EmptyDatabase};
+
+/// Parts of a dump that `pg_restore` leaves out. Owners and privileges are those of the user that restores; the others
+/// are of no use to the service, and need rights or tablespaces that this user or this server may not have.
+const LEFT_OUT: [&str; 7] = [
+    "--no-owner",
+    "--no-privileges",
+    "--no-comments",
+    "--no-tablespaces",
+    "--no-publications",
+    "--no-subscriptions",
+    "--no-security-labels",
+];
+/// The database of `pg_restore`: the one of its environment, because this names none; without the argument, the program
+/// would only print SQL. A server that cannot be reached any more is noticed within two minutes. How long a statement
+/// takes has no limit, because nobody knows how long an index does; the operator can break off at any time.
+const DATABASE: &str =
+    "--dbname=keepalives_idle=60 keepalives_interval=10 keepalives_count=6 tcp_user_timeout=120000";
+/// How much of the messages of `pg_restore` is read, in bytes.
+const MAX_MESSAGES: u64 = 64 * 1024;
+
+/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless `skip_damaged`. A damaged dump
+/// or manifest cannot be restored at all.
+pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(), String> {
+    ignore_file_size_signal()?;
+    let (backup, manifest) = verify::open(backup)?;
+    let mut empty = EmptyDatabase::lock(config)?;
+    Restoration::check(&config.data_dir)?;
+    let postgresql = empty.server_version()?;
+    check_versions(&manifest.header, &postgresql)?;
+    let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
+    let damage = verify::find_damage(&backup, &manifest)?;
+    refuse_damage(&damage, skip_damaged)?;
+    let restoration = Restoration::begin(&config.data_dir)?;
+    let filled = copy_contents(&manifest, &backup, &damage.contents, &restoration)
+        .and_then(|()| restore_dump(pg_restore, &manifest.header.dump, &backup));
+    if let Err(fault) = filled {
+        return Err(give_up(fault, &mut empty, restoration));
+    }
+    finish(config, &manifest.header, &damage.contents, restoration).map_err(|fault| {
+        format!(
+            "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore \
+             again"
+        )
+    })
+}
+
+/// Fails if the program or the server is too old for the backup. On failure: what to tell the operator.
+fn check_versions(header: &Header, postgresql: &str) -> Result<(), String> {
+    let newest = newest_schema_version();
+    if header.schema_version > newest {
+        return Err(format!(
+            "the backup has schema version {}, this program knows versions up to {newest}: use cloakroom {} or newer",
+            header.schema_version, header.cloakroom
+        ));
+    }
+    let major = postgres_programs::major_version;
+    if major(&header.postgresql) > major(postgresql) {
+        return Err(format!(
+            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version \
+             or a newer one",
+            header.postgresql
+        ));
+    }
+    Ok(())
+}
+
+/// Fails if so much of the backup is damaged that it cannot be restored. On failure: what to tell the operator.
+fn refuse_damage(damage: &DamagedParts, skip_damaged: bool) -> Result<(), String> {
+    let Some(summary) = damage.summary() else { return Ok(()) };
+    if damage.dump {
+        return Err(format!(
+            "the backup is damaged ({summary}): without its dump it cannot be restored"
+        ));
+    }
+    if skip_damaged {
+        return Ok(());
+    }
+    Err(format!(
+        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is \
+         damaged by --skip-damaged"
+    ))
+}
+
+/// Copies all contents but the damaged ones, whose ids are in ascending order.
+fn copy_contents(
+    manifest: &Manifest,
+    backup: &Path,
+    damaged: &[Uuid],
+    restoration: &Restoration,
+) -> Result<(), String> {
+    let mut progress = Progress::of_bytes("copying contents", Some(manifest.header.totals.bytes));
+    for content in manifest.contents()? {
+        let content = content?;
+        if damaged.binary_search(&content.id).is_ok() {
+            continue;
+        }
+        let path = backup.join(CONTENTS).join(content.id.to_string());
+        let target = restoration.create(content.id)?;
+        let advance = |bytes| progress.advance(bytes);
+        let copied = copy_verified(&path, target, content.size, &content.sha256, advance);
+        // It was whole a moment ago.
+        if let Some(damage) = copied.map_err(|e| restoration.describe(&e))? {
+            return Err(format!("{} {damage} now", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
+/// from a pipe: so the dump is hashed on its way, and if this process is killed, the program fails at its next read and
+/// the transaction is rolled back.
+fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
+    let path = backup.join(DUMP);
+    let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
+    pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
+    pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let failed = |e: io::Error| format!("pg_restore: {e}");
+    let mut child = pg_restore.spawn().map_err(failed)?;
+    let stdin = child.stdin.take().ok_or("pg_restore has no input")?;
+    let stderr = child.stderr.take().ok_or("pg_restore has no messages")?;
+    let messages = thread::spawn(|| messages(stderr));
+    let mut progress = Progress::of_bytes("restoring the database", Some(dump.size));
+    // Dropping the pipe at the end of this statement is the end of the input.
+    let fed = copy_hashed(file, stdin, |bytes| progress.advance(bytes));
+    let status = child.wait().map_err(failed)?;
+    if !status.success() {
+        let messages = messages.join().unwrap_or_default();
+        return Err(format!("pg_restore failed ({status}): {messages}"));
+    }
+    let fed = fed.map_err(|(CopyError::Read(e) | CopyError::Write(e))| describe(&path, &e))?;
+    if fed != (dump.size, dump.sha256.clone()) {
+        return Err(format!("{} was changed while it was restored", path.display()));
+    }
+    Ok(())
+}
+
+/// Reads the standard error of the program to its end, and returns the program's own messages. Other lines are details
+/// of the server's errors, which may hold values of rows.
+fn messages(mut stderr: impl Read) -> String {
+    let mut bytes = Vec::new();
+    // After an error of reading, the message about a failure is shorter, and nothing else depends on it.
+    let _ = stderr.by_ref().take(MAX_MESSAGES).read_to_end(&mut bytes);
+    let _ = io::copy(&mut stderr, &mut io::sink());
+    let text = String::from_utf8_lossy(&bytes);
+    let own = text.lines().filter_map(|line| line.strip_prefix("pg_restore: "));
+    own.collect::<Vec<_>>().join("; ")
+}
+
+/// Removes the contents again if nothing came into the database. Returns what to tell the operator.
+fn give_up(fault: String, empty: &mut EmptyDatabase, restoration: Restoration) -> String {
+    match empty.table() {
+        Ok(None) => match restoration.abandon() {
+            Ok(()) => format!("{fault}\nNothing was restored."),
+            Err(e) => format!("{fault}\nWhat was copied cannot be removed: {e}"),
+        },
+        Ok(Some(_)) => format!(
+            "{fault}\nThe database is not empty any more: make it anew (dropdb, createdb) and restore again"
+        ),
+        Err(other) => format!("{fault}\n{other}"),
+    }
+}
+
+/// Makes the restored database and contents an installation of its own, compares them with the manifest, and removes
+/// the mark. On failure the mark stays, and the error is what to tell the operator.
+fn finish(
+    config: &Config,
+    header: &Header,
+    damaged: &[Uuid],
+    restoration: Restoration,
+) -> Result<(), String> {
+    let db = db::open_and_migrate(config)?;
+    let restored = restored_database::totals(&db)?;
+    let installation_id = Uuid::new_v4();
+    let (sessions, personal_tokens) = restored_database::renew(&db, installation_id, damaged)?;
+    let left = restored_database::totals(&db)?;
+    restored_database::vacuum(&db)?;
+    let on_disk = restoration.sync()?;
+    compare(header, restored, left, on_disk)?;
+    restoration.finish(installation_id)?;
+    print_line(format_args!(
+        "Restored as installation {installation_id}. {sessions} sessions and {personal_tokens} personal tokens have \
+         ended; passwords are those of the backup, made at {}.",
+        header.created_at
+    ));
+    Ok(())
+}
+
+/// Prints the totals of the manifest, the damaged files, the database and the contents, and fails unless they agree.
+/// `restored` are the totals of the database before the records of damaged files were removed, `left` those after;
+/// `on_disk` is the number of contents, and their bytes.
+fn compare(
+    header: &Header,
+    restored: Totals,
+    left: Totals,
+    on_disk: (u64, u64),
+) -> Result<(), String> {
+    let Totals { users, files, bytes } = header.totals;
+    print_line(format_args!("manifest: {users} users, {files} files, {bytes} bytes"));
+    let skipped = (restored.files - left.files, restored.bytes - left.bytes);
+    if skipped.0 > 0 {
+        print_line(format_args!(
+            "damaged:  {} files, {} bytes, not restored",
+            skipped.0, skipped.1
+        ));
+    }
+    print_line(format_args!(
+        "database: {} users, {} files, {} bytes",
+        left.users, left.files, left.bytes
+    ));
+    print_line(format_args!("contents: {} files, {} bytes", on_disk.0, on_disk.1));
+    if restored != header.totals || on_disk != (left.files, left.bytes) {
+        return Err("the numbers do not agree".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `cloakroom send-test-mail`: sends one message and shows the dialogue with the mail server, so that an administrator
+//! sees what is wrong with the settings.
+
+use super::print_line;
+use crate::config::{Config, Smtp};
+use crate::mail::{Mail, MailError, Mailer, Phase};
+use crate::model::message_kind::MessageKind;
+use crate::model::timestamp::Timestamp;
+use crate::serve::CommandError;
+
+/// Sends the message to this address, whether or not an account has it. Needs no database.
+pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError> {
+    let mailer =
+        Mailer::new(config).ok_or_else(|| CommandError::Settings(missing_settings(config)))?;
+    print_line(format_args!("Sending a test message through {}", config.smtp));
+    let mail = Mail { kind: MessageKind::Test, at: Timestamp::now(), reset: None };
+    mailer
+        .send(address, &mail, &mut |line| print_line(line))
+        .map_err(|error| format!("not sent: {error}. {}", advice(&error)))?;
+    print_line(
+        "The mail server has taken the message. If it does not arrive, look into the recipient's spam folder, and \
+         check the SPF and DKIM records of the sender's domain.",
+    );
+    Ok(())
+}
+
+/// Says which of the settings that mail needs are not set.
+fn missing_settings(config: &Config) -> Vec<String> {
+    match config.smtp {
+        Smtp::Off => return vec!["CLOAKROOM_SMTP_URL is none, so no mail is sent".to_owned()],
+        Smtp::Unset => return vec!["CLOAKROOM_SMTP_URL is not set, so no mail is sent".to_owned()],
+        Smtp::Server(_) => {}
+    }
+    let settings = [
+        ("CLOAKROOM_MAIL_FROM", config.mail_from.is_none()),
+        ("CLOAKROOM_PASSWORD_RESET_URL", config.password_reset_url.is_none()),
+    ];
+    let missing = settings.into_iter().filter(|(_, is_missing)| *is_missing);
+    missing.map(|(name, _)| format!("{name} is not set, and CLOAKROOM_SMTP_URL needs it")).collect()
+}
+
+/// Returns what an administrator can do about the error.
+pub fn advice(error: &MailError) -> &'static str {
+    match error.phase {
+        Phase::Compose => "Check the address after --to.",
+        Phase::Connect => {
+            "Check the host and the port in CLOAKROOM_SMTP_URL, and whether a firewall lets connections out."
+        }
+        Phase::Greeting | Phase::Ehlo => {
+            "Check the port in CLOAKROOM_SMTP_URL: smtps:// is for port 465, smtp:// for 587 and 25."
+        }
+        Phase::StartTls => {
+            "Use smtps:// with port 465, or a port on which the server offers STARTTLS, usually 587."
+        }
+        Phase::Tls => {
+            "The host in CLOAKROOM_SMTP_URL must be the name in the server's certificate, and the certificate's \
+             authority must be trusted by this system (or be in the file that SSL_CERT_FILE names); smtps:// is for \
+             port 465, smtp:// for 587 and 25."
+        }
+        Phase::Auth => {
+            "Check the user and the password in CLOAKROOM_SMTP_URL; characters such as @ : / % are written as %40 %3A \
+             %2F %25. Some providers require a separate password for each application."
+        }
+        Phase::MailFrom => {
+            "The server does not accept this sender: check CLOAKROOM_MAIL_FROM, and whether the server asks for a user \
+             and a password."
+        }
+        Phase::RcptTo => {
+            "The server does not accept this recipient: check the address after --to, and whether the server asks for \
+             a user and a password."
+        }
+        Phase::Data | Phase::Content | Phase::Quit => {
+            "The server does not accept the message: its answer above says why."
+        }
+    }
+}

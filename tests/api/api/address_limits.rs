@@ -1,0 +1,142 @@
+//! Limits that all accounts of one client address share: accounts are free, addresses are not.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+const MANY: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_AUTH", "1000");
+
+/// `GET /auth/me` that a proxy forwards for a client.
+fn me(api: &Server, sender: impl Credentials, address: &str) -> Answer {
+    api.request("GET", "/auth/me").header("X-Forwarded-For", address).by(sender).send()
+}
+
+/// A registration that a proxy forwards for a client.
+fn register(api: &Server, name: &str, address: &str) -> Answer {
+    let email = format!("{name}@example.com");
+    let body = json!({"username": name, "email": email, "password": PASSWORD});
+    api.request("POST", "/auth/register").header("X-Forwarded-For", address).json(body).send()
+}
+
+#[test]
+fn young_accounts_and_anonymous_callers_of_one_address_share_a_limit() {
+    let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_RATE_LIMIT_ADDRESS", "10")]);
+    let [ann, bob, old] = ["ann", "bob", "old"].map(|name| api.sign_up(name));
+    let age = "UPDATE users SET created_at = now() - interval '8 days' WHERE username = 'old'";
+    api.database.run(age);
+    let here = "203.0.113.1";
+    for n in 0..10 {
+        let answer = match n % 3 {
+            0 => me(&api, &ann, here).expect(200),
+            1 => me(&api, &bob, here).expect(200),
+            _ => me(&api, Anonymous, here).expect(401),
+        };
+        assert_eq!(answer.rate_limit().0, 100, "the limit of its class is shown");
+    }
+    for refused in [me(&api, &ann, here), me(&api, Anonymous, here), register(&api, "eve", here)] {
+        let refused = refused.refused(429, "Rate limit exceeded");
+        assert_eq!(refused.rate_limit(), (10, 0));
+        assert!((1..=6).contains(&refused.header("Retry-After").parse::<u64>().unwrap()));
+    }
+    // An older account is limited by itself alone, and what signs out or refreshes is never held up.
+    me(&api, &old, here).expect(200);
+    let from_here = |method, path| api.request(method, path).header("X-Forwarded-For", here);
+    from_here("GET", "/auth/sessions").by(&ann).send().expect(200);
+    from_here("POST", "/auth/refresh").by(&bob.refresh).send().expect(200);
+    from_here("POST", "/auth/logout").by(&ann).send().expect(204);
+    me(&api, &bob, "203.0.113.2").case("another address").expect(200);
+    assert_eq!(api.metric("cloakroom_rate_limit_refusals_total{class=\"address\"}"), Some(3.0));
+}
+
+#[test]
+fn a_proxy_on_this_host_that_the_settings_do_not_name_is_not_one_big_client() {
+    let limits = [("CLOAKROOM_RATE_LIMIT_ADDRESS", "2"), ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1")];
+    let api = Server::start(&[&[ON, MANY], &limits[..]].concat());
+    for n in 0..5 {
+        register(&api, &format!("user{n}"), "203.0.113.1").expect(201);
+    }
+    let ann = api.sign_up("ann");
+    for _ in 0..5 {
+        me(&api, &ann, "203.0.113.1").expect(200);
+    }
+}
+
+#[test]
+fn zero_is_no_limit_for_an_address() {
+    let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_RATE_LIMIT_ADDRESS", "0")]);
+    for n in 0..20 {
+        register(&api, &format!("user{n}"), "203.0.113.1").expect(201);
+    }
+}
+
+#[test]
+fn an_address_makes_only_so_many_accounts_a_day() {
+    let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_REGISTRATIONS_PER_DAY", "3")]);
+    let here = "203.0.113.1";
+    register(&api, "ann", here).expect(201);
+    // Only accounts that are made count.
+    for _ in 0..5 {
+        register(&api, "ann", here).refused(400, "Username already exists");
+        register(&api, "x", here).expect(422);
+    }
+    let by_email = json!({"email": "bob@example.com", "password": PASSWORD});
+    let request = api.request("POST", "/auth/register").header("X-Forwarded-For", here);
+    request.json(by_email).send().expect(201);
+    register(&api, "eve", here).expect(201);
+    let refused = register(&api, "mallory", here).refused(429, "Rate limit exceeded");
+    assert_eq!(refused.rate_limit(), (3, 0));
+    // A token of the day comes back every eight hours.
+    let retry: u64 = refused.header("Retry-After").parse().unwrap();
+    assert!((28_000..=28_800).contains(&retry), "{retry}");
+    register(&api, "x", here).case("before validation").refused(429, "Rate limit exceeded");
+    register(&api, "dora", "203.0.113.2").case("another address").expect(201);
+    assert_eq!(api.database.count("users"), 4);
+}
+
+#[test]
+fn an_ipv6_site_makes_eight_times_as_many_accounts_as_one_of_its_networks() {
+    let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1")]);
+    for n in 0..8 {
+        register(&api, &format!("user{n}"), &format!("2001:db8:1:{n}::1")).expect(201);
+        let again = register(&api, &format!("twin{n}"), &format!("2001:db8:1:{n}::2"));
+        again.refused(429, "Rate limit exceeded");
+    }
+    let refused = register(&api, "user8", "2001:db8:1:8::1").refused(429, "Rate limit exceeded");
+    assert_eq!(refused.rate_limit(), (8, 0));
+    register(&api, "user9", "2001:db8:2::1").case("another site").expect(201);
+}
+
+#[test]
+fn in_parallel_an_address_makes_no_more_accounts_than_it_may() {
+    let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_REGISTRATIONS_PER_DAY", "4")]);
+    let statuses = parallel(12, |n| register(&api, &format!("user{n}"), "203.0.113.1").status);
+    assert_eq!(tally(statuses), [(201, 4), (429, 8)].into());
+}
+
+#[test]
+fn without_rate_limits_addresses_have_none_either() {
+    let limits = [("CLOAKROOM_RATE_LIMIT_ADDRESS", "1"), ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1")];
+    let off = ("CLOAKROOM_RATE_LIMIT_ENABLED", "false");
+    let api = Server::start(&[&[off, TRUSTED], &limits[..]].concat());
+    for n in 0..3 {
+        register(&api, &format!("user{n}"), "203.0.113.1").expect(201);
+    }
+}
+
+#[test]
+fn where_registration_is_off_only_administrators_make_accounts() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let api = Server::start_on(&api.database, &[("CLOAKROOM_REGISTRATION", "off")]);
+    for method in ["POST", "GET", "DELETE"] {
+        let answer = api.request(method, "/auth/register").json(json!({})).send();
+        answer.refused(404, "This feature is not available");
+    }
+    let body = json!({"email": "ann@example.com", "name": "Ann", "password": PASSWORD});
+    api.create_user(&root, body).expect(201);
+    api.login("ann@example.com", PASSWORD).expect(200);
+    let document = api.request_at_root("GET", "/openapi.json").send().expect(200).json();
+    assert!(document["paths"].get("/api/v1/auth/register").is_none());
+}

@@ -1,0 +1,416 @@
+//! CSV exports: who may have them, what is in them, and what happens when they fail.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const EXPORTS: [&str; 3] = ["/users/export", "/users/export-full", "/users/exports/csv"];
+const PROBES: [&str; 2] = ["/users/export-alive", "/users/export-simple"];
+const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_at,last_login,\
+                      total_uploads,total_storage_used";
+
+/// The cells that a spreadsheet would run, in programs that split at commas, at semicolons and at tabs.
+fn formulas(csv: &[u8]) -> Vec<String> {
+    let cells = |separator| {
+        let mut builder = csv::ReaderBuilder::new();
+        let reader =
+            builder.delimiter(separator).has_headers(false).flexible(true).from_reader(csv);
+        let records: Vec<_> = reader.into_records().map(|record| record.expect("CSV")).collect();
+        records.iter().flat_map(|record| record.iter().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let signs = ['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}', '\t', '\r'];
+    let runs = |cell: &String| cell.starts_with(signs);
+    [b',', b';', b'\t'].into_iter().flat_map(cells).filter(runs).collect()
+}
+
+/// Inserts the accounts `u1@example.com` and so on, three a second, with names of `name_length` characters.
+fn insert_users(api: &Server, accounts: u32, name_length: u32) {
+    api.database.run(&format!(
+        "INSERT INTO users (id, username, email, name, password_hash, created_at)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', repeat('x', {name_length}), '-',
+                now() - make_interval(secs => i / 3)
+         FROM generate_series(1, {accounts}) i"
+    ));
+}
+
+#[test]
+fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    // Cells that a spreadsheet would take for a formula begin with an apostrophe.
+    let names = [
+        ("a", "plain", "plain"),
+        ("b", "Comma, \"quote\"", "Comma, \"quote\""),
+        ("c", "a; b", "a; b"),
+        ("d", "=HYPERLINK(\"x\")", "'=HYPERLINK(\"x\")"),
+        ("e", "+1", "'+1"),
+        ("f", "-1", "'-1"),
+        ("g", "@sum", "'@sum"),
+        ("h", "J\u{e9}r\u{f4}me \u{1f600}", "J\u{e9}r\u{f4}me \u{1f600}"),
+        ("i", "", ""),
+        ("j", "\u{ff1d}1+2", "'\u{ff1d}1+2"),
+        ("k", "a;=1+2;b", "'a;'=1+2;b"),
+        ("l", "a;\"=1+2", "'a;\"'=1+2"),
+        ("m", "a\t=1+2", "'a\t'=1+2"),
+        ("n", "two\r\n=lines", "'two\r\n'=lines"),
+    ];
+    for (email, name, _) in names {
+        let (email, is_active) = (format!("{email}@example.com"), email != "i");
+        let body =
+            json!({"email": email, "name": "x", "password": PASSWORD, "is_active": is_active});
+        api.create_user(&root, body).expect(201);
+        // Some of them only older releases have stored.
+        let sql = "UPDATE users SET name = $1 WHERE email = $2";
+        api.database.client().execute(sql, &[&name, &email]).expect("a name");
+    }
+    let today = || api.database.value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
+    for path in ["/users/export", "/users/export-full", "/users/exports/csv/"] {
+        let (before, answer, after) = (today(), api.get(path, &root).expect(200), today());
+        assert_eq!(answer.header("Content-Type"), "text/csv; charset=utf-8");
+        let dispositions =
+            [before, after].map(|day| format!("attachment; filename=users-{day}.csv"));
+        assert!(
+            dispositions.contains(&answer.header("Content-Disposition").to_owned()),
+            "{answer:?}"
+        );
+        let found = csv_rows(HEADER, &answer.bytes);
+        assert_eq!(found.len(), 15, "{path}");
+        assert_eq!(formulas(&answer.bytes), [""; 0]);
+        assert_eq!(found[0][0], root.id());
+        for (row, (email, _, name)) in found[1..].iter().zip(names) {
+            let (email, is_active) = (format!("{email}@example.com"), (email != "i").to_string());
+            assert_eq!(row[1..6], ["", &email, name, "user", &is_active]);
+            assert_eq!(row[8..], ["", "0", "0"]);
+        }
+        let times = json!({"created_at": found[1][6], "updated_at": found[1][7]});
+        api.show_user(&root, &found[1][0]).expect(200).has(times);
+        let body = answer.text();
+        assert!(body.starts_with(&format!("{HEADER}\r\n")) && body.ends_with("\r\n"));
+    }
+}
+
+#[test]
+fn the_e_mail_filter_is_part_of_the_address_where_star_and_percent_stand_for_any_run() {
+    let api = Server::start(&[]);
+    for name in ["ann", "anna", "bob"] {
+        api.sign_up(name);
+    }
+    api.database.run("UPDATE users SET email = '100%_' || email WHERE username = 'bob'");
+    for (filter, expected) in [
+        ("ann", "ann anna"),
+        ("ANNA", "anna"),
+        ("a*a@", "anna"),
+        ("*", "ann anna bob"),
+        ("", "ann anna bob"),
+        ("%25", "ann anna bob"),
+        ("a%25a@", "anna"),
+        ("_", "bob"),
+        ("100%25b", "bob"),
+        ("%25_b", "bob"),
+        ("a_n", ""),
+        ("%5C", ""),
+        ("nobody", ""),
+    ] {
+        for path in ["/users/export", "/users/exports/csv"] {
+            let answer =
+                api.get(&format!("{path}?email={filter}&format=csv"), Anonymous).expect(200);
+            let found: Vec<_> =
+                csv_rows(HEADER, &answer.bytes).into_iter().map(|row| row[1].clone()).collect();
+            assert_eq!(found.join(" "), expected, "{path} {filter}");
+        }
+    }
+    let (format, email) = (("query.format", "enum"), ("query.email", "value_error"));
+    api.export(Anonymous, "format=xlsx").invalid(&[format]);
+    api.export(Anonymous, "format=&email=%00").invalid(&[format, email]);
+}
+
+#[test]
+fn the_probes_answer_their_constants() {
+    let api = Server::start(&[]);
+    let probe = |path: &str| api.get(path, Anonymous).expect(200).json();
+    assert_eq!(probe("/users/export-alive"), json!({"status": "users export alive"}));
+    assert_eq!(probe("/users/export-simple"), json!({"users": "export simple status"}));
+}
+
+/// Settings, headers of the request, and the status and message of the refusal, if it is one. A header value `user` or
+/// `admin` stands for the token of an account with this role.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], Option<(u16, &'a str)>);
+
+#[test]
+fn all_exports_share_one_access_check() {
+    const KEY: (&str, &str) = ("CLOAKROOM_API_KEY_ENABLED", "true");
+    const KEYS: (&str, &str) = ("CLOAKROOM_API_KEY", "old-key, new-key");
+    const ADMIN: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true");
+    const ANYONE: (&str, &str) = ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true");
+    const SCOPE: (&str, &str) = ("CLOAKROOM_API_KEY_SCOPE", "all");
+    let user = ("Authorization", "user");
+    let admin = ("Authorization", "admin");
+    let good = ("X-API-Key", "new-key");
+    let required = Some((401, "Authentication required"));
+    let no_key = Some((401, "API key required for export endpoints"));
+    let cases: &[Case] = &[
+        (&[], &[], None),
+        (&[], &[user], None),
+        (&[], &[("X-Forwarded-For", "192.0.2.1")], required),
+        (&[], &[("Forwarded", "for=192.0.2.1")], required),
+        (&[], &[user, ("X-Forwarded-For", "192.0.2.1")], None),
+        (&[], &[("Authorization", "Bearer forged")], Some((401, "Invalid token"))),
+        (&[], &[("Authorization", "Basic YTpi")], Some((401, "Invalid authentication scheme"))),
+        (&[], &[("Authorization", "Bearer")], Some((401, "Invalid authorization header format"))),
+        (
+            &[],
+            &[("Authorization", "Bearer a b")],
+            Some((401, "Invalid authorization header format")),
+        ),
+        (&[ANYONE], &[("X-Forwarded-For", "192.0.2.1")], None),
+        (&[ANYONE], &[("Authorization", "Bearer forged")], Some((401, "Invalid token"))),
+        (&[KEY, KEYS], &[], required),
+        (&[KEY, KEYS], &[good], required),
+        (&[KEY, KEYS, ANYONE], &[good], required),
+        (&[KEY, KEYS], &[user], no_key),
+        (&[KEY, KEYS, SCOPE], &[user], no_key),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "")], no_key),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "wrong")], Some((401, "Invalid API key"))),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key, new-key")], Some((401, "Invalid API key"))),
+        (&[KEY, KEYS], &[user, good], None),
+        (&[KEY, KEYS], &[user, ("X-API-Key", "old-key")], None),
+        (&[KEY], &[], required),
+        (&[KEY], &[user], Some((500, "API key validation misconfigured"))),
+        (&[KEY], &[user, good], Some((500, "API key validation misconfigured"))),
+        (&[KEYS], &[], None),
+        (&[ADMIN], &[], required),
+        (&[ADMIN, ANYONE], &[], required),
+        (&[ADMIN], &[user], Some((403, "Admin privileges required."))),
+        (&[ADMIN], &[admin], None),
+        (&[ADMIN, KEY, KEYS], &[user], no_key),
+        (&[ADMIN, KEY, KEYS], &[user, good], Some((403, "Admin privileges required."))),
+        (&[ADMIN, KEY, KEYS], &[admin, good], None),
+    ];
+    for (settings, headers, refusal) in cases {
+        let api = Server::start(settings);
+        // A row instead of a registration, which would need the key, too, where the key's scope is everything.
+        api.database.run(
+            "INSERT INTO users (id, email, password_hash) VALUES (gen_random_uuid(), 'ann@example.com', '-')",
+        );
+        let id = api.database.value::<String>("SELECT id::text FROM users");
+        let token =
+            |role| sign(json!({"sub": id, "role": role, "exp": FAR_FUTURE, "iat": 1_800_000_000}));
+        for path in EXPORTS.iter().chain(&PROBES) {
+            let request = headers.iter().fold(
+                api.request("GET", path),
+                |request, (name, value)| match *value {
+                    "user" | "admin" => request.by(token(value)),
+                    value => request.header(name, value),
+                },
+            );
+            let answer = request.send().case(format_args!("{settings:?} {headers:?}"));
+            match refusal {
+                None => answer.expect(200),
+                Some((status, message)) => answer.refused(*status, message),
+            };
+        }
+    }
+}
+
+#[test]
+fn in_production_exports_need_authentication() {
+    let api = Server::start(&[
+        ("CLOAKROOM_ENV", "production"),
+        ("CLOAKROOM_SMTP_URL", "none"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_SCRYPT", "14,8,5"),
+    ]);
+    for path in EXPORTS.iter().chain(&PROBES) {
+        api.get(path, Anonymous).refused(401, "Authentication required");
+    }
+}
+
+#[test]
+fn an_export_of_more_rows_than_allowed_is_refused() {
+    let api = Server::start(&[("CLOAKROOM_EXPORT_MAX_ROWS", "3")]);
+    insert_users(&api, 4, 1);
+    for path in EXPORTS {
+        api.get(path, Anonymous).refused(413, "Export too large");
+    }
+    let answer = api.export(Anonymous, "email=u1").expect(200);
+    assert_eq!(csv_rows(HEADER, &answer.bytes).len(), 1);
+    api.database.run("UPDATE users SET is_deleted = true WHERE username = 'u4'");
+    let answer = api.export_full(Anonymous).expect(200);
+    assert_eq!(csv_rows(HEADER, &answer.bytes).len(), 3);
+}
+
+#[test]
+fn an_export_that_cannot_begin_in_time_is_a_timeout() {
+    let settings =
+        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30")];
+    let api = Server::start(&settings);
+    let lock = api.database.begin("LOCK TABLE users IN ACCESS EXCLUSIVE MODE");
+    let begin = Instant::now();
+    api.export(Anonymous, "").refused(504, "Request timed out");
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    lock.roll_back();
+    api.export(Anonymous, "").expect(200);
+}
+
+#[test]
+fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let lock = api.database.begin("LOCK TABLE users IN ACCESS EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let export = scope.spawn(|| api.export(Anonymous, ""));
+        // Ordinary requests wait for the same lock, and give up.
+        api.login("ann", PASSWORD).refused(504, "Request timed out");
+        api.login("ann", PASSWORD).refused(504, "Request timed out");
+        lock.roll_back();
+        export.join().expect("no panic").expect(200);
+    });
+}
+
+#[test]
+fn exports_hold_at_most_two_connections_and_the_others_wait() {
+    let settings = [
+        ("CLOAKROOM_DATABASE_POOL_SIZE", "4"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40"),
+        ("CLOAKROOM_METRICS", "off"),
+    ];
+    let api = Server::start(&settings);
+    let root = api.sign_up_admin("root");
+    let lock = Mutex::new(Some(api.database.begin("LOCK TABLE users")));
+    let reading = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                   AND query LIKE '% of an export%'";
+    thread::scope(|scope| {
+        let exports: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| api.export(Anonymous, "format=csv"))).collect();
+        wait_until(|| api.database.count(reading) == 2);
+        // The background thread waits for the table with one connection, and the last one is free for everybody else.
+        for _ in 0..20 {
+            api.request_reset("nobody@example.com").expect(200);
+        }
+        assert_eq!(api.database.count(reading), 2);
+        lock.lock().expect("a lock").take().expect("a transaction").roll_back();
+        for export in exports {
+            let answer = export.join().expect("no panic").expect(200);
+            assert_eq!(csv_rows(HEADER, &answer.bytes)[0][0], root.id());
+        }
+    });
+}
+
+#[test]
+fn an_export_that_waits_too_long_for_others_is_a_timeout() {
+    let settings =
+        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40")];
+    let api = Server::start(&settings);
+    let lock = api.database.begin("LOCK TABLE users");
+    for answer in parallel(6, |_| api.export(Anonymous, "")) {
+        answer.refused(504, "Request timed out");
+    }
+    lock.roll_back();
+    api.export(Anonymous, "").expect(200);
+}
+
+#[test]
+fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added() {
+    let api = Server::start(&[]);
+    insert_users(&api, 9000, 10);
+    api.database.run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
+    let answer = thread::scope(|scope| {
+        let export = scope.spawn(|| api.export_full(Anonymous));
+        for i in 0..50 {
+            api.database.run(&format!(
+                "INSERT INTO users (id, email, password_hash)
+                 VALUES (gen_random_uuid(), 'new{i}@example.com', '-')"
+            ));
+        }
+        export.join().expect("no panic").expect(200)
+    });
+    let rows = csv_rows(HEADER, &answer.bytes);
+    // Only those that were there before have a username.
+    let mut old: Vec<_> = rows.iter().filter(|row| !row[1].is_empty()).map(|row| &row[0]).collect();
+    assert_eq!(old.len(), 9000);
+    old.sort();
+    old.dedup();
+    assert_eq!(old.len(), 9000);
+    assert!(rows.is_sorted_by_key(|row| (row[6].clone(), row[0].clone())));
+}
+
+#[test]
+fn an_export_of_no_user_and_one_of_whole_batches_are_complete() {
+    let api = Server::start(&[]);
+    for accounts in [0, 4000, 8000] {
+        api.database.run("DELETE FROM users");
+        insert_users(&api, accounts, 1);
+        let answer = api.export_full(Anonymous).expect(200);
+        assert_eq!(csv_rows(HEADER, &answer.bytes).len(), accounts as usize);
+    }
+}
+
+/// Begins an export and reads nothing but the first bytes of the response.
+fn begin_export(api: &Server) -> (TcpStream, Vec<u8>) {
+    let mut stream = TcpStream::connect(&api.address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let request = b"GET /api/v1/users/export-full HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).expect("sent");
+    let mut first = vec![0; 4096];
+    let n = stream.read(&mut first).expect("the first bytes");
+    first.truncate(n);
+    assert!(first.starts_with(b"HTTP/1.1 200"), "{:?}", String::from_utf8_lossy(&first));
+    (stream, first)
+}
+
+/// The body of a response in chunked coding (RFC 9112, 7.1). Panics if it has no last chunk.
+fn unchunked(response: &[u8]) -> Vec<u8> {
+    let line_end = |from: usize| {
+        let length = response[from..].windows(2).position(|pair| pair == b"\r\n");
+        from + length.expect("the end of a line")
+    };
+    let head = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    let (mut at, mut body) = (head.expect("a head") + 4, Vec::new());
+    loop {
+        let size = std::str::from_utf8(&response[at..line_end(at)]).expect("a size");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        at = line_end(at) + 2;
+        if size == 0 {
+            return body;
+        }
+        body.extend(&response[at..at + size]);
+        at += size + 2;
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_no_database_connection() {
+    let settings =
+        [("CLOAKROOM_DATABASE_POOL_SIZE", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "2")];
+    let api = Server::start(&settings);
+    // More than the buffers between the server and its client hold.
+    insert_users(&api, 10_000, 5000);
+    let (mut stream, mut response) = begin_export(&api);
+    let ann = api.sign_up("ann");
+    api.profile(&ann).expect(200);
+    // The export continues on a new connection after its last one has ended.
+    api.database.end_connections("application_name = 'cloakroom'");
+    stream.read_to_end(&mut response).expect("the rest");
+    // Ann registered while it ran, so she may be in it.
+    assert!((10_000..=10_001).contains(&csv_rows(HEADER, &unchunked(&response)).len()));
+}
+
+#[test]
+fn an_export_that_fails_after_it_began_never_looks_complete() {
+    let api = Server::start(&[]);
+    insert_users(&api, 10_000, 5000);
+    let (mut stream, mut response) = begin_export(&api);
+    api.database.run("ALTER TABLE users RENAME TO users_gone");
+    // The server may reset the connection, which is no regular end of a response either.
+    let _ = stream.read_to_end(&mut response);
+    assert!(!response.ends_with(b"0\r\n\r\n"), "it looks complete");
+    api.logged("an export broke off");
+    api.database.run("ALTER TABLE users_gone RENAME TO users");
+    let answer = eventually(|| api.request("GET", "/users/export?email=u17").try_send().ok());
+    assert_eq!(csv_rows(HEADER, &answer.expect(200).bytes).len(), 111);
+}

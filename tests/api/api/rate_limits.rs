@@ -1,0 +1,315 @@
+//! Rate limits: token buckets for each class of endpoints, and whom they count.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+
+#[test]
+fn each_auth_endpoint_has_five_requests_a_minute_for_an_address() {
+    let api = Server::start(&[ON]);
+    for (name, message) in [
+        ("register", "Rate limit exceeded"),
+        ("login", "Too many login attempts. Please try again later."),
+        ("refresh", "Rate limit exceeded"),
+        ("request-password-reset", "Rate limit exceeded"),
+        ("reset-password", "Rate limit exceeded"),
+    ] {
+        // Requests with an empty object are refused, and count nevertheless, for the address.
+        let send = || api.post(&format!("/auth/{name}"), Anonymous, json!({}));
+        let begin = now();
+        for n in 1..=5 {
+            let answer = send();
+            assert!([401, 422].contains(&answer.status), "{answer:?}");
+            assert_eq!(answer.rate_limit(), (5, 5 - n));
+            // Each request takes a token that comes back after 12 seconds.
+            let reset: u64 = answer.header("X-RateLimit-Reset").parse().unwrap();
+            assert!(
+                (begin + 12 * n..=now() + 12 * n + 1).contains(&reset),
+                "{reset} is not in {n} x 12 s"
+            );
+        }
+        let answer = send().refused(429, message).has(json!({"error_code": "RATE_LIMITED"}));
+        assert_eq!(answer.rate_limit(), (5, 0));
+        let retry: u64 = answer.header("Retry-After").parse().unwrap();
+        assert!((1..=12).contains(&retry), "{retry}");
+        assert_eq!(answer.header("X-RateLimit-Retry-After"), retry.to_string());
+        let counter = format!("cloakroom_rate_limit_refusals_total{{class=\"{name}\"}} 1\n");
+        assert!(api.metrics().contains(&counter));
+    }
+}
+
+#[test]
+fn the_general_class_counts_per_user_over_all_its_endpoints() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "10")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    for left in (0..10).rev() {
+        let answer = if left % 2 == 0 { api.me(&ann) } else { api.profile(&ann) };
+        assert_eq!(answer.expect(200).rate_limit(), (10, left));
+    }
+    api.me(&ann).refused(429, "Rate limit exceeded");
+    let bad = api.request("PUT", "/users/me").by(&ann).body("not json");
+    bad.send().refused(429, "Rate limit exceeded");
+    api.me(&bob).expect(200);
+}
+
+#[test]
+fn change_password_has_five_requests_a_minute_for_a_user() {
+    let api = Server::start(&[ON]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let guess = |token: &str| api.change_password(token, "wrong horse", NEW_PASSWORD);
+    for left in (0..5).rev() {
+        let answer = guess(&ann.access).refused(400, "Current password is incorrect");
+        assert_eq!(answer.rate_limit(), (5, left));
+    }
+    guess(&ann.access).refused(429, "Rate limit exceeded");
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).refused(429, "Rate limit exceeded");
+    guess(&bob.access).refused(400, "Current password is incorrect");
+    assert_eq!(api.me(&ann).expect(200).rate_limit().0, 100);
+    // Without a good token it counts against the address, as everywhere.
+    assert_eq!(guess("nonsense").expect(401).rate_limit().0, 100);
+}
+
+#[test]
+fn refreshes_with_a_good_token_count_for_their_session_and_others_for_the_address() {
+    let api = Server::start(&[ON]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    // An office behind one address: its bad tokens use up what the address has.
+    for n in 1..=5 {
+        let answer = api.refresh("nonsense").refused(401, "Invalid token");
+        assert_eq!(answer.rate_limit(), (5, 5 - n));
+    }
+    let in_header = |token: &str| api.request("POST", "/auth/refresh").by(token).send();
+    let as_body = |body: &str| api.request("POST", "/auth/refresh").body(body).send();
+    let unsigned = format!("{}x", ann.refresh);
+    let expired = sign(with_member(&claims(&ann.refresh), "exp", json!(now() - 1)));
+    let too_long = format!("{{\"x\": \"{}\"}}", "x".repeat(200_000));
+    for (answer, reason) in [
+        (api.refresh("nonsense"), "no token of ours"),
+        (api.refresh(&unsigned), "a bad signature"),
+        (api.refresh(&expired), "expired"),
+        (api.refresh(&ann.access), "an access token"),
+        (in_header(&ann.access), "an access token in the header"),
+        (as_body(""), "no token"),
+        (as_body("{\"refresh_token\": 7}"), "a token of another type"),
+        (as_body("nonsense"), "a body that cannot be read"),
+        (as_body(&too_long), "a body that is too long"),
+    ] {
+        let answer = answer.case(reason).refused(429, "Rate limit exceeded");
+        assert_eq!(answer.rate_limit(), (5, 0), "{reason}");
+    }
+    // Good tokens still work, five times a minute for each session, in the body as in the header.
+    let mut ann_token = ann.refresh.clone();
+    for n in 1..=5 {
+        let answer = if n % 2 == 0 { in_header(&ann_token) } else { api.refresh(&ann_token) };
+        let answer = answer.expect(200);
+        assert_eq!(answer.rate_limit(), (5, 5 - n));
+        ann_token = answer.tokens().refresh;
+    }
+    api.refresh(&ann_token).refused(429, "Rate limit exceeded");
+    api.refresh(&ann.refresh).refused(429, "Rate limit exceeded");
+    api.refresh(&bob.refresh).expect(200);
+    let other_session = api.sign_in("ann");
+    api.refresh(&other_session.refresh).expect(200);
+    // A token of a session that has ended counts for that session as well.
+    api.logout(&other_session).expect(204);
+    let ended = api.refresh(&other_session.refresh).refused(401, "Invalid token");
+    assert_eq!(ended.rate_limit(), (5, 3));
+}
+
+#[test]
+fn a_leaked_token_cannot_keep_its_owner_from_revoking_it() {
+    let api = Server::start(&[ON]);
+    let root = api.sign_up_admin("root");
+    let leaked = api.new_token(&root, true);
+    // It floods what it may read and what refuses it, each until it is refused for its number.
+    for (method, path, status) in [
+        ("GET", "/auth/me", 200),
+        ("GET", "/users", 200),
+        ("POST", "/users/change-password", 403),
+        ("POST", "/users/me/delete", 403),
+        ("PUT", "/users/me", 403),
+        ("POST", "/auth/logout", 403),
+        ("GET", "/auth/sessions", 403),
+        ("DELETE", "/auth/tokens/no-id", 403),
+        ("POST", "/uploads", 403),
+        ("DELETE", "/users/no-id", 403),
+    ] {
+        let send = || api.request(method, path).by(&leaked).send();
+        let statuses = tally((0..240).map(|_| send().status));
+        assert!(statuses.keys().all(|found| [429, status].contains(found)), "{path}: {statuses:?}");
+        assert!(statuses[&429] > 0, "{path}: {statuses:?}");
+    }
+    // The owner notices nothing of it.
+    let again = api.sign_in("root");
+    for owner in [&root, &again] {
+        api.me(owner).expect(200);
+        api.list_users(owner, "").expect(200);
+        let tokens = api.list_tokens(owner).expect(200).json();
+        assert_eq!(tokens["tokens"].as_array().map(Vec::len), Some(1));
+        api.change_password(owner, "wrong horse", NEW_PASSWORD).expect(400);
+        api.upload(owner, "a.txt", "text").expect(201);
+    }
+    let id = api.list_tokens(&root).json()["tokens"][0]["id"].as_str().unwrap().to_owned();
+    api.delete_token(&root, &id).expect(204);
+    api.me(&leaked).expect(401);
+}
+
+#[test]
+fn what_ends_sessions_and_tokens_has_30_requests_a_minute_for_each_session() {
+    let api = Server::start(&[ON]);
+    let (stolen, owner) = (api.sign_up("ann"), api.sign_in("ann"));
+    let paths = ["/auth/sessions", "/auth/tokens"];
+    for n in 0..30 {
+        let answer = api.get(paths[n % 2], &stolen).expect(200);
+        assert_eq!(answer.rate_limit(), (30, 29 - n as u64));
+    }
+    for path in paths {
+        api.get(path, &stolen).refused(429, "Rate limit exceeded");
+    }
+    api.logout(&stolen).refused(429, "Rate limit exceeded");
+    // Another session of the same user, and what is of another class.
+    api.me(&stolen).expect(200);
+    let answer = api.list_sessions(&owner).expect(200);
+    assert_eq!(answer.rate_limit(), (30, 29));
+    api.logout(&owner).expect(204);
+    api.me(&stolen).expect(401);
+}
+
+#[test]
+fn guesses_at_a_password_count_for_the_session_and_for_its_address() {
+    let limit = ("CLOAKROOM_RATE_LIMIT_GENERAL", "1000");
+    let api = Server::start(&[ON, limit]);
+    api.register("ann").expect(201);
+    let tokens: Vec<_> = (0..5).map(|_| api.sign_in("ann")).collect();
+    let guess = |tokens: &Tokens| api.change_password(tokens, "wrong horse", NEW_PASSWORD);
+    for tokens in &tokens[..4] {
+        for _ in 0..5 {
+            guess(tokens).expect(400);
+        }
+        guess(tokens).refused(429, "Rate limit exceeded");
+    }
+    // Whoever opens one session after the other has four times the limit of one.
+    let refused = guess(&tokens[4]).refused(429, "Rate limit exceeded");
+    assert_eq!(refused.rate_limit(), (20, 0));
+}
+
+/// Every endpoint is limited and, if the settings say so, needs an API key; only probes and pages are neither.
+#[test]
+fn only_probes_and_pages_have_no_limit_and_need_no_key() {
+    let keys = [("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY", "key")];
+    let others =
+        [("CLOAKROOM_API_KEY_SCOPE", "all"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ON];
+    let api = Server::start(&[&keys[..], &others[..]].concat());
+    let pages = ["/", "/docs", "/redoc", "/docs/start.js"].map(|path| ("GET", path));
+    let endpoints = super::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
+    for (method, path) in endpoints.chain(pages) {
+        let answer = api.request_at_root(method, &path.replace(['{', '}'], "")).send();
+        let is_api = path.starts_with("/api/v1/");
+        assert_eq!(answer.has_header("X-RateLimit-Limit"), is_api, "{method} {path}");
+        assert_eq!(answer.status == 401, is_api, "{method} {path}: {}", answer.status);
+    }
+}
+
+#[test]
+fn a_site_with_many_ipv6_networks_has_eight_times_the_limit_of_one() {
+    let api = Server::start(&[ON, TRUSTED]);
+    let begin = Instant::now();
+    let mut statuses = Vec::new();
+    for network in 0..9 {
+        // The first network is as busy as it may be and more: what it is refused costs the others nothing.
+        for host in 0..if network == 0 { 20 } else { 5 } {
+            statuses.push(login_from(&api, &format!("2001:db8:1:{network:x}::{host:x}")));
+        }
+    }
+    let allowed = statuses.iter().filter(|status| **status == 422).count();
+    // A token of the site comes back every 1.5 s.
+    let most = 40.0 + begin.elapsed().as_secs_f64() / 1.5;
+    assert!(allowed >= 40 && allowed as f64 <= most, "{allowed} of {most}: {statuses:?}");
+    assert!(statuses[5..20].contains(&429), "{statuses:?}");
+    // Networks that have not asked before, so that only the site can be refused.
+    let mut networks = 0x100..;
+    let refused = eventually(|| {
+        let address = format!("2001:db8:1:{:x}::1", networks.next()?);
+        let request = api.request("POST", "/auth/login").header("X-Forwarded-For", &address);
+        Some(request.json(json!({})).send()).filter(|answer| answer.status == 429)
+    });
+    assert_eq!(refused.rate_limit(), (40, 0));
+    let retry: u64 = refused.header("Retry-After").parse().unwrap();
+    assert!((1..=2).contains(&retry), "{retry}");
+    assert_eq!(login_from(&api, "2001:db8:2::1"), 422, "another /48");
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", "2001:db8:3::1");
+    assert_eq!(request.json(json!({})).send().expect(422).rate_limit(), (5, 4));
+    // The general class has no limit for a /48.
+    for network in 0..50 {
+        let address = format!("2001:db8:1:{network:x}::1");
+        let request = api.request("GET", "/auth/me").header("X-Forwarded-For", &address);
+        assert_eq!(request.send().expect(401).rate_limit(), (100, 99));
+    }
+}
+
+#[test]
+fn rejected_tokens_count_against_the_address() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "3")]);
+    let ann = api.sign_up("ann");
+    api.me("nonsense").expect(401);
+    api.profile(Anonymous).expect(401);
+    assert_eq!(api.me("nonsense").expect(401).rate_limit(), (3, 0));
+    api.me("nonsense").refused(429, "Rate limit exceeded");
+    api.me(&ann).expect(200);
+}
+
+#[test]
+fn unknown_paths_and_probes_are_not_limited() {
+    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "1")]);
+    for _ in 0..5 {
+        for (path, status) in [("/healthz", 200), ("/readyz", 200), ("/nope", 404)] {
+            let answer = api.request_at_root("GET", path).send().expect(status);
+            assert!(!answer.has_header("X-RateLimit-Limit"));
+        }
+    }
+}
+
+/// The status of an empty login that a proxy forwards for this address.
+fn login_from(api: &Server, forwarded: &str) -> u16 {
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", forwarded);
+    request.json(json!({})).send().status
+}
+
+#[test]
+fn the_client_of_a_trusted_proxy_is_the_one_it_names() {
+    let api = Server::start(&[ON, TRUSTED]);
+    for _ in 0..5 {
+        assert_eq!(login_from(&api, "203.0.113.1"), 422);
+    }
+    for (forwarded, status, reason) in [
+        ("203.0.113.1", 429, "the same client"),
+        ("::ffff:203.0.113.1", 429, "the same client, IPv4-mapped"),
+        ("198.51.100.9, 203.0.113.1", 429, "the client itself wrote the first address"),
+        ("203.0.113.1, 127.0.0.9", 429, "a second trusted proxy"),
+        ("203.0.113.2", 422, "another client"),
+        ("2001:db8:1:2::1", 422, "an IPv6 client, 1 of 5"),
+        ("2001:db8:1:2::2", 422, "2 of 5: an IPv6 client is its /64"),
+        ("2001:db8:1:2::3", 422, "3 of 5"),
+        ("2001:db8:1:2::4", 422, "4 of 5"),
+        ("2001:db8:1:2::5", 422, "5 of 5"),
+        ("2001:db8:1:2:ffff::1", 429, "the same /64"),
+        ("2001:db8:1:3::1", 422, "another /64"),
+    ] {
+        assert_eq!(login_from(&api, forwarded), status, "{forwarded}: {reason}");
+    }
+    assert!(api.log().contains("client=203.0.113.1"), "{}", api.log());
+}
+
+#[test]
+fn a_client_that_is_no_trusted_proxy_cannot_choose_its_address() {
+    let api = Server::start(&[ON]);
+    let statuses: Vec<_> = (0..6).map(|i| login_from(&api, &format!("203.0.113.{i}"))).collect();
+    assert_eq!(statuses, [422, 422, 422, 422, 422, 429]);
+    let warnings = api.log().matches("X-Forwarded-For from").count();
+    assert_eq!(warnings, 1, "{}", api.log());
+}

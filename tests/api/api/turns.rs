@@ -1,0 +1,364 @@
+//! What one user or one network may run at a time: exports, searches and password hashes. Others wait for their turn,
+//! and nobody else waits for them.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, available_parallelism};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// The service is behind a proxy on this host, which tells it the clients' addresses.
+const BEHIND_PROXY: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+const EXPORT: &str = "/api/v1/users/export-full";
+const BUSY: &str = "Service temporarily unavailable";
+
+/// Sends a request without a body by `sender` from the client address `from`, and does not wait for the response.
+fn begin(api: &Server, path: &str, sender: impl Credentials, from: &str) -> RawConnection {
+    let token = sender.access_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let mut connection = RawConnection::open(&api.address);
+    connection.send(format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: {from}\r\n{}\r\n",
+        token.unwrap_or_default()
+    ));
+    connection
+}
+
+/// Begins an export, of which only the head is read.
+fn begin_export(api: &Server, sender: impl Credentials, from: &str) -> RawConnection {
+    let mut connection = begin(api, EXPORT, sender, from);
+    let head = connection.head().expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    connection
+}
+
+/// Inserts so many accounts that an export is more than the buffers between the server and its client hold: two batches
+/// of 12 MB.
+fn insert_long_users(api: &Server) {
+    api.database.run(
+        "INSERT INTO users (id, email, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 3000), '-' FROM generate_series(1, 8000) i",
+    );
+}
+
+/// The number of requests that have no response yet, without the one that asks for it.
+fn waiting(api: &Server) -> usize {
+    api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1
+}
+
+fn threads(api: &Server) -> usize {
+    std::fs::read_dir(format!("/proc/{}/task", api.pid())).expect("the process").count()
+}
+
+#[test]
+fn of_twenty_exports_of_a_user_that_nobody_reads_two_run_and_the_others_wait_for_their_turn() {
+    let api = Server::start(&[]);
+    let (root, other) = (api.sign_up_admin("root"), api.sign_up_admin("other"));
+    insert_long_users(&api);
+    let begun = || api.database.count("audit_events WHERE action = 'users.export'");
+    let (memory, threads_before) = (api.peak_memory(), threads(&api));
+    let mut running = [(); 2].map(|()| begin_export(&api, &root, "192.0.2.1"));
+    let _waiting: Vec<_> = (0..18).map(|_| begin(&api, EXPORT, &root, "192.0.2.1")).collect();
+    wait_until(|| waiting(&api) == 18);
+    assert_eq!(begun(), 2);
+    // A thread for each connection, and one for that which asked for the number.
+    let (grown, started) = (api.peak_memory() - memory, threads(&api) - threads_before);
+    assert!(grown < 96 << 20, "grew by {} MiB", grown >> 20);
+    assert!(started <= 21, "{started} threads");
+    api.export_full(&other).expect(200);
+    assert_eq!((begun(), waiting(&api)), (3, 18), "one user waits for no other");
+
+    let [first, second] = &mut running;
+    assert!(first.rest().ends_with(b"0\r\n\r\n"), "it is complete");
+    wait_until(|| waiting(&api) == 17 && begun() == 4);
+    *second = begin(&api, "/healthz", Anonymous, "192.0.2.1");
+    wait_until(|| waiting(&api) == 16 && begun() == 5);
+}
+
+#[test]
+fn exports_of_all_kinds_wait_for_each_other_and_without_a_user_for_those_of_the_network() {
+    let api = Server::start(&[
+        BEHIND_PROXY,
+        ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true"),
+        ("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "2"),
+    ]);
+    let root = api.sign_up_admin("root");
+    insert_long_users(&api);
+    let _of_user = [(); 2].map(|()| begin_export(&api, &root, "192.0.2.1"));
+    let paths =
+        ["/users/export", "/users/export-full", "/users/exports/csv", "/admin/audit/export"];
+    for path in paths {
+        for address in ["192.0.2.1", "192.0.2.2"] {
+            let request = api.request("GET", path).by(&root).header("X-Forwarded-For", address);
+            request.send().refused(504, "Request timed out");
+        }
+    }
+    let _of_network = [(); 2].map(|()| begin_export(&api, Anonymous, "2001:db8::1"));
+    for path in &paths[..3] {
+        let send = |address: &str| {
+            api.request("GET", path).header("X-Forwarded-For", address).send().case(address)
+        };
+        send("2001:db8::ffff:2").refused(504, "Request timed out");
+        send("2001:db8:0:1::1").expect(200);
+        send("192.0.2.1").expect(200);
+    }
+    let user = api.sign_up("ann");
+    api.export_full(&user).expect(200);
+}
+
+#[test]
+fn all_users_of_a_network_together_run_eight_exports() {
+    let api = Server::start(&[BEHIND_PROXY, ("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "2")]);
+    let users: Vec<_> = (0..9).map(|n| api.sign_up(&format!("user{n}"))).collect();
+    insert_long_users(&api);
+    let here = "192.0.2.1";
+    let mut running: Vec<_> =
+        users[..8].iter().map(|user| begin_export(&api, user, here)).collect();
+    let export_from = |address: &str| {
+        let request = api.request("GET", "/users/export-full").by(&users[8]);
+        request.header("X-Forwarded-For", address).send().case(address)
+    };
+    export_from(here).refused(504, "Request timed out");
+    export_from("192.0.2.2").expect(200);
+    assert!(running.swap_remove(0).rest().ends_with(b"0\r\n\r\n"), "it is complete");
+    export_from(here).expect(200);
+}
+
+#[test]
+fn an_export_that_was_asked_for_with_head_keeps_no_turn() {
+    let api = Server::start(&[("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1")]);
+    let root = api.sign_up_admin("root");
+    for path in ["/users/export", "/admin/audit/export"] {
+        for _ in 0..4 {
+            api.request("HEAD", path).by(&root).send().expect(200);
+        }
+        api.get(path, &root).expect(200);
+    }
+}
+
+/// Waits for the answers of all, and returns how often each status occurred.
+fn tally_of(connections: Vec<RawConnection>) -> Vec<(u16, usize)> {
+    let status = |mut connection: RawConnection| connection.answer().status;
+    tally(connections.into_iter().map(status)).into_iter().collect()
+}
+
+const SEARCH: &str = "/api/v1/uploads?search=x";
+
+/// Keeps all queries for files waiting until it is rolled back.
+const LOCK: &str = "LOCK TABLE files IN ACCESS EXCLUSIVE MODE";
+
+/// How many queries wait for a lock.
+fn blocked(api: &Server) -> i64 {
+    api.database
+        .count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+}
+
+#[test]
+fn of_a_users_searches_one_runs_at_a_time_and_other_requests_are_answered_meanwhile() {
+    let api = Server::start(&[
+        ("CLOAKROOM_DATABASE_POOL_SIZE", "4"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30"),
+    ]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let lock = api.database.begin(LOCK);
+    let searches: Vec<_> = (0..8).map(|_| begin(&api, SEARCH, &ann, "192.0.2.1")).collect();
+    wait_until(|| waiting(&api) == 8 && blocked(&api) == 1);
+    for _ in 0..20 {
+        api.me(&bob).expect(200);
+        api.me(&ann).expect(200);
+    }
+    assert_eq!(blocked(&api), 1);
+    let list = begin(&api, "/api/v1/uploads", &ann, "192.0.2.1");
+    wait_until(|| blocked(&api) == 2);
+    lock.roll_back();
+    assert_eq!(tally_of(searches), [(200, 8)]);
+    assert_eq!(tally_of(vec![list]), [(200, 1)]);
+}
+
+#[test]
+fn lists_that_read_many_files_take_their_turn_and_those_that_an_index_leads_to_do_not() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    api.database.insert_files(ann.id(), &[1; 1001]);
+    api.database.insert_files(bob.id(), &[1; 10]);
+    let lock = api.database.begin(LOCK);
+    let queries = ["sort_by=filename", "sort_order=asc", "content_type=text/plain", "page=999"];
+    let list = |user: &Tokens, query: &str| {
+        begin(&api, &format!("/api/v1/uploads?{query}"), user, "192.0.2.1")
+    };
+    let mut lists: Vec<_> = queries.iter().map(|query| list(&ann, query)).collect();
+    wait_until(|| waiting(&api) == 4 && blocked(&api) == 1);
+    lists.push(list(&ann, "page=2"));
+    wait_until(|| blocked(&api) == 2);
+    lists.extend(queries[..2].iter().map(|query| list(&bob, query)));
+    wait_until(|| blocked(&api) == 4);
+    lock.roll_back();
+    assert_eq!(tally_of(lists), [(200, 7)]);
+}
+
+#[test]
+fn searches_of_a_network_run_one_at_a_time_and_all_together_leave_a_core_for_each_and_a_connection()
+{
+    let api = Server::start(&[
+        BEHIND_PROXY,
+        ("CLOAKROOM_DATABASE_POOL_SIZE", "3"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30"),
+    ]);
+    let users: Vec<_> = (0..6).map(|n| api.sign_up(&format!("user{n}"))).collect();
+    let lock = api.database.begin(LOCK);
+    let search = |n: usize, from: &str| begin(&api, SEARCH, &users[n], from);
+    let mut searches: Vec<_> = (0..3).map(|n| search(n, "192.0.2.1")).collect();
+    wait_until(|| waiting(&api) == 3 && blocked(&api) == 1);
+    searches.extend((3..6).map(|n| search(n, &format!("192.0.2.{n}"))));
+    let most = available_parallelism().expect("a number of cores").get().min(2) as i64;
+    wait_until(|| waiting(&api) == 6 && blocked(&api) == most);
+    for user in &users {
+        api.me(user).expect(200);
+    }
+    assert_eq!(blocked(&api), most);
+    lock.roll_back();
+    assert_eq!(tally_of(searches), [(200, 6)]);
+}
+
+#[test]
+fn a_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let ann = api.sign_up("ann");
+    let lock = api.database.begin(LOCK);
+    let answers = parallel(6, |_| api.list_files(&ann, "search=x"));
+    lock.roll_back();
+    let (late, slow): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 503);
+    assert!(late.len() >= 4, "{late:?}");
+    late.into_iter().for_each(|answer| drop(answer.refused(503, BUSY)));
+    slow.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
+    api.list_files(&ann, "search=x").expect(200);
+}
+
+#[test]
+fn no_parallel_workers_take_part_in_a_search() {
+    let database = Database::create_migrated();
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash) VALUES ('{UNKNOWN_ID}', 'a', 'a@example.com', '-')"
+    ));
+    database.insert_files(UNKNOWN_ID, &[1; 5000]);
+    let mut client = database.client();
+    // Workers look free of charge, so they take part wherever they can.
+    let prepared = client.batch_execute(&format!(
+        "ANALYZE; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+         SET plan_cache_mode = force_custom_plan;
+         PREPARE list (uuid, text, text[], text, bool, bigint, bigint) AS {}",
+        include_str!("../../../sql/files/list.sql")
+    ));
+    prepared.expect("a statement");
+    let sql = format!(
+        "EXPLAIN (COSTS OFF) EXECUTE list ('{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0)"
+    );
+    let rows = client.query(&sql, &[]).expect("a plan");
+    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let line = |text: &str| plan.iter().position(|line| line.contains(text));
+    let search = line("strpos").unwrap_or_else(|| panic!("no search: {plan:#?}"));
+    assert!(line("Gather").is_none_or(|gather| search < gather), "{plan:#?}");
+}
+
+/// A hash that takes a measurable time.
+const SLOW_HASH: (&str, &str) = ("CLOAKROOM_SCRYPT", "14,8,2");
+
+/// Begins to sign in as nobody, which takes a hash, from the client address `from`.
+fn begin_login(api: &Server, from: &str) -> RawConnection {
+    let body = r#"{"username": "nobody", "password": "wrong"}"#;
+    let mut connection = RawConnection::open(&api.address);
+    connection.send(format!(
+        "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {from}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    connection
+}
+
+fn hashes_waiting(api: &Server) -> f64 {
+    api.metric("cloakroom_hashes_waiting").expect("the gauge")
+}
+
+#[test]
+fn forty_accounts_that_change_their_passwords_keep_nobody_from_signing_in() {
+    let api = Server::start(&[SLOW_HASH]);
+    api.sign_up_admin("root");
+    api.database.run(
+        "INSERT INTO users (id, username, email, password_hash)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', password_hash
+         FROM users, generate_series(1, 40) i",
+    );
+    let sql = "SELECT array_agg(id::text) FROM users WHERE username <> 'root'";
+    let tokens: Vec<String> = api
+        .database
+        .value::<Vec<String>>(sql)
+        .iter()
+        .map(|id| sign(json!({"sub": id, "iat": now(), "exp": FAR_FUTURE})))
+        .collect();
+    let logins = || {
+        let login = |_| {
+            let begin = Instant::now();
+            api.sign_in("root");
+            begin.elapsed()
+        };
+        median((0..5).map(login).collect())
+    };
+    let alone = logins();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = SetOnDrop(&over);
+        for token in &tokens {
+            let (api, over) = (&api, &over);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let answer = api.change_password(token, "wrong", NEW_PASSWORD);
+                    answer.refused(400, "Current password is incorrect");
+                }
+            });
+        }
+        wait_until(|| hashes_waiting(&api) >= 35.0);
+        let crowded = logins();
+        assert!(hashes_waiting(&api) >= 30.0);
+        assert!(crowded < 8 * alone, "{crowded:?}, alone {alone:?}");
+    });
+}
+
+#[test]
+fn the_queue_for_hashes_has_an_end() {
+    let api = Server::start(&[SLOW_HASH]);
+    let times = Mutex::new((Vec::new(), Vec::new()));
+    parallel(150, |_| {
+        let begin = Instant::now();
+        let mut connection = begin_login(&api, "192.0.2.1");
+        let answer = connection.answer();
+        let mut times = times.lock().expect("no panic");
+        match answer.status {
+            401 => times.0.push(begin.elapsed()),
+            503 => {
+                assert_eq!(answer.json()["detail"], BUSY);
+                assert!(answer.has("Retry-After: 5"), "{}", answer.head);
+                times.1.push(begin.elapsed());
+            }
+            _ => panic!("{answer:?}"),
+        }
+    });
+    let (hashed, refused) = times.into_inner().expect("no panic");
+    assert!(hashed.len() >= 64, "{} of 150 had their turn", hashed.len());
+    assert!(refused.len() >= 30, "{} of 150 were refused", refused.len());
+    let last: Duration = hashed.into_iter().max().expect("one");
+    assert!(median(refused) < last / 2, "they waited");
+}
+
+#[test]
+fn an_address_waits_for_four_hashes_while_many_wait_and_another_one_is_let_in() {
+    let api = Server::start(&[SLOW_HASH, BEHIND_PROXY]);
+    let crowd: Vec<_> = (0..56).map(|n| begin_login(&api, &format!("192.0.2.{}", n / 4))).collect();
+    wait_until(|| hashes_waiting(&api) >= 45.0);
+    let one: Vec<_> = (0..8).map(|n| begin_login(&api, &format!("2001:db8::{n}"))).collect();
+    let other = begin_login(&api, "2001:db8:0:1::1");
+    assert_eq!(tally_of(one), [(401, 4), (503, 4)]);
+    assert_eq!(tally_of(vec![other]), [(401, 1)]);
+    drop(crowd);
+}

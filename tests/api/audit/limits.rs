@@ -1,0 +1,279 @@
+//! How many events one user can cause: what is too much is counted, and nothing of somebody else is hidden.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::harness::*;
+
+/// Events of this user that stand for one change, in the hour that has most of them.
+fn most_in_an_hour(database: &Database, user: &Tokens) -> i64 {
+    database.value(&format!(
+        "SELECT coalesce(max(events), 0) FROM (
+             SELECT count(*) AS events FROM audit_events WHERE actor_id = '{}' AND NOT details ? 'count'
+             GROUP BY date_trunc('hour', at)
+         ) hours",
+        user.id()
+    ))
+}
+
+/// Makes the user's next changes exceed the limit, also if an hour begins meanwhile.
+fn exceed_limit(database: &Database, user: &Tokens) {
+    database.run(&format!(
+        "INSERT INTO own_changes VALUES ('{}', 'infinity', 100, 100)
+         ON CONFLICT (user_id) DO UPDATE SET hour = 'infinity', in_hour = 100",
+        user.id()
+    ));
+}
+
+/// Ends the hour in which changes were counted, so that events are written for them.
+fn end_hour(database: &Database) {
+    database.run("UPDATE skipped_changes SET hour = hour - interval '1 hour'");
+}
+
+/// Changes the user's name so many times, each time to one that it never was.
+fn rename(api: &Server, user: &Tokens, times: usize) {
+    static NAMES: AtomicUsize = AtomicUsize::new(0);
+    for _ in 0..times {
+        let name = format!("Ann {}", NAMES.fetch_add(1, Ordering::Relaxed));
+        api.update_me(user, json!({ "name": name })).expect(200);
+    }
+}
+
+/// How many changes the events of this action stand for that have a number.
+fn counted(api: &Server, root: &Tokens, user: &Tokens, action: &str) -> i64 {
+    let events = api.all_events(root, &format!("actor_id={}&action={action}", user.id()));
+    events.iter().filter_map(|event| event["details"]["count"].as_i64()).sum()
+}
+
+#[test]
+fn a_hundred_changes_in_an_hour_are_events_and_the_others_one_event_when_the_hour_is_over() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    rename(&api, &ann, 130);
+    let own = api.all_events(&root, &format!("subject_id={}&action=user.update", ann.id())).len();
+    assert!(
+        most_in_an_hour(&api.database, &ann) <= 102,
+        "a registration, a sign-in, and 100 changes"
+    );
+    assert_eq!(api.database.count("audit_events WHERE details ? 'count'"), 0);
+    end_hour(&api.database);
+    wait_until(|| own as i64 + counted(&api, &root, &ann, "user.update") == 130);
+    let event = &api.all_events(&root, "action=user.update&limit=1")[0];
+    assert_eq!(event["details"]["count"], json!(130 - own));
+    assert!(event["details"]["hour"].as_str().expect("a time").ends_with(":00:00.000000Z"));
+    for (field, value) in [
+        ("outcome", json!("success")),
+        ("actor_id", json!(ann.id())),
+        ("subject_type", json!("user")),
+        ("subject_id", json!(ann.id())),
+        ("request_id", json!(null)),
+    ] {
+        assert_eq!(event[field], value, "{field}");
+    }
+    assert_eq!(api.database.count("skipped_changes"), 0);
+}
+
+#[test]
+fn sign_outs_that_end_nothing_are_counted_too() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    exceed_limit(&api.database, &ann);
+    for _ in 0..3 {
+        api.logout_scope(&ann, "others").expect(204);
+    }
+    assert_eq!(api.database.count("audit_events WHERE action = 'auth.logout'"), 0);
+    assert_eq!(api.database.value::<i64>("SELECT sum(changes)::bigint FROM skipped_changes"), 3);
+}
+
+#[test]
+fn a_thousand_changes_on_a_day_are_events_and_a_new_hour_brings_new_ones() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let events = || api.database.count("audit_events WHERE action = 'user.update'");
+    exceed_limit(&api.database, &ann);
+    rename(&api, &ann, 1);
+    assert_eq!(events(), 0);
+    // The hundred changes become those of the hour before.
+    api.database
+        .run("UPDATE own_changes SET hour = date_trunc('hour', now(), 'UTC') - interval '1 hour'");
+    rename(&api, &ann, 2);
+    assert_eq!(events(), 2);
+    // Of 999 on a day that does not end during this test.
+    api.database.run("UPDATE own_changes SET hour = 'infinity', in_hour = 50, on_day = 999");
+    rename(&api, &ann, 3);
+    assert_eq!(events(), 3);
+    let skipped: i64 = api.database.value("SELECT sum(changes)::bigint FROM skipped_changes");
+    assert_eq!(skipped, 3);
+    // A day later.
+    api.database.run("UPDATE own_changes SET hour = now() - interval '1 day'");
+    rename(&api, &ann, 1);
+    assert_eq!(events(), 4);
+}
+
+#[test]
+fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    for user in [&root, &ann] {
+        exceed_limit(&api.database, user);
+    }
+    let before = api.database.count("audit_events");
+    let body = json!({"name": "Ann", "email": "ann2@example.com"});
+    api.update_me(&ann, body).expect(200);
+    let file = api.new_file(&ann, "a.txt", "one");
+    api.update_file(&ann, &file, json!({"filename": "b.txt"})).expect(200);
+    api.delete_file(&ann, &file).expect(204);
+    let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
+    api.delete_token(&ann, &token).expect(204);
+    assert_eq!(api.database.count("audit_events"), before);
+    end_hour(&api.database);
+    for action in [
+        "user.update",
+        "email.change",
+        "file.upload",
+        "file.update",
+        "file.delete",
+        "auth.token_create",
+        "auth.token_delete",
+    ] {
+        wait_until(|| counted(&api, &root, &ann, action) == 1);
+    }
+    // Whatever else the same users do has its event, and so has what administrators do to others.
+    let before = api.database.count("audit_events");
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    let ann = api.login("ann", NEW_PASSWORD).expect(200).tokens();
+    api.list_users(&ann, "").expect(403);
+    let changes = json!({"name": "A", "email": "ann3@example.com", "is_active": false});
+    api.update_user(&root, ann.id(), changes).expect(200);
+    api.update_user(&root, root.id(), json!({"permissions": ["x"]})).expect(200);
+    wait_until(|| api.database.count("audit_events") == before + 6);
+    assert_eq!(api.database.count("skipped_changes"), 0);
+}
+
+#[test]
+fn what_was_counted_is_written_after_a_restart_and_once_by_two_processes() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    exceed_limit(&api.database, &ann);
+    rename(&api, &ann, 7);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    api.signal(Signal::KILL);
+    assert_eq!(api.exit_code(), None);
+    end_hour(&database);
+    let _both = [(); 2].map(|()| Server::start_with(&database, &data, &[]));
+    wait_until(|| database.count("skipped_changes") == 0);
+    let counts =
+        "SELECT string_agg(details->>'count', ',') FROM audit_events WHERE details ? 'count'";
+    assert_eq!(database.value::<String>(counts), "7");
+}
+
+#[test]
+fn rows_that_limit_nothing_any_more_are_removed() {
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    for user in [&ann, &bob] {
+        rename(&api, user, 1);
+    }
+    api.database.run(&format!(
+        "UPDATE own_changes SET hour = now() - interval '25 hours' WHERE user_id = '{}'",
+        ann.id()
+    ));
+    let _api = Server::start_with(&api.database, &api.data, &[]);
+    wait_until(|| api.database.count("own_changes") == 1);
+    let left: String = api.database.value("SELECT user_id::text FROM own_changes");
+    assert_eq!(left, bob.id());
+}
+
+#[test]
+fn one_user_who_changes_everything_at_once_is_counted_exactly_and_nothing_deadlocks() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "12")]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let files = [(); 12].map(|()| api.new_file(&ann, "a.txt", "one"));
+    parallel(12, |thread| {
+        for round in 0..15 {
+            let id = &files[thread];
+            if thread % 4 == 0 {
+                rename(&api, &ann, 1);
+            }
+            let name = format!("{thread}-{round}.txt");
+            api.update_file(&ann, id, json!({ "filename": name })).expect(200);
+            let token = api.create_token(&ann, json!({ "name": name })).expect(201).id();
+            api.delete_token(&ann, &token).expect(204);
+            let other = api.new_file(&ann, &name, "two");
+            api.delete_file(&ann, &other).expect(204);
+        }
+    });
+    assert!(most_in_an_hour(&api.database, &ann) <= 102);
+    end_hour(&api.database);
+    wait_until(|| api.database.count("skipped_changes") == 0);
+    let number = |action: &str| {
+        let own = format!("audit_events WHERE action = '{action}' AND NOT details ? 'count'");
+        api.database.count(&own) + counted(&api, &root, &ann, action)
+    };
+    for (action, expected) in [
+        ("file.upload", 192),
+        ("file.update", 180),
+        ("file.delete", 180),
+        ("auth.token_create", 180),
+        ("auth.token_delete", 180),
+        ("user.update", 45),
+    ] {
+        assert_eq!(number(action), expected, "{action}");
+    }
+    assert!(!api.log().contains("deadlock"), "{}", api.log());
+}
+
+#[test]
+fn files_that_a_user_deletes_during_a_backup_do_not_stop_the_sweep() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let files: Vec<_> = (0..30).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
+    exceed_limit(&api.database, &ann);
+    let backup = api
+        .database
+        .begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+    for file in &files {
+        api.delete_file(&ann, file).expect(204);
+        make_older(&api.data.content(file), 2);
+    }
+    assert_eq!(api.data.contents().len(), 30);
+    let printed = api.collect_garbage();
+    assert!(printed.contains("a backup is running"), "{printed}");
+    backup.roll_back();
+    assert!(api.collect_garbage().ends_with("30 moved to the trash, 0 removed, 0 missing.\n"));
+    assert_eq!(api.database.count("kept_contents"), 30);
+    api.database.run("UPDATE kept_contents SET kept_at = now() - interval '25 hours'");
+    api.collect_garbage();
+    assert_eq!(api.database.count("kept_contents"), 0);
+}
+
+#[test]
+fn a_flood_of_one_kind_of_refusal_does_not_hide_another_kind() {
+    let api = Server::start(&[]);
+    let mia = api.sign_up("mia");
+    let stop = AtomicBool::new(false);
+    let ids: Vec<_> = thread::scope(|scope| {
+        let _stop = SetOnDrop(&stop);
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    api.list_users(&mia, "").expect(403);
+                }
+            });
+        }
+        let flood = "audit_events WHERE action = 'access.denied' AND details ? 'count'";
+        wait_until(|| api.database.count(flood) > 0);
+        let failed = |_| {
+            let answer = api.login("mia", "wrong").expect(401);
+            answer.header("X-Request-ID").to_owned()
+        };
+        (0..20).map(failed).collect()
+    });
+    for id in ids {
+        let event = format!("audit_events WHERE action = 'auth.login' AND request_id = '{id}'");
+        wait_until(|| api.database.count(&event) == 1);
+    }
+}

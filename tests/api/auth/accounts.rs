@@ -1,0 +1,344 @@
+//! Registration, login, the current user's profile, password change.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const EVERYTHING_BUT_STATS: [&str; 10] = [
+    "created_at",
+    "email",
+    "id",
+    "is_active",
+    "last_login",
+    "name",
+    "permissions",
+    "role",
+    "updated_at",
+    "username",
+];
+
+#[test]
+fn registration_by_username_gives_the_full_user() {
+    let api = Server::start(&[]);
+    let body = json!({"username": "Ann_1", "email": "Ann@Example.com", "password": PASSWORD, "name": "  Ann  "});
+    let answer = api.register_with(body).expect(201).has(json!({
+        "username": "Ann_1",
+        "email": "Ann@Example.com",
+        "name": "Ann",
+        "role": "user",
+        "permissions": [],
+        "last_login": null,
+    }));
+    assert_eq!(answer.member_names(), EVERYTHING_BUT_STATS);
+    let created = answer.json()["created_at"].as_str().expect("text").to_owned();
+    assert!(
+        created.len() == "2026-01-01T00:00:00.000000Z".len() && created.ends_with('Z'),
+        "{created}"
+    );
+}
+
+#[test]
+fn registration_by_e_mail_signs_in() {
+    let api = Server::start(&[]);
+    let answer =
+        api.register_with(json!({"email": "bo@example.com", "password": PASSWORD})).expect(201);
+    let tokens = answer.has(json!({"token_type": "bearer", "expires_in": 3600})).tokens();
+    assert_eq!(
+        (&tokens.user["email"], &tokens.user["username"]),
+        (&json!("bo@example.com"), &json!(null))
+    );
+    api.me(&tokens).expect(200);
+    api.refresh(&tokens.refresh).expect(200);
+}
+
+#[test]
+fn names_and_addresses_are_taken_without_regard_to_case() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    for (body, message) in [
+        (json!({"username": "ANN", "email": "other@example.com"}), "Username already exists"),
+        (json!({"username": "other", "email": "ANN@EXAMPLE.COM"}), "Email already exists"),
+        (json!({"email": "Ann@example.com"}), "Email already exists"),
+    ] {
+        let mut body = body;
+        body["password"] = json!(PASSWORD);
+        api.register_with(body).refused(400, message);
+    }
+    assert_eq!(api.database.count("users"), 1);
+}
+
+#[test]
+fn an_address_is_one_in_each_spelling_of_its_domain_and_shown_as_given() {
+    let api = Server::start(&[]);
+    let (root, carl) = (api.sign_up_admin("root"), api.sign_up("carl"));
+    let spellings = [
+        "Bo@b\u{fc}cher.example",
+        "bo@\u{ff22}\u{dc}CHER.example",
+        "bo@xn--bcher-kva.example",
+        "BO@b\u{fc}cher.ex\u{ff41}mple",
+    ];
+    for given in spellings {
+        let body = json!({"username": "bob", "email": given, "password": PASSWORD});
+        let id = api.register_with(body).expect(201).has(json!({"email": given})).id();
+        for other in spellings {
+            assert_eq!(api.sign_in(other).id(), id, "{given}, {other}");
+            for body in [
+                json!({"username": "other", "email": other, "password": PASSWORD}),
+                json!({"email": other, "password": PASSWORD}),
+            ] {
+                api.register_with(body).refused(400, "Email already exists");
+            }
+            let email = json!({"email": other});
+            api.update_me(&carl, email.clone()).refused(409, "Email already exists");
+            api.update_user(&root, carl.id(), email).refused(409, "Email already exists");
+        }
+        // The account itself may change from one spelling to another.
+        let bob = api.sign_in("bob");
+        for own in [spellings[2], given] {
+            api.update_me(&bob, json!({"email": own})).expect(200).has(json!({"email": own}));
+            api.update_user(&root, &id, json!({"email": given})).expect(200);
+            assert_eq!(api.sign_in(spellings[1]).id(), id);
+        }
+        // With the account its address is free again, in all spellings.
+        api.delete_me(&bob, PASSWORD).expect(204);
+        api.login(given, PASSWORD).expect(401);
+        assert_eq!(api.database.count("users WHERE is_deleted AND email_ascii IS NOT NULL"), 0);
+    }
+    // A domain that has no ASCII form is no domain.
+    let bad = json!({"email": "dan@\u{628}a\u{660}1.example", "password": PASSWORD});
+    api.register_with(bad).invalid(&[("body.email", "value_error")]);
+}
+
+#[test]
+fn twenty_parallel_registrations_of_one_name_make_one_account() {
+    let api = Server::start(&[]);
+    let statuses = parallel(20, |i| {
+        let email = format!("ann{i}@example.com");
+        api.register_with(json!({"username": "ann", "email": email, "password": PASSWORD})).status
+    });
+    assert_eq!(tally(statuses), [(201, 1), (400, 19)].into());
+}
+
+#[test]
+fn login_takes_username_or_e_mail_as_json_or_form() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    for body in [
+        json!({"username": "ann", "password": PASSWORD}),
+        json!({"username": "ANN", "password": PASSWORD}),
+        json!({"username": "Ann@Example.com", "password": PASSWORD}),
+        json!({"email": "ann@example.com", "password": PASSWORD}),
+        json!({"email": "ann@example.com", "username": null, "password": PASSWORD}),
+    ] {
+        api.login_with(body).expect(200).tokens();
+    }
+    let form = "application/x-www-form-urlencoded";
+    for (body, content_type, reason) in [
+        (
+            "grant_type=password&username=ann&password=correct%20horse",
+            form,
+            "the OAuth2 password form",
+        ),
+        (
+            "username=ann%40example.com&password=correct+horse",
+            "Application/X-WWW-Form-Urlencoded; charset=utf-8",
+            "a type in other case, with a parameter",
+        ),
+        (
+            r#" {"username": "ann", "password": "correct horse"}"#,
+            form,
+            "JSON that claims to be a form",
+        ),
+        (
+            r#"{"username": "ann", "password": "correct horse"}"#,
+            "text/plain",
+            "JSON that claims to be text",
+        ),
+    ] {
+        let request = api.request("POST", "/auth/login").header("Content-Type", content_type);
+        let tokens = request.body(body).send().case(reason).expect(200).tokens();
+        assert_eq!(tokens.user["username"], "ann");
+        assert!(tokens.user["last_login"].is_string());
+    }
+}
+
+#[test]
+fn a_wrong_name_and_a_wrong_password_are_answered_alike() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    for (name, password) in [
+        ("ann", "wrong horse"),
+        ("ann", "correct horse "),
+        ("nobody", PASSWORD),
+        ("x@example.com", "x"),
+    ] {
+        let answer = api.login(name, password).refused(401, "Invalid username or password");
+        assert_eq!(answer.header("WWW-Authenticate"), "Bearer");
+    }
+}
+
+#[test]
+fn an_inactive_account_is_told_so_only_with_its_password() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.database.run("UPDATE users SET is_active = false");
+    api.login("ann", PASSWORD).refused(403, "Inactive or deleted user.");
+    api.login("ann", "wrong horse").refused(401, "Invalid username or password");
+    api.me(&ann).refused(401, "User not found or inactive");
+    api.refresh(&ann.refresh).refused(401, "User not found or inactive");
+    api.database.run("UPDATE users SET is_active = true, is_deleted = true");
+    api.login("ann", PASSWORD).refused(401, "Invalid username or password");
+    api.me(&ann).refused(401, "User not found or inactive");
+}
+
+/// The hash has its default cost here, so that its time dominates that of the request.
+#[test]
+fn login_takes_as_long_for_an_unknown_user_as_for_a_wrong_password() {
+    let api = Server::start(&[("CLOAKROOM_SCRYPT", "14,8,5")]);
+    api.sign_up("ann");
+    let time = |name: &str| {
+        let begin = Instant::now();
+        api.login(name, "wrong horse").expect(401);
+        begin.elapsed()
+    };
+    // The two alternate, so that whatever else the machine does slows down both alike.
+    let (known, unknown): (Vec<_>, Vec<_>) = (0..21).map(|_| (time("ann"), time("nobody"))).unzip();
+    let ratio = median(known).as_secs_f64() / median(unknown).as_secs_f64();
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+/// The time that a server has computed, in hundredths of a second.
+fn computing_time(api: &Server) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", api.pid())).expect("a process");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    let number = |n: usize| fields.split(' ').nth(n).expect("a field").parse::<u64>();
+    number(11).expect("utime") + number(12).expect("stime")
+}
+
+/// The cheaper hash takes a fifth of the configured work, the dearer one three times as much.
+#[test]
+fn login_does_the_same_work_whatever_the_stored_hash_costs() {
+    let api = Server::start(&[("CLOAKROOM_SCRYPT", "13,8,5")]);
+    for (name, cost) in [("cheap", "13,8,1"), ("dear", "13,8,15")] {
+        Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", cost)]).register(name).expect(201);
+    }
+    api.register("usual").expect(201);
+    let compare = |names: &[&str]| {
+        let mut times = vec![0; names.len()];
+        for _ in 0..2 {
+            for (time, name) in times.iter_mut().zip(names) {
+                let before = computing_time(&api);
+                for _ in 0..3 {
+                    api.login(name, "wrong horse").expect(401);
+                }
+                *time += computing_time(&api) - before;
+            }
+        }
+        for (name, time) in names.iter().zip(&times) {
+            let ratio = *time as f64 / times[0] as f64;
+            assert!((0.85..1.18).contains(&ratio), "{name}: {ratio} of {times:?}");
+        }
+    };
+    compare(&["nobody", "usual", "cheap"]);
+    // The process learns of dearer hashes when it meets one.
+    api.login("dear", "wrong horse").expect(401);
+    compare(&["nobody", "usual", "cheap", "dear"]);
+}
+
+#[test]
+fn a_hash_of_other_parameters_is_renewed_at_login() {
+    let api = Server::start(&[("CLOAKROOM_SCRYPT", "4,8,1")]);
+    api.sign_up("ann");
+    let dearer = Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", "5,8,1")]);
+    let hash = || api.database.value::<String>("SELECT password_hash FROM users");
+    dearer.login("ann", "wrong horse").expect(401);
+    assert!(hash().starts_with("$scrypt$ln=4,r=8,p=1$"), "{}", hash());
+    dearer.sign_in("ann");
+    assert!(hash().starts_with("$scrypt$ln=5,r=8,p=1$"), "{}", hash());
+    let renewed = hash();
+    dearer.sign_in("ann");
+    assert_eq!(hash(), renewed, "a hash of the configured parameters stays");
+}
+
+#[test]
+fn both_paths_of_the_current_user_give_the_profile_with_stats() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let me = api.me(&ann).expect(200).has(json!({"id": ann.user["id"]}));
+    let profile = api.profile(&ann).expect(200);
+    let profile = profile.has(json!({"stats": {"total_uploads": 0, "total_storage_used": 0}}));
+    assert_eq!(profile.json(), me.json());
+    assert!(!me.member_names().contains(&"password_hash".to_owned()));
+}
+
+#[test]
+fn statistics_follow_the_files() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.database.insert_files(ann.id(), &[1, 2, 3, 4]);
+    api.database.run("DELETE FROM files WHERE file_size = 2");
+    assert_eq!(api.file_stats(&ann), (3, 8));
+}
+
+#[test]
+fn a_user_changes_what_is_given_and_nothing_else() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.sign_up("bob");
+    let before = api.update_me(&ann, json!({})).expect(200).json();
+    let after = api.update_me(&ann, json!({"name": "Ann", "username": null})).expect(200);
+    let unchanged =
+        json!({"username": "ann", "email": before["email"], "created_at": before["created_at"]});
+    let after = after.has(json!({"name": "Ann"})).has(unchanged).json();
+    assert!(after["updated_at"].as_str() > before["updated_at"].as_str());
+    api.update_me(&ann, json!({"username": "BOB"})).refused(409, "Username already exists");
+    api.update_me(&ann, json!({"email": "Bob@example.com"})).refused(409, "Email already exists");
+    api.update_me(&ann, json!({"username": "ANN", "email": "ann2@example.com"})).expect(200);
+    api.login("ann2@example.com", PASSWORD).expect(200);
+    api.login("ann@example.com", PASSWORD).expect(401);
+}
+
+#[test]
+fn a_password_change_needs_the_current_one_and_ends_other_sessions() {
+    let api = Server::start(&[]);
+    let (other, ann) = (api.sign_up("ann"), api.sign_in("ann"));
+    api.change_password(&ann, "wrong horse", NEW_PASSWORD)
+        .refused(400, "Current password is incorrect");
+    let answer = api
+        .change_password(&ann, PASSWORD, "short")
+        .invalid(&[("body.new_password", "string_too_short")]);
+    assert_eq!(answer.json()["detail"][0]["msg"], "Password must be at least 8 characters long");
+    let body = json!({"old_password": PASSWORD, "new_password": NEW_PASSWORD});
+    let answer = api.post("/users/change-password", &ann, body).expect(200);
+    assert_eq!(answer.json(), json!({"message": "Password changed successfully"}));
+    api.me(&ann).expect(200);
+    api.me(&other).refused(401, "Invalid token");
+    api.refresh(&other.refresh).refused(401, "Invalid token");
+    api.login("ann", PASSWORD).expect(401);
+    api.login("ann", NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn without_authentication_every_request_is_the_development_admin() {
+    let api = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    let me =
+        api.me(Anonymous).expect(200).has(json!({"username": "dev_admin", "role": "admin"})).json();
+    api.database.run("DELETE FROM users");
+    let request = api.request("GET", "/users/me").header("Authorization", "nonsense");
+    request.send().expect(200).has(json!({"id": me["id"]})); // the id is fixed
+    api.change_password(Anonymous, PASSWORD, NEW_PASSWORD).refused(403, "Not enough permissions");
+    api.update_me(Anonymous, json!({"name": "x"})).refused(403, "Not enough permissions");
+    let change = json!({"name": "x"});
+    api.update_user(Anonymous, me["id"].as_str().unwrap(), change).refused(404, "User not found");
+    api.logout(Anonymous).expect(204);
+    api.me(Anonymous).expect(200);
+    // Another account may have its name, and nobody can sign in to it.
+    api.sign_up("dev_admin");
+    api.login("dev_admin@example.com", PASSWORD).expect(200);
+    let strict = Server::start_on(&api.database, &[]);
+    let forged =
+        sign(json!({"sub": me["id"], "role": "admin", "exp": FAR_FUTURE, "iat": 1_700_000_000}));
+    strict.me(&forged).refused(401, "User not found or inactive");
+}

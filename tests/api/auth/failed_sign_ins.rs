@@ -1,0 +1,286 @@
+//! The limit of failed sign-ins with one name, which counts over all addresses, and the networks that are exempt from
+//! it because the account has signed in from there.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+const TOO_MANY: &str = "Too many login attempts. Please try again later.";
+const WRONG: &str = "Invalid username or password";
+
+fn login_from(api: &Server, address: &str, name: &str, password: &str) -> Answer {
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", address);
+    request.json(json!({"username": name, "password": password})).send()
+}
+
+/// An address in an IPv4 /24 that no other request of the test comes from, so that the limit of an address never
+/// matters.
+fn new_address() -> String {
+    static NETWORKS: AtomicU32 = AtomicU32::new(0);
+    let network = NETWORKS.fetch_add(1, Ordering::Relaxed);
+    Ipv4Addr::from(0x0a00_0001 + (network << 8)).to_string()
+}
+
+/// Signs in with a wrong password, each time from another network, until that is refused, and returns the refusal. The
+/// caller then has at least 20 of the 36 seconds after which another attempt is allowed.
+#[track_caller]
+fn fail_until_refused(api: &Server, name: &str) -> Answer {
+    let (begin, mut failures) = (Instant::now(), 0);
+    loop {
+        let answer = login_from(api, &new_address(), name, "wrong horse");
+        if answer.status == 429 {
+            let most = 100 + begin.elapsed().as_secs() / 36;
+            assert!((100..=most).contains(&failures), "{failures} of {most}: {answer:?}");
+            if answer.header("Retry-After").parse::<u32>().unwrap() >= 20 {
+                return answer;
+            }
+        } else {
+            answer.refused(401, WRONG);
+            failures += 1;
+        }
+    }
+}
+
+#[test]
+fn all_spellings_of_an_address_are_one_name() {
+    let api = Server::start(&[ON, TRUSTED]);
+    fail_until_refused(&api, "bo@b\u{fc}cher.example");
+    for name in ["BO@xn--bcher-kva.example", "bo@b\u{fc}cher.ex\u{ff41}mple"] {
+        login_from(&api, &new_address(), name, "wrong horse").refused(429, TOO_MANY);
+    }
+}
+
+#[test]
+fn after_a_hundred_failures_a_name_is_refused_whether_or_not_an_account_has_it() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ann").expect(201);
+    for name in ["ann", "nobody"] {
+        let answer = fail_until_refused(&api, name).refused(429, TOO_MANY);
+        answer.has(json!({"error_code": "RATE_LIMITED"}));
+        let answer = login_from(&api, &new_address(), name, PASSWORD).refused(429, TOO_MANY);
+        assert_eq!(answer.rate_limit(), (100, 0));
+        let retry: u64 = answer.header("Retry-After").parse().unwrap();
+        assert!((1..=36).contains(&retry), "{retry}");
+        assert_eq!(answer.header("X-RateLimit-Retry-After"), retry.to_string());
+        let reset: u64 = answer.header("X-RateLimit-Reset").parse().unwrap();
+        assert!((now() + 3500..=now() + 3601).contains(&reset), "{reset}");
+        // The name's case does not matter.
+        login_from(&api, &new_address(), &name.to_uppercase(), PASSWORD).refused(429, TOO_MANY);
+    }
+    let metrics = api.metrics();
+    let name = "cloakroom_rate_limit_refusals_total{class=\"login-name\"} ";
+    let counter = metrics.lines().find_map(|line| line.strip_prefix(name)).expect("a counter");
+    assert!(counter.parse::<u32>().unwrap() >= 6, "{counter}");
+    // The other name of the account counts for itself, and so do other accounts.
+    login_from(&api, &new_address(), "ann@example.com", PASSWORD).expect(200);
+    api.register("bob").expect(201);
+    login_from(&api, &new_address(), "bob", PASSWORD).expect(200);
+}
+
+/// In many locales PostgreSQL's lower case of a dotted capital I is `i`, and Rust's is not.
+#[test]
+fn every_spelling_that_signs_in_to_an_account_counts_for_the_same_name() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ivi").expect(201);
+    login_from(&api, "203.0.113.7", "ivi", PASSWORD).expect(200);
+    fail_until_refused(&api, "ivi");
+    for name in ["IVI", "\u{130}vi", "iv\u{130}", "\u{130}V\u{130}"] {
+        let signs_in = login_from(&api, "203.0.113.7", name, PASSWORD).status == 200;
+        let is_refused = login_from(&api, &new_address(), name, "wrong horse").status == 429;
+        assert_eq!(is_refused, signs_in, "{name}");
+    }
+}
+
+#[test]
+fn successful_sign_ins_and_requests_without_a_password_do_not_count() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ann").expect(201);
+    for _ in 0..110 {
+        login_from(&api, &new_address(), "ann", PASSWORD).expect(200);
+    }
+    for _ in 0..110 {
+        login_from(&api, &new_address(), "ann", "").expect(422);
+    }
+    fail_until_refused(&api, "ann");
+}
+
+#[test]
+fn parallel_attempts_do_not_exceed_the_limit() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ann").expect(201);
+    let begin = Instant::now();
+    let statuses = parallel(16, |_| {
+        let attempt = |_| login_from(&api, &new_address(), "ann", "wrong horse").status;
+        (0..10).map(attempt).collect::<Vec<_>>()
+    });
+    let counts = tally(statuses.into_iter().flatten());
+    let most = 100 + begin.elapsed().as_secs() as usize / 36;
+    assert!((100..=most).contains(&counts[&401]), "{counts:?}");
+    assert_eq!(counts[&401] + counts[&429], 160, "{counts:?}");
+}
+
+#[test]
+fn owners_sign_in_from_where_they_did_before_while_strangers_fail() {
+    let api = Server::start(&[ON, TRUSTED]);
+    for name in ["ann", "bob"] {
+        api.register(name).expect(201);
+    }
+    for address in ["203.0.113.7", "2001:db8:1:2::3"] {
+        login_from(&api, address, "ann", PASSWORD).expect(200);
+    }
+    login_from(&api, "192.0.2.1", "bob", PASSWORD).expect(200);
+    fail_until_refused(&api, "ann");
+    for (address, status, reason) in [
+        ("203.0.113.7", 200, "the same address"),
+        ("203.0.113.200", 200, "the same /24"),
+        ("::ffff:203.0.113.9", 200, "the same /24, IPv4-mapped"),
+        ("203.0.112.7", 429, "another /24"),
+        ("2001:db8:1:2::3", 200, "the same IPv6 address"),
+        ("2001:db8:1:ffff::1", 200, "the same /48"),
+        ("2001:db8:2:2::3", 429, "another /48"),
+        ("192.0.2.1", 429, "the network of another account"),
+    ] {
+        login_from(&api, address, "ann", PASSWORD).case(reason).expect(status);
+    }
+    // A wrong password is wrong there, and no sign-in.
+    login_from(&api, "203.0.113.8", "ann", "wrong horse").refused(401, WRONG);
+    // An owner's sign-in gives a stranger no attempt more.
+    login_from(&api, &new_address(), "ann", "wrong horse").refused(429, TOO_MANY);
+    // The other name of the account has an own limit and the same networks.
+    fail_until_refused(&api, "ann@example.com");
+    login_from(&api, "203.0.113.10", "ann@example.com", PASSWORD).expect(200);
+}
+
+#[test]
+fn a_network_is_known_for_thirty_days_after_the_last_sign_in() {
+    let api = Server::start(&[ON, TRUSTED]);
+    api.register("ann").expect(201);
+    login_from(&api, "203.0.113.7", "ann", PASSWORD).expect(200);
+    fail_until_refused(&api, "ann");
+    let set_age = |hours: u32| {
+        api.database.run(&format!(
+            "UPDATE sign_in_networks SET last_sign_in_at = now() - interval '{hours} hours'"
+        ));
+    };
+    set_age(30 * 24 + 1);
+    login_from(&api, "203.0.113.8", "ann", PASSWORD).refused(429, TOO_MANY);
+    set_age(30 * 24 - 1);
+    login_from(&api, "203.0.113.9", "ann", PASSWORD).expect(200);
+    let age: f64 = api
+        .database
+        .value("SELECT extract(epoch FROM now() - last_sign_in_at)::float8 FROM sign_in_networks");
+    assert!(age < 3600.0, "the sign-in renews it: {age} s");
+}
+
+#[test]
+fn a_registration_that_signs_in_makes_its_network_known() {
+    let api = Server::start(&[ON, TRUSTED]);
+    let request = api.request("POST", "/auth/register").header("X-Forwarded-For", "203.0.113.7");
+    request.json(json!({"email": "ann@example.com", "password": PASSWORD})).send().expect(201);
+    fail_until_refused(&api, "ann@example.com");
+    login_from(&api, "203.0.113.8", "ann@example.com", PASSWORD).expect(200);
+    login_from(&api, "203.0.114.8", "ann@example.com", PASSWORD).refused(429, TOO_MANY);
+}
+
+#[test]
+fn without_rate_limits_failures_do_not_count() {
+    let api = Server::start(&[]);
+    api.register("ann").expect(201);
+    for _ in 0..110 {
+        api.login("ann", "wrong horse").refused(401, WRONG);
+    }
+    api.login("ann", PASSWORD).expect(200);
+}
+
+#[test]
+fn an_account_has_at_most_its_twenty_latest_networks() {
+    let api = Server::start(&[TRUSTED]);
+    for name in ["ann", "bob"] {
+        api.register(name).expect(201);
+        login_from(&api, "203.0.113.7", name, PASSWORD).expect(200);
+    }
+    for network in 1..=25 {
+        login_from(&api, &format!("198.51.{network}.1"), "ann", PASSWORD).expect(200);
+        // The third stays, because it is used again.
+        login_from(&api, "198.51.3.9", "ann", PASSWORD).expect(200);
+    }
+    let of = |name: &str| {
+        let networks: Vec<String> = api.database.value(&format!(
+            "SELECT array_agg(network::text ORDER BY network) FROM sign_in_networks
+             WHERE user_id = (SELECT id FROM users WHERE username = '{name}')"
+        ));
+        networks
+    };
+    let expected = [3].into_iter().chain(7..=25).map(|network| format!("198.51.{network}.0/24"));
+    assert_eq!(of("ann"), expected.collect::<Vec<_>>());
+    assert_eq!(of("bob"), ["203.0.113.0/24"]);
+    // Also from many networks at once. Each statement sees what was committed before it began.
+    parallel(16, |_| login_from(&api, &new_address(), "ann", PASSWORD).expect(200));
+    login_from(&api, &new_address(), "ann", PASSWORD).expect(200);
+    assert_eq!(of("ann").len(), 20);
+}
+
+#[test]
+fn networks_go_with_the_account_and_with_their_age() {
+    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let networks = || api.database.count("sign_in_networks");
+    let root = api.sign_up_admin("root");
+    let [ann, bob, _, _] = ["ann", "bob", "cid", "dan"].map(|name| api.sign_up(name));
+    assert_eq!(networks(), 5);
+    api.delete_me(&ann, PASSWORD).expect(204);
+    api.delete_user(&root, bob.id()).expect(204);
+    assert_eq!(networks(), 3);
+    api.database.run(
+        "UPDATE sign_in_networks SET last_sign_in_at = now() - interval '31 days'
+         WHERE user_id = (SELECT id FROM users WHERE username = 'cid')",
+    );
+    let _second = Server::start_on(&api.database, &[]);
+    wait_until(|| networks() == 2);
+    api.delete("/users/test-only/delete-all", &root).expect(200);
+    assert_eq!(networks(), 0);
+}
+
+/// A login that is committed while the deletion waits for the user's row leaves no network behind.
+#[test]
+fn a_login_in_flight_leaves_no_network_of_a_deleted_account() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.register("ann").expect(201);
+    let id: String = api.database.value("SELECT id::text FROM users WHERE username = 'ann'");
+    let login = api.database.begin(&format!(
+        "UPDATE users SET last_login = now() WHERE id = '{id}';
+         INSERT INTO sign_in_networks (user_id, network) VALUES ('{id}', '203.0.113.0/24')"
+    ));
+    thread::scope(|scope| {
+        let deletion = scope.spawn(|| api.delete_user(&root, &id));
+        api.database.wait_for_blocked_statement();
+        login.commit();
+        deletion.join().expect("no panic").expect(204);
+    });
+    assert_eq!(api.database.count(&format!("sign_in_networks WHERE user_id = '{id}'")), 0);
+}
+
+#[test]
+fn accounts_of_an_earlier_version_learn_their_networks_at_the_next_sign_in() {
+    let other = Server::start(&[]);
+    other.register("ann").expect(201);
+    let hash: String = other.database.value("SELECT password_hash FROM users");
+    let database = Database::create();
+    database.migrate_to(4);
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+         VALUES ('{UNKNOWN_ID}', 'ann', 'ann@example.com', '{hash}')"
+    ));
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[ON, TRUSTED]);
+    login_from(&api, "203.0.113.7", "ann", PASSWORD).expect(200);
+    fail_until_refused(&api, "ann");
+    login_from(&api, "203.0.113.8", "ann", PASSWORD).expect(200);
+}

@@ -1,0 +1,338 @@
+//! Password reset by e-mail.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const REQUESTED: &str = "If the e-mail exists, a reset message has been sent";
+const REFUSED: &str = "Invalid or expired token";
+/// The version of the credentials that tokens of Ann's account are good for.
+const VERSION_OF_ANN: &str = "SELECT credentials_version FROM users WHERE username = 'ann'";
+
+#[test]
+fn a_reset_token_sets_a_password_and_ends_all_sessions() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let token = api.reset_token("ANN@example.com");
+    assert!(!api.log().contains("ann@example.com") && !api.log().contains("ANN@example.com"));
+    let answer =
+        api.reset_password(&token, "short").invalid(&[("body.new_password", "string_too_short")]);
+    let message = "Password must be at least 8 characters long";
+    assert_eq!(answer.json()["field_errors"]["new_password"][0], message);
+    let answer = api.reset_password(&token, NEW_PASSWORD).expect(200);
+    assert_eq!(answer.json(), json!({"message": "Password has been reset"}));
+    api.me(&ann).refused(401, "Invalid token");
+    api.refresh(&ann.refresh).refused(401, "Invalid token");
+    api.login("ann", PASSWORD).expect(401);
+    api.login("ann", NEW_PASSWORD).expect(200);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    assert_eq!(
+        api.database.count("used_password_reset_tokens JOIN users ON users.id = user_id"),
+        1
+    );
+}
+
+#[test]
+fn twenty_parallel_uses_of_one_reset_token_change_the_password_once() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    let token = api.reset_token("ann@example.com");
+    let password = |i: usize| format!("battery staple {i}");
+    let statuses = parallel(20, |i| api.reset_password(&token, &password(i)).status);
+    let winner = statuses.iter().position(|status| *status == 200).expect("one");
+    assert_eq!(tally(statuses), [(200, 1), (400, 19)].into());
+    api.login("ann", &password(winner)).expect(200);
+    api.login("ann", &password((winner + 1) % 20)).expect(401);
+    assert_eq!(api.database.count("used_password_reset_tokens"), 1);
+}
+
+#[test]
+fn a_reset_token_dies_with_any_change_of_password_or_address() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let bob = api.sign_up("bob");
+    // By a new address. The same address and another name are no such change.
+    let token = api.reset_token("ann@example.com");
+    api.update_me(&ann, json!({"name": "Ann", "email": "ann@example.com"})).expect(200);
+    api.update_me(&ann, json!({"email": "ann2@example.com"})).expect(200);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    // By the use of a later token.
+    let (first, second) =
+        (api.reset_token("ann2@example.com"), api.reset_token("ann2@example.com"));
+    api.reset_password(&second, NEW_PASSWORD).expect(200);
+    api.reset_password(&first, "battery stable").refused(400, REFUSED);
+    // By a change of the password.
+    let token = api.reset_token("ann2@example.com");
+    let ann = api.login("ann", NEW_PASSWORD).expect(200).tokens();
+    api.change_password(&ann, NEW_PASSWORD, "a third one").expect(200);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    api.me(&bob).expect(200);
+}
+
+#[test]
+fn a_reset_token_from_before_a_deactivation_is_dead_after_it() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let token = api.reset_token("ann@example.com");
+    let set = |is_active: bool| {
+        api.update_user(&root, ann.id(), json!({ "is_active": is_active })).expect(200);
+    };
+    // The same value is no change.
+    set(true);
+    assert_eq!(api.database.value::<i32>(VERSION_OF_ANN), 1);
+    set(false);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    set(true);
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    api.login("ann", PASSWORD).expect(200);
+    // Whichever statement changes it.
+    let token = api.reset_token("ann@example.com");
+    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'; UPDATE users SET is_active = true");
+    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
+    // A change that raises the version itself raises it once.
+    let body = json!({"is_active": false, "email": "ann2@example.com"});
+    let before = api.database.value::<i32>(VERSION_OF_ANN);
+    api.update_user(api.sign_in("root"), ann.id(), body).expect(200);
+    assert_eq!(api.database.value::<i32>(VERSION_OF_ANN), before + 1);
+}
+
+#[test]
+fn a_reset_token_of_an_inactive_account_changes_nothing_and_its_requests_are_no_events() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.database.run("UPDATE users SET is_active = false");
+    let version = api.database.value::<i32>(VERSION_OF_ANN);
+    let token = json!({
+        "sub": ann.id(), "type": "password_reset", "ver": version, "iat": now(), "exp": now() + 600,
+    });
+    let before: String = api.database.value("SELECT password_hash FROM users");
+    api.reset_password(&sign(token), NEW_PASSWORD).refused(400, REFUSED);
+    assert_eq!(api.database.value::<String>("SELECT password_hash FROM users"), before);
+    api.request_reset("ann@example.com").expect(200);
+    wait_until(|| api.database.count("password_reset_requests") == 0);
+    assert_eq!(api.database.count("audit_events WHERE action = 'password.reset_request'"), 0);
+    api.database.run("UPDATE users SET is_active = true");
+    api.reset_token("ann@example.com");
+    assert_eq!(api.database.count("audit_events WHERE action = 'password.reset_request'"), 1);
+}
+
+#[test]
+fn a_renewed_hash_does_not_touch_reset_tokens() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    let token = api.reset_token("ann@example.com");
+    let dearer = Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", "5,8,1")]);
+    dearer.sign_in("ann");
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn tokens_that_are_no_reset_tokens_are_answered_alike() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let good = json!({"sub": ann.id(), "type": "password_reset", "ver": 1, "iat": now(), "exp": now() + 600});
+    let with = |name: &str, value| sign(with_member(&good, name, value));
+    for (token, reason) in [
+        ("", "empty"),
+        ("nonsense", "not a token"),
+        ("a\0b", "a NUL character"),
+        (&ann.access, "an access token"),
+        (&ann.refresh, "a refresh token"),
+        (&with("exp", json!(now() - 1)), "expired by a second"),
+        (&with("ver", json!(2)), "another version"),
+        (&with("ver", json!(null)), "no version"),
+        (&with("ver", json!("1")), "a version of another type"),
+        (&with("sub", json!(UNKNOWN_ID)), "an unknown account"),
+        (&(sign(good.clone()) + "x"), "a damaged signature"),
+    ] {
+        api.reset_password(token, NEW_PASSWORD).case(reason).refused(400, REFUSED);
+    }
+    api.login("ann", PASSWORD).expect(200);
+    api.reset_password(&sign(good), NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn unknown_and_unusable_addresses_get_the_same_answer_and_no_token() {
+    let api = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    api.me(Anonymous).expect(200); // this makes the account of the development admin
+    for name in ["ann", "bob", "eve"] {
+        api.sign_up(name);
+    }
+    api.database.run(
+        "UPDATE users SET is_deleted = true WHERE username = 'ann';
+         UPDATE users SET is_active = false WHERE username = 'bob'",
+    );
+    for name in ["nobody", "ann", "bob", "dev_admin", "eve"] {
+        let answer = api.request_reset(&format!("{name}@example.com")).expect(200);
+        assert_eq!(answer.json(), json!({ "message": REQUESTED }));
+    }
+    // Requests are processed in their order: when there is a token for the last one, all others have been processed.
+    api.logged("password reset token");
+    wait_until(|| api.database.count("password_reset_requests") == 0);
+    assert_eq!(api.log().matches("password reset token").count(), 1, "{}", api.log());
+    api.post("/auth/request-password-reset", Anonymous, json!({}))
+        .invalid(&[("body.email", "missing")]);
+    api.request_reset("x").invalid(&[("body.email", "value_error")]);
+}
+
+#[test]
+fn without_mail_there_is_no_password_reset() {
+    let api = Server::start(&[("CLOAKROOM_SMTP_URL", "none")]);
+    for path in ["/auth/request-password-reset", "/auth/reset-password"] {
+        for body in
+            [json!({}), json!({"email": "a@example.com", "token": "x", "new_password": PASSWORD})]
+        {
+            api.post(path, Anonymous, body).refused(404, "This feature is not available");
+        }
+        api.get(path, Anonymous).refused(404, "This feature is not available");
+    }
+}
+
+#[test]
+fn a_request_stores_nothing_that_could_be_used_as_a_token() {
+    let api = Server::start(&[]);
+    let columns = |table: &str| -> String {
+        api.database.value(&format!(
+            "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns
+             WHERE table_name = '{table}'"
+        ))
+    };
+    assert_eq!(
+        columns("password_reset_requests"),
+        "id,email,requested_at,address,request_id,email_ascii"
+    );
+    assert_eq!(
+        columns("outbox"),
+        "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error"
+    );
+    assert_eq!(columns("password_reset_messages"), "user_id,sent_at");
+}
+
+#[test]
+fn a_request_that_another_process_stored_is_processed_too() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    api.database.run("INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')");
+    api.logged("password reset token");
+}
+
+#[test]
+fn a_used_token_is_kept_until_it_would_have_expired() {
+    let api = Server::start(&[("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", "7")]);
+    api.sign_up("ann");
+    let token = api.reset_token("ann@example.com");
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    let claims = claims(&token);
+    let number = |name: &str| claims[name].as_i64().unwrap();
+    assert_eq!(number("exp") - number("iat"), 7 * 60);
+    let kept_until: i64 = api
+        .database
+        .value("SELECT extract(epoch FROM expires_at)::bigint FROM used_password_reset_tokens");
+    // The time is counted from the use of the token, a little after it was issued.
+    let latest = now() as i64 + 7 * 60 + 1;
+    assert!((number("exp")..=latest).contains(&kept_until), "{kept_until}");
+    let hash: String = api.database.value("SELECT token_hash FROM used_password_reset_tokens");
+    assert!(hash.len() == 64 && !token.contains(&hash));
+}
+
+/// Installs a trigger that records every message that is queued, because messages are removed once they are sent.
+fn record_messages(database: &Database) {
+    database.run(
+        "CREATE TABLE queued (user_id uuid);
+         CREATE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO queued VALUES (NEW.user_id);
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER record AFTER INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION record()",
+    );
+}
+
+#[test]
+fn an_account_gets_a_message_in_two_minutes_and_after_ten_in_a_day_one_an_hour() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    api.sign_up("bob");
+    // So that the mailbox of an account that is not settled does not limit them.
+    api.database.run("UPDATE users SET created_at = now() - interval '1 day'");
+    record_messages(&api.database);
+    // Instead of waiting, the messages so far become older.
+    let after = |seconds: u32| {
+        api.database.run(&format!(
+            "UPDATE password_reset_messages SET sent_at =
+             ARRAY(SELECT at - interval '{seconds} seconds' FROM unnest(sent_at) at ORDER BY at DESC)"
+        ));
+        let before = api.database.count("queued");
+        api.request_reset("ann@example.com").expect(200);
+        api.database.wait_for_empty_outbox();
+        api.database.count("queued") > before
+    };
+    assert!(after(0), "the first");
+    assert!(!after(0), "a second one at once");
+    assert!(!after(60), "after a minute");
+    assert!(after(60), "after two minutes");
+    for n in 3..=10 {
+        assert!(after(120), "message {n} of the day");
+    }
+    assert!(!after(120), "an eleventh after two minutes");
+    assert!(!after(3300), "after 57 minutes");
+    assert!(after(180), "after an hour");
+    assert!(!after(1800), "after half an hour more");
+    assert!(after(1800), "after an hour more");
+    assert!(after(24 * 3600), "a day later");
+    assert!(after(120), "and two minutes later");
+    // The limits are those of one account.
+    api.request_reset("bob@example.com").expect(200);
+    api.database.wait_for_empty_outbox();
+    let others = "queued JOIN users ON users.id = user_id WHERE username <> 'ann'";
+    assert_eq!(api.database.count(others), 1);
+}
+
+#[test]
+fn parallel_requests_to_two_processes_send_one_message() {
+    let one = Server::start(&[]);
+    let other = Server::start_with(&one.database, &one.data, &[]);
+    record_messages(&one.database);
+    for name in ["ann", "bob", "eve"] {
+        one.sign_up(name);
+        let messages = one.database.count("queued");
+        for answer in parallel(20, |i| {
+            let api = if i % 2 == 0 { &one } else { &other };
+            api.request_reset(&format!("{name}@example.com"))
+        }) {
+            answer.expect(200);
+        }
+        one.database.wait_for_empty_outbox();
+        assert_eq!(one.database.count("queued"), messages + 1, "{name}");
+    }
+}
+
+#[test]
+fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one() {
+    let database = Database::create_migrated();
+    let mut client = database.client();
+    let insert = "INSERT INTO password_reset_requests (email) SELECT 'nobody@example.com' FROM generate_series";
+    client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
+    let sql = std::fs::read_to_string("sql/resets/queue_messages.sql").unwrap();
+    let statement = client.prepare(&sql).unwrap();
+    // PostgreSQL keeps the plan that it makes now.
+    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 1);
+    client.batch_execute(&format!("{insert} (1, 1000)")).unwrap();
+    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 100);
+}
+
+#[test]
+fn a_thousand_requests_for_unknown_addresses_leave_nothing_behind() {
+    let api = Server::start(&[]);
+    record_messages(&api.database);
+    parallel(8, |thread| {
+        for i in 0..125 {
+            api.request_reset(&format!("nobody{}@example.com", 125 * thread + i)).expect(200);
+        }
+    });
+    api.database.wait_for_empty_outbox();
+    assert_eq!(api.database.count("queued"), 0);
+    assert_eq!(api.database.count("password_reset_messages"), 0);
+    assert!(!api.log().contains("password reset token"), "{}", api.log());
+}

@@ -1,0 +1,304 @@
+//! Prepared statements keep their plans. PostgreSQL plans a statement anew for its first five executions, and then for
+//! good unless the plan for any values looks as cheap as those were.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// How often each statement runs.
+const RUNS: i64 = 20;
+/// The most executions for which PostgreSQL plans a statement that is to keep its plan.
+const MAX_CUSTOM_PLANS: i64 = 5;
+
+/// Statements with parameters that clients cannot make run so often, or that are not prepared.
+const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
+    (
+        "planned for their parameters each time, and not prepared",
+        &["audit/page", "exports/batch", "exports/count", "files/list", "users/list"],
+    ),
+    (
+        "by commands and at the start",
+        &[
+            "audit/since",
+            "checks/user_totals",
+            "checks/verify_index",
+            "files/with_owners",
+            "installation/insert",
+            "restore/remove_files",
+            "restore/renew",
+            "schema_history/insert",
+            "users/ensure_development_admin",
+            "users/fill_addresses",
+            "users/find_development_admin",
+            "users/same_addresses",
+            "users/unfilled_addresses",
+            "users/upsert_admin",
+        ],
+    ),
+    (
+        "by the background threads",
+        &[
+            "audit/insert_failures",
+            "audit/sweep",
+            "files/contents_after",
+            "files/unrecorded",
+            "outbox/defer",
+            "outbox/remove",
+            "removals/finish",
+            "removals/remove",
+        ],
+    ),
+    ("only by tests of clients", &["users/delete_all"]),
+];
+
+/// What PostgreSQL tells about a prepared statement of the connection that asks.
+const COUNTS: &str =
+    "SELECT 'counts', custom_plans, generic_plans, statement FROM pg_prepared_statements";
+
+/// Passes connections on to a database. When a client has closed its connection, the proxy asks the database on the
+/// same connection how its prepared statements were planned, which no other connection can see.
+struct PlanProxy {
+    url: String,
+    connections: Receiver<JoinHandle<Vec<u8>>>,
+}
+
+/// How often a statement was planned for its parameters, and how often it ran.
+#[derive(Debug, Default)]
+struct PlanCounts {
+    custom: i64,
+    runs: i64,
+}
+
+impl PlanProxy {
+    fn start(url: &str) -> PlanProxy {
+        let (listener, target, url) = listen_before(url);
+        let (sender, connections) = channel();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let server = TcpStream::connect(&target).expect("the database");
+                let client = client.expect("a connection");
+                let connection = thread::spawn(move || pass(client, server).expect("sockets"));
+                if sender.send(connection).is_err() {
+                    return;
+                }
+            }
+        });
+        PlanProxy { url, connections }
+    }
+
+    /// The counts of all statements, after all clients have closed their connections.
+    fn counts(self) -> BTreeMap<String, PlanCounts> {
+        let mut counts = BTreeMap::<String, PlanCounts>::new();
+        for connection in self.connections.try_iter() {
+            for row in rows(&connection.join().expect("no panic")) {
+                let [name, custom, generic, statement] = row.as_slice() else { continue };
+                if name == "counts" {
+                    let number = |text: &String| text.parse::<i64>().expect("a number");
+                    let count = counts.entry(statement.clone()).or_default();
+                    count.custom = count.custom.max(number(custom));
+                    count.runs += number(custom) + number(generic);
+                }
+            }
+        }
+        counts
+    }
+}
+
+/// Passes on what both sides send, and asks for the counts once the client has closed the connection. Returns all that
+/// the server sent.
+fn pass(mut client: TcpStream, mut server: TcpStream) -> io::Result<Vec<u8>> {
+    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let asking = thread::spawn(move || {
+        // A client that was killed may reset the connection.
+        let _ = io::copy(&mut from_client, &mut to_server);
+        let length = (COUNTS.len() + 5) as u32;
+        let query = [b"Q", &length.to_be_bytes()[..], COUNTS.as_bytes(), b"\0"].concat();
+        // A client that said good-bye has ended the server's side as well.
+        let _ = to_server.write_all(&query).and_then(|()| to_server.write_all(b"X\0\0\0\x04"));
+    });
+    let (mut received, mut block) = (Vec::new(), vec![0; 1 << 16]);
+    while let Ok(count @ 1..) = server.read(&mut block) {
+        received.extend_from_slice(&block[..count]);
+        let _ = client.write_all(&block[..count]);
+    }
+    asking.join().expect("no panic");
+    Ok(received)
+}
+
+/// The rows among a server's messages, each as its columns' texts (PostgreSQL manual, "Message Formats").
+fn rows(mut messages: &[u8]) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    while let [kind, a, b, c, d, rest @ ..] = messages {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize - 4;
+        let Some((body, next)) = rest.split_at_checked(length) else { break };
+        if *kind == b'D' {
+            rows.push(columns(&body[2..]));
+        }
+        messages = next;
+    }
+    rows
+}
+
+fn columns(mut values: &[u8]) -> Vec<String> {
+    let mut columns = Vec::new();
+    while let [a, b, c, d, rest @ ..] = values {
+        // A length of -1 is a null.
+        let length = i32::from_be_bytes([*a, *b, *c, *d]).max(0) as usize;
+        let (value, next) = rest.split_at(length);
+        columns.push(String::from_utf8_lossy(value).into_owned());
+        values = next;
+    }
+    columns
+}
+
+/// All statements with parameters, by name. One without has nothing that it could be planned for.
+fn statements() -> BTreeMap<String, String> {
+    let entries =
+        |path: &str| fs::read_dir(path).expect(path).map(|entry| entry.expect("an entry"));
+    let mut statements = BTreeMap::new();
+    for directory in entries(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")) {
+        let group = directory.file_name().into_string().expect("a name");
+        if !directory.path().is_dir() || group == "migrations" {
+            continue;
+        }
+        for file in entries(&directory.path().display().to_string()) {
+            let name = file.file_name().into_string().expect("a name");
+            let text = fs::read_to_string(file.path()).expect("a file");
+            if text.contains("$1") {
+                statements.insert(format!("{group}/{}", name.trim_end_matches(".sql")), text);
+            }
+        }
+    }
+    statements
+}
+
+/// Uses every endpoint whose statements have parameters. `n` makes names unique.
+fn tour(api: &Server, root: &Tokens, n: i64) {
+    let name = format!("user{n}");
+    let email = format!("{name}@example.com");
+    let id = api.register(&name).expect(201).id();
+    api.register_with(json!({"email": format!("other{n}@example.com"), "password": PASSWORD}))
+        .expect(201);
+    let tokens = api.sign_in(&name);
+    api.me(&tokens).expect(200);
+    api.update_me(&tokens, json!({"name": "A name"})).expect(200);
+
+    let file = api.new_file(&tokens, "a.txt", "content");
+    api.list_files(&tokens, "").expect(200);
+    api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
+    api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
+    api.download(&tokens, &file).expect(200);
+    api.delete_file(&tokens, &file).expect(204);
+
+    let personal = api.new_token(&tokens, false);
+    api.get("/auth/me", personal.as_str()).expect(200);
+    let listed = api.list_tokens(&tokens).expect(200).json();
+    api.delete_token(&tokens, listed["tokens"][0]["id"].as_str().expect("an id")).expect(204);
+    api.user_tokens(root, &id).expect(200);
+    api.delete_user_tokens(root, &id).expect(204);
+
+    let other = claims(&api.sign_in(&name).access);
+    api.end_session(&tokens, other["sid"].as_str().expect("a session")).expect(204);
+    api.list_sessions(&tokens).expect(200);
+    let tokens = api.refresh(&tokens.refresh).expect(200).tokens();
+    for scope in ["others", "local"] {
+        api.logout_scope(&tokens, scope).expect(204);
+    }
+    api.logout(api.sign_in(&name)).expect(204);
+    api.end_user_sessions(root, &id).expect(204);
+    api.change_password(api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
+    api.reset_password(&api.reset_token(&email), PASSWORD).expect(200);
+
+    api.get("/users/export", root).expect(200);
+    api.show_user(root, &id).expect(200);
+    api.update_user(root, &id, json!({"name": "Another"})).expect(200);
+    api.delete_user(root, &id).expect(204);
+}
+
+#[test]
+fn no_statement_is_planned_anew_for_each_request() {
+    let database = Database::create();
+    let proxy = PlanProxy::start(&database.url);
+    let data = Arc::new(Directory::create());
+    let small = ("CLOAKROOM_DATABASE_POOL_SIZE", "1");
+    let api = Server::spawn(command(&proxy.url, &data, &[small]), &database, &data);
+    let root = api.sign_up_admin("root");
+    // Plans depend on the size of the tables.
+    api.database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, 2000) i;
+         INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+             SELECT gen_random_uuid(), id, gen_random_uuid(), now() + interval '1 day' FROM users;
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), '{}', 'f', 'f', 'text/plain', 1, 'f', 'h' FROM generate_series(1, 2000);
+         ANALYZE",
+        root.id()
+    ));
+    // A token without a session is looked up by a statement of its own.
+    let without_session = sign(json!({"sub": root.id(), "iat": now(), "exp": now() + 600}));
+    for _ in 0..RUNS {
+        api.me(&without_session).expect(200);
+        api.list_files(&without_session, "").expect(200);
+    }
+    for n in 0..RUNS {
+        tour(&api, &root, n);
+    }
+    // Requests that come together are authenticated by one statement.
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..100).for_each(|_| drop(api.me(&root).expect(200))));
+        }
+    });
+    drop(api);
+    let counts = proxy.counts();
+    let is_on_tour =
+        |name: &str| !NOT_ON_THE_TOUR.iter().any(|(_, statements)| statements.contains(&name));
+    let faults: Vec<String> = statements()
+        .iter()
+        .filter_map(|(name, text)| {
+            let PlanCounts { custom, runs } = *counts.get(text).unwrap_or(&PlanCounts::default());
+            let is_fault = custom > MAX_CUSTOM_PLANS || (is_on_tour(name) && runs < RUNS);
+            is_fault.then(|| format!("{name}: {custom} of {runs} runs were planned"))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn a_page_of_files_reads_no_files_of_other_users() {
+    let database = Database::create();
+    database.migrate_to(8);
+    let (ann, bob) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
+    // Nearly all files are Bob's, and the table has them in the order of their upload, as real ones have.
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                            upload_date)
+             SELECT gen_random_uuid(), CASE WHEN i % 100 = 0 THEN '{ann}'::uuid ELSE '{bob}' END,
+                    'f', 'f', 'text/plain', 1, 'f', 'h', now() - make_interval(mins => i)
+             FROM generate_series(20000, 1, -1) i;
+         ANALYZE"
+    ));
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
+    let token = sign(json!({"sub": ann, "iat": now(), "exp": now() + 600}));
+    api.list_files(&token, "").expect(200).has(json!({"total": 200}));
+    let mut client = database.client();
+    let list = include_str!("../../../sql/files/list_newest.sql");
+    let plan = client.batch_execute(&format!(
+        "SET plan_cache_mode = force_generic_plan; PREPARE list (uuid, bigint, bigint) AS {list}"
+    ));
+    plan.expect("a statement");
+    let rows =
+        client.query(&format!("EXPLAIN EXECUTE list ('{ann}', 20, 0)"), &[]).expect("a plan");
+    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert!(plan.iter().any(|line| line.contains("using files_newest")), "{plan:#?}");
+}

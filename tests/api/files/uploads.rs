@@ -1,0 +1,422 @@
+//! Uploading: forms, names, types, sizes and quotas.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let content = [PNG, &[0, 255, b'\r', b'\n', b'-', b'-'].repeat(50_000)].concat();
+    let form = file_form("cat.png", "image/png", &content).field("description", "A cat");
+    let uploaded = api.upload_form(&ann, form).expect(201).has(json!({
+        "content_type": "image/png",
+        "description": "A cat",
+        "file_hash": sha256(&content),
+        "file_size": content.len(),
+        "filename": "cat.png",
+        "original_filename": "cat.png",
+        "is_public": false,
+        "user_id": ann.id(),
+    }));
+    assert_eq!(
+        uploaded.member_names().join(" "),
+        "content_type description file_hash file_size filename id is_public original_filename updated_at \
+         upload_date uploaded_at user_id"
+    );
+    let id = uploaded.id();
+    assert_eq!(api.get(&format!("/uploads/{id}/"), &ann).expect(200).json(), uploaded.json());
+    assert!(api.download(&ann, &id).expect(200).bytes == content);
+    assert_eq!(api.file_stats(&ann), (1, content.len() as i64));
+    assert_eq!(api.data.contents(), [api.data.content(&id)]);
+}
+
+#[test]
+fn parts_come_in_any_order_and_the_first_description_counts() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let form = Form::default;
+    let file = || file_form("a.txt", "text/plain", b"one");
+    for (form, reason) in [
+        (file().field("description", "d"), "the usual order"),
+        (form().field("description", "d").file("a.txt", "text/plain", b"one"), "the file last"),
+        (
+            form()
+                .field("x", &"y".repeat(50_000))
+                .field("description", "d")
+                .file("a.txt", "text/plain", b"one")
+                .field("y", ""),
+            "unknown parts",
+        ),
+        (file().field("description", "d").field("description", "e"), "two descriptions"),
+        (
+            form().field("description", "d").part(
+                "X-1: a\r\nX-2: b\r\nX-3: c\r\nX-4: d\r\ncontent-type: TEXT/plain; charset=x\r\n\
+                 CONTENT-DISPOSITION: form-data; filename=\"a.txt\"; name=\"file\"",
+                b"one",
+            ),
+            "many headers, and the filename before the name",
+        ),
+        (
+            form()
+                .part("Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"", b"one")
+                .field("description", "d"),
+            "no type: text/plain is the default (RFC 7578, 4.4)",
+        ),
+    ] {
+        let expected = json!({"filename": "a.txt", "description": "d", "content_type": "text/plain", "file_size": 3});
+        api.upload_form(&ann, form).case(reason).expect(201).has(expected);
+    }
+}
+
+#[test]
+fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let good = || file_form("a.txt", "text/plain", b"one");
+    let described = |text: &str| good().field("description", text).bytes();
+    let truncated = |left: usize| {
+        let bytes = good().bytes();
+        bytes[..bytes.len() - left].to_vec()
+    };
+    let part = |headers: &str| Form::default().part(headers, b"one");
+    let unnamed = "Content-Disposition: form-data; name=\"file\"";
+    let (no_file, bad_name) = (("body.file", "missing"), ("body.file", "value_error"));
+    let (malformed, too_long) = (("body", "value_error"), ("body.description", "string_too_long"));
+    for (body, expected, reason) in [
+        (Form::default().bytes(), no_file, "no part"),
+        (Form::default().field("description", "d").bytes(), no_file, "no file"),
+        (part(unnamed).bytes(), no_file, "no filename"),
+        (file_form("", "text/plain", b"one").bytes(), bad_name, "an empty filename"),
+        (file_form("..", "text/plain", b"one").bytes(), bad_name, "the parent directory"),
+        (file_form("a/", "text/plain", b"one").bytes(), bad_name, "a directory"),
+        (described(&"d".repeat(4097)), too_long, "a long description"),
+        (described(&"\u{1f600}".repeat(4097)), too_long, "a long description of long characters"),
+        (described(&"d".repeat(5_000_000)), too_long, "a description of 5 MB"),
+        (described("a\0b"), ("body.description", "value_error"), "NUL"),
+        (described("a\u{7}b"), ("body.description", "value_error"), "a control character"),
+        (described("a\u{202e}b"), ("body.description", "value_error"), "text in the other direction"),
+        (
+            good().part("Content-Disposition: form-data; name=\"description\"", b"caf\xe9").bytes(),
+            ("body.description", "value_error"),
+            "a description that is not UTF-8",
+        ),
+        (
+            [b"--a-boundary\r\nContent-Disposition: form-data; name=\"file\"; filename=\"caf\xe9.txt\"\r\n\r\n\
+               one\r\n--a-boundary--\r\n".as_slice()]
+            .concat(),
+            malformed,
+            "a filename that is not UTF-8",
+        ),
+        (Vec::new(), malformed, "empty"),
+        (b"{}".to_vec(), malformed, "JSON"),
+        (truncated(4), malformed, "half a last delimiter"),
+        (truncated(18), malformed, "no last delimiter"),
+        (truncated(30), malformed, "no delimiter"),
+        (b"--other\r\n\r\n\r\n--other--\r\n".to_vec(), malformed, "another boundary"),
+        (part("no header").bytes(), malformed, "a part whose head is no header"),
+        (part(&format!("X: {}", "x".repeat(9000))).bytes(), malformed, "a part with a long head"),
+    ] {
+        api.upload_request(&ann, body).send().case(reason).invalid(&[expected]);
+        assert!(api.data.contents().is_empty(), "{reason}");
+    }
+    for content_type in [
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "multipart/mixed; boundary=a-boundary",
+        "application/json",
+    ] {
+        let request = api.request("POST", "/uploads").by(&ann).header("Content-Type", content_type);
+        request.body(good().bytes()).send().invalid(&[malformed]);
+    }
+    // A second file is refused, whatever it is and wherever it stands.
+    for second in [good(), part(unnamed), file_form("", "image/gif", b"GIF89a")] {
+        for (first, last) in [(good(), second.clone()), (second.clone(), good())] {
+            let form = first.then(Form::default().field("x", "y")).then(last);
+            let answer = api.upload_form(&ann, form);
+            assert_eq!(answer.status, 422, "{answer:?}");
+            let told = answer.json()["field_errors"]["file"].to_string();
+            assert!(told.contains("Must be sent only once"), "{answer:?}");
+        }
+    }
+    // All problems of a form are reported together.
+    let form = file_form("", "text/plain", b"one").field("description", &"d".repeat(4097));
+    api.upload_form(&ann, form).invalid(&[bad_name, too_long]);
+    assert_eq!((api.database.count("files"), api.data.contents().len()), (0, 0));
+}
+
+#[test]
+fn a_description_has_room_for_4096_characters() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), "", " as given "] {
+        let form = file_form("a.txt", "text/plain", b"one").field("description", text);
+        api.upload_form(&ann, form).expect(201).has(json!({ "description": text }));
+    }
+}
+
+#[test]
+fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let long = "x".repeat(300);
+    for (sent, kept) in [
+        ("../../etc/passwd", "passwd"),
+        ("/etc/passwd", "passwd"),
+        ("C:\\Users\\ann\\a.txt", "a.txt"),
+        ("a;b=c.txt", "a;b=c.txt"),
+        ("say \\\"hi\\\".txt", "say \"hi\".txt"),
+        ("%41.txt", "%41.txt"),
+        ("a\tb\u{7}c\u{7f}\0.txt", "abc.txt"),
+        (
+            "a\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}b\u{2066}\u{2067}\u{2068}\u{2069}\u{85}.txt",
+            "ab.txt",
+        ),
+        ("\u{202e}gpj.\u{1f600}", "gpj.\u{1f600}"),
+        ("  .hidden  ", ".hidden"),
+        (&format!("{long}.tar.gz"), &format!("{}.gz", "x".repeat(252))),
+        (&long, &"x".repeat(255)),
+    ] {
+        let answer = api.upload(&ann, sent, "x").case(sent).expect(201);
+        let id = answer.has(json!({"filename": kept, "original_filename": kept})).id();
+        assert!(api.data.content(&id).is_file());
+    }
+    for nothing_left in ["\u{202e}", "a/\u{7}", "\u{2066}..\u{2069}"] {
+        api.upload(&ann, nothing_left, "x").invalid(&[("body.file", "value_error")]);
+    }
+    let entries = std::fs::read_dir(api.data.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["files", "installation-id", "tmp", "trash"]);
+}
+
+#[test]
+fn only_the_user_of_the_service_can_read_stored_contents() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    api.new_file(&ann, "a.txt", "one");
+    assert_eq!(mode(&api.data.join("files")), 0o700);
+    assert_eq!(mode(&api.data.join("tmp")), 0o700);
+    assert_eq!(mode(&api.data.contents()[0]), 0o600);
+}
+
+#[test]
+fn a_type_must_be_in_the_list_and_fit_the_content() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let html = b"<!DOCTYPE html><script>alert(1)</script>".as_slice();
+    let long_picture = [PNG, &vec![0; 1_000_000]].concat();
+    for (content_type, content, status, reason) in [
+        ("image/png", PNG, 201, "what it says"),
+        ("IMAGE/Png; q=1", PNG, 201, "case and parameters do not matter"),
+        ("image/jpeg", b"\xff\xd8\xff\xe0\0\x10JFIF", 201, "another type of the list"),
+        ("application/pdf", b"%PDF-1.7\n", 201, "another type of the list"),
+        ("image/png", b"", 201, "nothing to recognise"),
+        ("image/png", b"unknown", 201, "not recognised"),
+        ("text/plain", html, 201, "text may be anything"),
+        ("text/plain", b"BMW sales", 201, "text may begin like a picture"),
+        ("image/png", html, 415, "a page that claims to be a picture"),
+        ("image/jpeg", PNG, 415, "another picture"),
+        ("text/plain", PNG, 415, "a picture that claims to be text"),
+        ("text/plain", &long_picture, 415, "a long picture that claims to be text"),
+        ("text/html", html, 415, "not in the list"),
+        ("image/svg+xml", b"<svg/>", 415, "not in the list"),
+        ("image/*", PNG, 415, "a pattern"),
+        ("", b"x", 415, "empty"),
+        (&"x".repeat(200), b"x", 415, "nonsense"),
+    ] {
+        let answer = api.upload_form(&ann, file_form("a", content_type, content));
+        let answer = answer.case(format_args!("{content_type:.20}: {reason}")).expect(status);
+        if status == 415 {
+            answer.refused(415, "File type not allowed");
+        }
+    }
+    assert_eq!(api.data.contents().len(), 8);
+    let own = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", " Text/CSV ,image/png")]);
+    let bob = own.sign_up("bob");
+    own.upload_form(&bob, file_form("a", "text/csv", b"a,b")).expect(201);
+    own.upload(&bob, "a", "a,b").refused(415, "File type not allowed");
+}
+
+#[test]
+fn other_spellings_of_a_type_and_the_containers_of_documents_are_accepted() {
+    const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+    const ODT: &str = "application/vnd.oasis.opendocument.text";
+    let types = format!(
+        "image/jpeg,image/png,audio/wav,application/zip,application/xml,image/svg+xml,application/java-archive,\
+         application/epub+zip,application/msword,application/vnd.ms-excel,image/gif,{DOCX},{ODT}"
+    );
+    let api = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", &types)]);
+    let ann = api.sign_up("ann");
+    let zip = |first_entry: &str| {
+        let name = first_entry.len() as u8;
+        let head = [b"PK\x03\x04\x14\0\0\0\0\0".as_slice(), &[0; 16], &[name, 0, 0, 0]].concat();
+        [head, first_entry.as_bytes().to_vec()].concat()
+    };
+    let ole = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 600]].concat();
+    let jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF".as_slice();
+    let wave = b"RIFF\x24\0\0\0WAVEfmt ".as_slice();
+    let xml = b"<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\"/>".as_slice();
+    let odt = zip("mimetypeapplication/vnd.oasis.opendocument.text");
+    let listed = BTreeMap::from([
+        ("image/jpg", "image/jpeg"),
+        ("audio/x-wav", "audio/wav"),
+        ("application/x-zip-compressed", "application/zip"),
+        ("text/xml", "application/xml"),
+    ]);
+    for (content_type, content, status, reason) in [
+        ("image/jpg", jpeg, 201, "another spelling of what the list has"),
+        ("image/jpg", PNG, 415, "another picture"),
+        ("audio/wav", wave, 201, "recognised by another spelling"),
+        ("audio/x-wav", wave, 201, "another spelling of what the list has"),
+        ("audio/wav", PNG, 415, "a picture"),
+        ("application/x-zip-compressed", &*zip("a.txt"), 201, "another spelling"),
+        ("text/xml", xml, 201, "another spelling of what the list has"),
+        ("application/xml", xml, 201, "recognised by another spelling"),
+        ("image/svg+xml", xml, 201, "SVG is XML"),
+        ("image/svg+xml", b"<svg/>", 201, "not recognised"),
+        ("image/svg+xml", PNG, 415, "a picture of another kind"),
+        ("image/png", xml, 415, "XML that claims to be a picture"),
+        (DOCX, &zip("word/document.xml"), 201, "recognised"),
+        (DOCX, &zip("[Content_Types].xml"), 201, "recognised as its container"),
+        (DOCX, PNG, 415, "a picture"),
+        (ODT, &odt, 201, "recognised"),
+        (ODT, &zip("content.xml"), 201, "recognised as its container"),
+        ("application/epub+zip", &zip("mimetype"), 201, "recognised as its container"),
+        (
+            "application/java-archive",
+            &zip("META-INF/MANIFEST.MF"),
+            201,
+            "recognised as its container",
+        ),
+        ("application/msword", &ole, 201, "recognised, or only its container"),
+        ("application/vnd.ms-excel", &ole, 201, "recognised as its container"),
+        ("application/vnd.ms-excel", &zip("a.txt"), 415, "not packed in ZIP"),
+        ("application/java-archive", &ole, 415, "not packed in OLE"),
+        ("image/png", &zip("a.txt"), 415, "an archive that claims to be a picture"),
+        ("image/gif", b"\0\x01\x02", 201, "not recognised"),
+        ("text/plain", b"x", 415, "not in the list"),
+    ] {
+        let answer = api.upload_form(&ann, file_form("a", content_type, content));
+        let answer = answer.case(format_args!("{content_type}: {reason}")).expect(status);
+        if status == 201 {
+            answer
+                .has(json!({ "content_type": listed.get(content_type).unwrap_or(&content_type) }));
+        }
+    }
+    // A list may have several spellings of a type; then each is kept.
+    let both = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/jpeg,image/jpg")]);
+    let bob = both.sign_up("bob");
+    for (declared, stored) in
+        [("image/jpg", "image/jpg"), ("image/jpeg", "image/jpeg"), ("image/pjpeg", "image/jpeg")]
+    {
+        let answer = both.upload_form(&bob, file_form("a", declared, jpeg)).expect(201);
+        answer.has(json!({ "content_type": stored }));
+    }
+}
+
+#[test]
+fn a_file_may_have_the_limit_and_no_byte_more() {
+    for (settings, limit, message) in [
+        (&[][..], 10_485_760, "File size exceeds maximum limit (10MB)"),
+        (
+            &[("CLOAKROOM_MAX_UPLOAD_SIZE", "1000")],
+            1000,
+            "File size exceeds maximum limit (1000 bytes)",
+        ),
+        (&[("MAX_UPLOAD_SIZE", "2097152")], 2_097_152, "File size exceeds maximum limit (2MB)"),
+    ] {
+        let api = Server::start(settings);
+        let ann = api.sign_up("ann");
+        let upload = |size| {
+            api.upload(&ann, "a.txt", vec![b'x'; size]).case(format_args!("{size} of {limit}"))
+        };
+        for size in [0, limit - 1, limit] {
+            upload(size).expect(201);
+        }
+        for size in [limit + 1, limit + 100_000] {
+            upload(size).refused(413, message).has(json!({"error_code": "PAYLOAD_TOO_LARGE"}));
+        }
+        assert_eq!(api.data.contents().len(), 3);
+    }
+}
+
+#[test]
+fn a_body_announced_too_large_is_refused_before_it_is_sent() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    assert_eq!(status_of(api.begin_upload(&ann, "Content-Length: 11485760", b"")), 413);
+}
+
+#[test]
+fn a_users_quota_is_exact_under_parallel_uploads() {
+    let api = Server::start(&[("CLOAKROOM_USER_STORAGE_QUOTA", "7000")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let upload = |user| api.upload(user, "a.txt", [b'x'; 1000]);
+    let statuses = parallel(20, |_| upload(&ann).status);
+    assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
+    upload(&ann)
+        .refused(507, "Storage quota exceeded")
+        .has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
+    assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no bytes");
+    upload(&bob).expect(201);
+    // What is used up has no room for an empty file either.
+    api.upload(&ann, "a.txt", "").expect(507);
+}
+
+#[test]
+fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
+    let api = Server::start(&[("CLOAKROOM_USER_FILE_QUOTA", "7")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let upload = |user| api.upload(user, "a.txt", "");
+    let statuses = parallel(20, |_| upload(&ann).status);
+    assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
+    upload(&ann)
+        .refused(507, "Storage quota exceeded")
+        .has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
+    assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no content");
+    upload(&bob).expect(201);
+    let files = json!(api.all_files(&ann));
+    api.delete_file(&ann, &names_of(&files, "id")[0]).expect(204);
+    upload(&ann).expect(201);
+    upload(&ann).expect(507);
+}
+
+#[test]
+fn the_quota_of_the_service_is_exact_under_parallel_uploads_of_several_users() {
+    let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "7999")]);
+    let users: Vec<_> = (0..4).map(|i| api.sign_up(&format!("user{i}"))).collect();
+    let statuses = parallel(24, |i| api.upload(&users[i % 4], "a.txt", [b'x'; 1000]).status);
+    assert_eq!(tally(statuses), [(201, 7), (507, 17)].into());
+    assert_eq!(api.data.contents().len(), 7);
+    assert_eq!(api.database.value::<i64>("SELECT used FROM storage"), 7000);
+    assert_eq!(
+        api.database.value::<i64>("SELECT sum(total_storage_used)::bigint FROM users"),
+        7000
+    );
+}
+
+#[test]
+fn uploads_have_a_rate_limit_of_their_own() {
+    let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    for left in (0..10).rev() {
+        assert_eq!(api.upload(&ann, "a.txt", "x").expect(201).rate_limit(), (10, left));
+    }
+    api.upload(&ann, "a.txt", "x").refused(429, "Rate limit exceeded");
+    api.upload(&bob, "a.txt", "x").expect(201);
+    assert_eq!(api.list_files(&ann, "").expect(200).rate_limit().0, 100);
+}
+
+#[test]
+fn an_upload_without_a_token_is_refused_first() {
+    let api = Server::start(&[]);
+    let form = file_form("a", "x/y", b"");
+    api.upload_form(Anonymous, form).refused(401, "Authentication required");
+    let open = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    open.upload(Anonymous, "a.txt", "x").expect(201);
+    open.list_files(Anonymous, "").expect(200).has(json!({"total": 1}));
+}

@@ -1,0 +1,207 @@
+//! How much mail strangers can cause: a mailbox gets little from accounts that are not settled, and all mail of its
+//! owner's account once that is settled.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// Registers an account with this username and address and signs it in.
+fn register(api: &Server, name: &str, email: &str) -> Tokens {
+    let body = json!({"username": name, "email": email, "password": PASSWORD});
+    api.register_with(body).expect(201);
+    api.sign_in(name)
+}
+
+/// Requests a reset and waits until it was processed.
+fn request_reset(api: &Server, email: &str) {
+    api.request_reset(email).expect(200);
+    wait_until(|| api.database.count("password_reset_requests") == 0);
+}
+
+#[test]
+fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_of_its_owner() {
+    let (smtp, api) = service_with_mail();
+    register(&api, "owner", "Victim@example.com");
+    api.database.run("UPDATE users SET created_at = now() - interval '1 day'");
+    // All variants of one mailbox, with resets, and notices of each kind.
+    let name = "You have won! Visit http://evil.example/prize";
+    for n in 0..11 {
+        let email = match n {
+            0 => "vICTIM+@example.com".to_owned(),
+            1 => "\"victim\"@example.com".to_owned(),
+            _ => format!("victim+{n}+x@EXAMPLE.com"),
+        };
+        let user = register(&api, &format!("user{n}"), &email);
+        api.update_me(&user, json!({ "name": name })).expect(200);
+        request_reset(&api, &email);
+        api.new_token(&user, true);
+        api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
+        let user = api.login(&format!("user{n}"), NEW_PASSWORD).expect(200).tokens();
+        for email in [&format!("gone{n}@example.net"), &email] {
+            api.update_me(&user, json!({ "email": email })).expect(200);
+        }
+    }
+    // An account that is settled still gets its mail, and however much of it does not count.
+    let owner = api.sign_in("owner");
+    api.change_password(&owner, PASSWORD, NEW_PASSWORD).expect(200);
+    request_reset(&api, "victim@example.com");
+    api.database.wait_for_empty_outbox();
+    let received = smtp.received();
+    let to_mailbox = |owner: bool| {
+        let is_owners = |mail: &&ReceivedMail| (mail.recipient == "Victim@example.com") == owner;
+        let all = received.iter().filter(|mail| !mail.recipient.ends_with("@example.net"));
+        all.filter(is_owners).count()
+    };
+    assert_eq!((to_mailbox(false), to_mailbox(true)), (12, 2));
+    for mail in &received {
+        let raw = String::from_utf8_lossy(&mail.raw);
+        assert!(!raw.contains("evil") && !mail.header("To").contains('<'), "{raw}");
+    }
+    // Another mailbox is not affected, and a day later neither is this one.
+    register(&api, "other", "victim2@example.com");
+    request_reset(&api, "victim2@example.com");
+    api.database.run(
+        "UPDATE mail_counts SET queued_at = ARRAY(SELECT at - interval '1 day' FROM unnest(queued_at) at);
+         DELETE FROM password_reset_messages",
+    );
+    request_reset(&api, "victim+5+x@example.com");
+    api.database.wait_for_empty_outbox();
+    assert_eq!(smtp.received().len(), received.len() + 2);
+}
+
+#[test]
+fn accounts_are_settled_that_an_administrator_made_or_whose_owner_used_a_link() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let url = smtp.url();
+    let test_only = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];
+    let api = Server::start(&[&mail_settings(&url)[..], &test_only].concat());
+    let root = api.sign_up_admin("root");
+    let full = |email: &str| {
+        api.database.run(&format!(
+            "INSERT INTO mail_counts
+             VALUES (sha256('{email}'), array_fill(now(), ARRAY[12])) ON CONFLICT (key) DO UPDATE
+             SET queued_at = excluded.queued_at"
+        ));
+    };
+    let email = "ann@example.com";
+    api.sign_up("ann");
+    let token = api.reset_token(email);
+    full(email);
+    let created = json!({"email": "bob@example.com", "name": "Bob", "password": PASSWORD});
+    api.create_user(&root, created).expect(201);
+    let created = json!({"username": "cyd", "email": "cyd@example.com"});
+    api.post("/users/test-only/create", &root, created).expect(201);
+    run(
+        &api.database.url,
+        &["create-admin", "--email", "dan@example.com"],
+        &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)],
+    )
+    .exits(0);
+    api.sign_up("eve");
+    for name in ["bob", "cyd", "dan", "eve"] {
+        full(&format!("{name}@example.com"));
+        request_reset(&api, &format!("{name}@example.com"));
+    }
+    api.database.wait_for_empty_outbox();
+    let mut recipients: Vec<_> = smtp.received().into_iter().map(|mail| mail.recipient).collect();
+    recipients.sort();
+    let expected = ["ann@example.com", "bob@example.com", "cyd@example.com", "dan@example.com"];
+    assert_eq!(recipients, expected);
+    // The link settles the account, so its owner is told, and gets another link.
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    api.database.run("DELETE FROM password_reset_messages");
+    request_reset(&api, email);
+    api.database.wait_for_empty_outbox();
+    assert_eq!(smtp.received().len(), expected.len() + 2);
+    // What is kept to count mail names no address, and goes when it limits nothing any more.
+    api.database.run("UPDATE mail_counts SET queued_at[1] = now() - interval '25 hours'");
+    let _other = Server::start_with(&api.database, &api.data, &[]);
+    wait_until(|| api.database.count("mail_counts") == 0);
+}
+
+#[test]
+fn parallel_requests_and_changes_do_not_exceed_the_limit_of_a_mailbox() {
+    let (smtp, one) = service_with_mail();
+    let other = Server::start_with(&one.database, &one.data, &mail_settings(&smtp.url()));
+    let users: Vec<_> = (0..20)
+        .map(|n| register(&one, &format!("user{n}"), &format!("v+{n}@example.com")))
+        .collect();
+    parallel(20, |n| {
+        let api = if n % 2 == 0 { &one } else { &other };
+        api.request_reset(&format!("v+{n}@example.com")).expect(200);
+        api.change_password(&users[n], PASSWORD, NEW_PASSWORD).expect(200);
+    });
+    one.database.wait_for_empty_outbox();
+    assert_eq!(smtp.received().len(), 12);
+    for api in [&one, &other] {
+        assert!(!api.log().contains("deadlock"), "{}", api.log());
+    }
+}
+
+#[test]
+fn mail_with_a_link_goes_before_notices_that_wait() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    smtp.stop();
+    let api = Server::start(&mail_settings(&smtp.url()));
+    for n in 0..5 {
+        let user = api.sign_up(&format!("user{n}"));
+        api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
+    }
+    api.sign_up("ann");
+    request_reset(&api, "ann@example.com");
+    wait_until(|| api.database.count("outbox") == 6);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    database.run("UPDATE outbox SET due_at = now() - make_interval(mins => 10 - id::integer)");
+    smtp.start_again();
+    let _api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
+    assert_eq!(smtp.wait_for(6)[0].recipient, "ann@example.com");
+}
+
+/// Otherwise an old account could move to the address of somebody else, and have mail sent there.
+#[test]
+fn an_account_is_not_settled_for_a_day_after_it_has_got_another_address() {
+    let (smtp, api) = service_with_mail();
+    let ann = api.sign_up("ann");
+    api.database.run("UPDATE users SET created_at = now() - interval '8 days'");
+    let full = "array_fill(now(), ARRAY[12])";
+    let fill = |mailbox: &str| {
+        api.database.run(&format!("INSERT INTO mail_counts VALUES (sha256('{mailbox}'), {full})"));
+    };
+    fill("ann@example.com");
+    fill("victim@example.com");
+    api.update_me(&ann, json!({"email": "victim@example.com"})).expect(200);
+    request_reset(&api, "victim@example.com");
+    api.database.wait_for_empty_outbox();
+    let recipients = || smtp.received().into_iter().map(|mail| mail.recipient).collect::<Vec<_>>();
+    assert_eq!(recipients(), ["ann@example.com"], "the notice to the old address");
+    api.update_me(&ann, json!({"email": "next@example.com"})).expect(200);
+    api.database.wait_for_empty_outbox();
+    assert_eq!(recipients().len(), 1, "that address was not settled");
+    api.database.run("UPDATE users SET email_changed_at = now() - interval '1 day'");
+    fill("next@example.com");
+    api.database.run("DELETE FROM password_reset_messages");
+    request_reset(&api, "next@example.com");
+    api.database.wait_for_empty_outbox();
+    assert_eq!(recipients()[1..], ["next@example.com"]);
+}
+
+/// Otherwise an account could cause mail at its own address, and move to somebody else's before it is sent.
+#[test]
+fn mail_goes_where_the_account_was_when_it_was_caused() {
+    let (smtp, api) = service_with_mail();
+    let ann = api.sign_up("ann");
+    api.database.run("UPDATE users SET created_at = now() - interval '8 days'");
+    // So that there is time for a change before the messages are sent.
+    api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now() + interval '1 day'");
+    api.create_token(&ann, json!({"name": "a"})).expect(201);
+    request_reset(&api, "ann@example.com");
+    api.database.run("INSERT INTO mail_counts VALUES (sha256('victim@example.com'), array_fill(now(), ARRAY[12]))");
+    api.update_me(&ann, json!({"email": "victim@example.com"})).expect(200);
+    api.database.run("UPDATE outbox SET due_at = now()");
+    api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now()");
+    request_reset(&api, "nobody@example.com");
+    api.database.wait_for_empty_outbox();
+    let recipients: Vec<_> = smtp.received().into_iter().map(|mail| mail.recipient).collect();
+    assert_eq!(recipients, ["ann@example.com"; 2], "the notices; the link is dead");
+}

@@ -1,0 +1,249 @@
+//! The OpenAPI document is complete and follows the settings. That any response is as the document says is checked for
+//! each that a test gets, in `harness/documented.rs`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::api::access;
+use crate::harness::*;
+
+/// Every operation of a document, with its method and its path.
+pub fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let of_path = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
+        let methods = item.as_object().expect("a path item").keys();
+        methods.map(|method| (method.to_ascii_uppercase(), path.clone())).collect()
+    };
+    let names: Vec<_> = paths.iter().flat_map(of_path).collect();
+    let operation = |(method, path): (String, String)| {
+        let operation = &document["paths"][&path][method.to_ascii_lowercase()];
+        (method, path, operation)
+    };
+    names.into_iter().map(operation).collect()
+}
+
+pub fn everything() -> Value {
+    document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")])
+}
+
+#[test]
+fn the_command_prints_what_the_service_serves() {
+    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let answer = api.request_at_root("GET", "/openapi.json").send().expect(200);
+    assert_eq!(answer.header("Content-Type"), "application/json");
+    assert_eq!(answer.json(), everything());
+    assert_eq!(answer.json()["openapi"], "3.1.0");
+
+    let again =
+        |tag: &str| api.request_at_root("GET", "/openapi.json").header("If-None-Match", tag).send();
+    let tag = answer.header("ETag");
+    assert_eq!(again(tag).expect(304).bytes, b"");
+    again("\"another\"").expect(200);
+}
+
+#[test]
+fn the_document_and_the_table_of_access_have_the_same_endpoints() {
+    let document = everything();
+    let mut in_table = BTreeSet::new();
+    for (method, path, statuses) in access::TABLE {
+        let path = path.replace("{user}", "x").replace("{other}", "x");
+        let path = path.replace("{file}", "x").replace("{public}", "x");
+        let found = operation(&document, method, &path)
+            .unwrap_or_else(|| panic!("{method} {path} is missing"));
+        in_table.insert(found["operationId"].as_str().expect("an id").to_owned());
+        for status in statuses {
+            let response = &found["responses"][status.to_string()];
+            assert!(response.is_object(), "{method} {path}: {status} is not documented");
+        }
+    }
+    let in_document: BTreeSet<_> = operations(&document)
+        .into_iter()
+        .map(|(_, _, operation)| operation["operationId"].as_str().expect("an id").to_owned())
+        .collect();
+    assert_eq!(in_document, in_table);
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_a_summary() {
+    let document = everything();
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
+        assert!(!id.is_empty() && id.chars().all(is_word), "{method} {path}: {id:?}");
+        assert!(ids.insert(id), "{id} occurs twice");
+        let summary = operation["summary"].as_str().unwrap_or_default();
+        assert!(!summary.is_empty(), "{method} {path} has no summary");
+        let responses = operation["responses"].as_object().expect("responses");
+        let succeeds = responses.keys().any(|status| status.starts_with(['2', '3']));
+        assert!(succeeds, "{method} {path} has no answer");
+    }
+}
+
+#[test]
+fn every_reference_leads_to_a_component() {
+    fn check(value: &Value, document: &Value) {
+        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
+            let target = document.pointer(reference.trim_start_matches('#'));
+            assert!(target.is_some(), "{reference}");
+        }
+        match value {
+            Value::Object(fields) => fields.values().for_each(|value| check(value, document)),
+            Value::Array(items) => items.iter().for_each(|value| check(value, document)),
+            _ => {}
+        }
+    }
+    let document = everything();
+    check(&document, &document);
+}
+
+#[test]
+fn every_component_is_referred_to() {
+    let settings = [
+        &[][..],
+        &[("CLOAKROOM_ERROR_FORMAT", "envelope")],
+        &[("CLOAKROOM_AUTH_ENABLED", "false")],
+        &[("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY_SCOPE", "all")],
+        &[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")],
+    ];
+    let documents = settings.map(document);
+    let all = documents.each_ref().map(Value::to_string).concat();
+    for kind in ["schemas", "responses", "headers"] {
+        for document in &documents {
+            for name in document["components"][kind].as_object().expect("components").keys() {
+                assert!(all.contains(&format!("\"#/components/{kind}/{name}\"")), "{kind}/{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_document_follows_the_settings() {
+    let has = |document: &Value, path: &str| document["paths"].get(path).is_some();
+    let default = document(&[]);
+    assert!(!has(&default, "/api/v1/users/test-only/alive"));
+    assert!(has(&default, "/api/v1/auth/reset-password"));
+    assert!(default["components"]["securitySchemes"].get("api_key").is_none());
+    assert!(has(&everything(), "/api/v1/users/test-only/alive"));
+
+    let without_resets = document(&[("CLOAKROOM_SMTP_URL", "none")]);
+    assert!(!has(&without_resets, "/api/v1/auth/reset-password"));
+    assert!(!has(&without_resets, "/api/v1/auth/request-password-reset"));
+
+    let security = |settings: &[(&str, &str)], path: &str| {
+        let document = document(settings);
+        operation(&document, "GET", path).expect("an operation")["security"].clone()
+    };
+    let (me, export) = ("/api/v1/users/me", "/api/v1/users/export");
+    let (bearer, password) = (json!({"bearer": []}), json!({"password": []}));
+    let keys = ("CLOAKROOM_API_KEY_ENABLED", "true");
+    let with_key = json!([{"bearer": [], "api_key": []}, {"password": [], "api_key": []}]);
+    assert_eq!(security(&[], me), json!([bearer, password]));
+    assert_eq!(security(&[], export), json!([{}, bearer, password]));
+    assert_eq!(security(&[keys], me), json!([bearer, password]));
+    assert_eq!(security(&[keys], export), with_key);
+    assert_eq!(security(&[keys, ("CLOAKROOM_API_KEY_SCOPE", "all")], me), with_key);
+    let admins = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true");
+    assert_eq!(security(&[admins], export), json!([bearer, password]));
+    assert_eq!(security(&[("CLOAKROOM_AUTH_ENABLED", "false")], me), json!([]));
+
+    let schema = |settings: &[(&str, &str)]| {
+        let document = document(settings);
+        let operation = operation(&document, "GET", me).expect("an operation");
+        let response = follow(&document, &operation["responses"]["401"]);
+        response["content"]["application/json"]["schema"]["$ref"].clone()
+    };
+    assert_eq!(schema(&[]), "#/components/schemas/Error");
+    let envelope = ("CLOAKROOM_ERROR_FORMAT", "envelope");
+    assert_eq!(schema(&[envelope]), "#/components/schemas/ErrorEnvelope");
+    let pointer = "/paths/~1api~1v1~1users~1me/get/responses/429";
+    let off = ("CLOAKROOM_RATE_LIMIT_ENABLED", "false");
+    let on = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+    assert!(document(&[on]).pointer(pointer).is_some());
+    assert!(document(&[off]).pointer(pointer).is_none());
+}
+
+/// The bodies in all examples of errors, each with the schema of its response.
+fn error_examples(document: &Value) -> Vec<(&Value, &Value)> {
+    let all = operations(document).into_iter();
+    let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
+    let contents = responses
+        .flat_map(|responses| responses.values())
+        .map(|response| &follow(document, response)["content"]["application/json"]);
+    let examples = contents.filter_map(|content| {
+        let examples = content["examples"].as_object()?.values();
+        let schema = follow(document, &content["schema"]);
+        Some(examples.map(move |example| (&example["value"], schema)))
+    });
+    examples.flatten().collect()
+}
+
+#[test]
+fn the_examples_of_errors_have_the_members_of_their_schemas_and_hints() {
+    for format in ["detail", "envelope"] {
+        let limits = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
+        let document = document(&[("CLOAKROOM_ERROR_FORMAT", format), limits]);
+        let mut hints = BTreeSet::new();
+        for (body, schema) in error_examples(&document) {
+            let (body, schema) = match format {
+                "envelope" => (&body["error"], &schema["properties"]["error"]),
+                _ => (body, schema),
+            };
+            let names: BTreeSet<_> = body.as_object().expect("an object").keys().collect();
+            assert!(names.iter().all(|name| schema["properties"][name].is_object()), "{body}");
+            let required = names_in(&schema["required"]);
+            assert!(required.iter().all(|name| names.contains(name)), "{body}");
+            let details = body["details"].as_array().and_then(|details| details.last());
+            let hint = details.unwrap_or(body)["hint"].as_str();
+            hints.extend(hint.map(str::to_owned));
+        }
+        for hint in [
+            "Try again in 12 seconds.",
+            "The file may have at most 10485760 bytes.",
+            "The file was declared as `text/html`. Accepted are image/jpeg, image/png, application/pdf, text/plain.",
+        ] {
+            assert!(hints.contains(hint), "{format}: {hint}: {hints:?}");
+        }
+    }
+}
+
+/// The words in a list.
+fn names_in(list: &Value) -> Vec<String> {
+    let words = list.as_array().expect("a list").iter();
+    words.map(|word| word.as_str().expect("a word").to_owned()).collect()
+}
+
+#[test]
+fn what_is_required_and_what_may_be_null_is_what_the_service_reads() {
+    let document = everything();
+    let schema = |name: &str| document["components"]["schemas"][name].clone();
+    let register = schema("RegisterRequest");
+    assert_eq!(register["required"], json!(["email", "password"]));
+    assert_eq!(register["properties"]["username"]["type"], json!(["string", "null"]));
+    assert_eq!(register["properties"]["username"]["maxLength"], 50);
+    assert_eq!(register["properties"]["password"]["type"], "string");
+    // In a form there is no `null`.
+    assert_eq!(schema("RefreshTokensForm")["properties"]["refresh_token"]["type"], "string");
+    assert_eq!(schema("UploadFileForm")["required"], json!(["file"]));
+    let query = operation(&document, "GET", "/api/v1/users").expect("an operation");
+    let names: Vec<_> =
+        query["parameters"].as_array().expect("parameters").iter().map(|p| &p["name"]).collect();
+    assert_eq!(
+        names,
+        [
+            "email",
+            "name",
+            "role",
+            "is_active",
+            "created_after",
+            "created_before",
+            "sort_by",
+            "sort_order",
+            "page",
+            "size",
+            "limit",
+            "offset",
+        ]
+    );
+}

@@ -1,0 +1,281 @@
+//! The examples of the document are true: those of requests work, and those of errors are what the service answers.
+
+use std::collections::BTreeSet;
+use std::net::Shutdown;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+use crate::openapi::document::{everything, operations};
+
+/// Errors that the test of this file does not provoke, and the tests that do.
+const PROVOKED_ELSEWHERE: [(&str, &str); 5] = [
+    ("Request headers came too slowly", "server/request_heads.rs, in seconds"),
+    ("Request body came too slowly", "server/slow_clients.rs, in seconds"),
+    ("Internal server error", "db/outage.rs, with a table that is gone"),
+    ("Service temporarily unavailable", "db/outage.rs, with a database that is gone"),
+    ("Request timed out", "db/database.rs, with a database that hangs"),
+];
+
+#[test]
+fn the_examples_of_registration_and_login_work() {
+    let document = everything();
+    let with_examples = operations(&document).into_iter().filter_map(|(_, _, operation)| {
+        let contents = operation["requestBody"]["content"].as_object()?.values();
+        let examples = contents.filter_map(|content| content["examples"].as_object());
+        let values: Vec<Value> =
+            examples.flat_map(|e| e.values().map(|e| e["value"].clone())).collect();
+        (!values.is_empty()).then(|| (operation["operationId"].as_str().expect("an id"), values))
+    });
+    let [("register", registrations), ("login", logins)] = &with_examples.collect::<Vec<_>>()[..]
+    else {
+        panic!("other operations have examples of requests, which are to be sent here");
+    };
+    // Both registrations are of the same person, so each is tried on a service of its own.
+    let services = registrations.iter().map(|example| {
+        let api = Server::start(&[]);
+        api.register_with(example.clone()).expect(201);
+        api
+    });
+    let services: Vec<_> = services.collect();
+    for example in logins {
+        services[0].login_with(example.clone()).expect(200);
+    }
+}
+
+/// What identifies an example of an error: its status, message and fields, and its hint without figures.
+fn key(status: &str, body: &Value) -> String {
+    let hint = body["hint"].as_str().unwrap_or_default().replace(|c: char| c.is_ascii_digit(), "");
+    let detail = body["detail"].to_string().replace(|c: char| c.is_ascii_digit(), "");
+    format!("{status} {detail} {hint}")
+}
+
+/// The errors that have been provoked, each of which the document must have as an example.
+struct Provoked {
+    document: Value,
+    keys: BTreeSet<String>,
+}
+
+impl Provoked {
+    /// Notes an error. Fails unless it is an example of this operation in the document of the service.
+    #[track_caller]
+    fn note(&mut self, operation_id: &str, answer: &Answer) {
+        self.note_body(operation_id, answer.status, &answer.json());
+    }
+
+    #[track_caller]
+    fn note_raw(&mut self, operation_id: &str, answer: &RawAnswer) {
+        self.note_body(operation_id, answer.status, &answer.json());
+    }
+
+    #[track_caller]
+    fn note_body(&mut self, operation_id: &str, status: u16, body: &Value) {
+        let key = key(&status.to_string(), body);
+        let all = operations(&self.document).into_iter();
+        let mut found = all.filter(|(_, _, operation)| operation["operationId"] == operation_id);
+        let (_, _, operation) = found.next().expect("an operation");
+        let examples = examples_of(&self.document, operation);
+        assert!(examples.contains(&key), "{operation_id} has no example {key}, but {examples:#?}");
+        self.keys.insert(key);
+    }
+}
+
+/// The keys of all examples of errors of an operation.
+fn examples_of(document: &Value, operation: &Value) -> BTreeSet<String> {
+    let responses = operation["responses"].as_object().expect("responses").iter();
+    let examples = responses.filter_map(|(status, response)| {
+        let content = &follow(document, response)["content"]["application/json"];
+        Some((status, content["examples"].as_object()?.values()))
+    });
+    examples
+        .flat_map(|(status, values)| values.map(|example| key(status, &example["value"])))
+        .collect()
+}
+
+#[test]
+fn the_examples_of_errors_are_what_the_service_answers() {
+    let document = document(&[
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_API_KEY_ENABLED", "true"),
+        ("CLOAKROOM_API_KEY_SCOPE", "all"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
+    ]);
+    let all = operations(&document).into_iter();
+    let documented: BTreeSet<_> =
+        all.flat_map(|(_, _, operation)| examples_of(&document, operation)).collect();
+    let mut provoked = Provoked { document, keys: BTreeSet::new() };
+    let api = Server::start(&[
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
+        ("CLOAKROOM_MAX_UPLOAD_SIZE", "1048576"),
+    ]);
+    let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
+    from_the_server(&mut provoked, &api, &ann);
+    from_signing_in(&mut provoked, &api, &ann);
+    from_accounts(&mut provoked, &api, &ann, &root);
+    from_fields(&mut provoked, &api, &root);
+    from_files(&mut provoked, &api, &ann, &root);
+    from_limits(&mut provoked);
+    from_api_keys(&mut provoked);
+    let is_elsewhere =
+        |key: &&String| PROVOKED_ELSEWHERE.iter().any(|(message, _)| key.contains(message));
+    let missing: Vec<_> =
+        documented.difference(&provoked.keys).filter(|key| !is_elsewhere(key)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Errors of the HTTP server, which are those of any endpoint.
+fn from_the_server(provoked: &mut Provoked, api: &Server, user: &Tokens) {
+    let long = "x".repeat(20_000);
+    for head in [
+        "GET /healthz HTTP/1.1\r\nHost: x\r\nno header\r\n\r\n",
+        &format!("GET /healthz HTTP/1.1\r\nHost: x\r\nLong: {long}\r\n\r\n"),
+        "GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n",
+    ] {
+        provoked.note_raw("get_health", &ask(&api.address, head).1);
+    }
+    let login = "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n";
+    provoked.note_raw("login", &ask(&api.address, login).1);
+    let mut raw = RawConnection::open(&api.address);
+    raw.send("POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{");
+    raw.socket().shutdown(Shutdown::Write).expect("half a connection");
+    provoked.note_raw("login", &raw.answer());
+    let body = json!({"username": "x".repeat(200_000), "password": "x"});
+    provoked.note("login", &api.login_with(body));
+    provoked.note("list_files", &api.list_files(user, "limit=101"));
+    provoked.note("list_files", &api.list_files(user, "offset=-1"));
+}
+
+fn from_signing_in(provoked: &mut Provoked, api: &Server, user: &Tokens) {
+    let body =
+        |name: &str, email: &str| json!({"username": name, "email": email, "password": PASSWORD});
+    provoked.note("register", &api.register_with(body("ANN", "other@example.com")));
+    provoked.note("register", &api.register_with(body("other", "ann@example.com")));
+    provoked.note("login", &api.login("ann", "wrong"));
+    provoked.note("reset_password", &api.reset_password("no-token", PASSWORD));
+    let me = || api.request("GET", "/users/me");
+    let expired = sign(with_member(&claims(&user.access), "exp", now() - 1000));
+    for header in ["Basic YTpi", "Bearer", &format!("Bearer {expired}")] {
+        provoked.note("get_my_profile", &me().header("Authorization", header).send());
+    }
+    provoked.note("get_my_profile", &me().send());
+    provoked.note("end_my_session", &api.end_session(user, UNKNOWN_ID));
+    provoked.note("delete_my_personal_token", &api.delete_token(user, UNKNOWN_ID));
+    let token = api.new_token(user, false);
+    provoked.note("logout", &api.logout(&token));
+    for _ in 0..200 {
+        let answer = api.create_token(user, json!({"name": "a script"}));
+        if answer.status != 201 {
+            return provoked.note("create_personal_token", &answer);
+        }
+    }
+    panic!("a user may have any number of tokens");
+}
+
+fn from_accounts(provoked: &mut Provoked, api: &Server, user: &Tokens, admin: &Tokens) {
+    provoked.note("change_password", &api.change_password(user, "wrong", PASSWORD));
+    provoked.note("get_user", &api.show_user(user, user.id()));
+    provoked.note("get_user", &api.show_user(admin, UNKNOWN_ID));
+    for taken in [json!({"username": "root"}), json!({"email": "root@example.com"})] {
+        provoked.note("update_my_profile", &api.update_me(user, taken));
+    }
+    provoked.note("delete_my_account", &api.delete_me(admin, PASSWORD));
+    provoked.note("export_users", &api.export(admin, ""));
+    api.register("gone").expect(201);
+    let gone = api.sign_in("gone");
+    api.update_user(admin, gone.id(), json!({"is_active": false})).expect(200);
+    provoked.note("login", &api.login("gone", PASSWORD));
+    provoked.note("get_my_profile", &api.profile(&gone));
+}
+
+/// Errors of single fields.
+fn from_fields(provoked: &mut Provoked, api: &Server, admin: &Tokens) {
+    let id = admin.id();
+    for (operation, method, path, body) in [
+        (
+            "register",
+            "POST",
+            "/auth/register",
+            json!({"username": "a b", "email": "a@example.com", "password": PASSWORD}),
+        ),
+        ("login", "POST", "/auth/login", json!({"password": PASSWORD})),
+        ("refresh_tokens", "POST", "/auth/refresh", json!({"refresh_token": 5})),
+        ("logout", "POST", "/auth/logout?scope=mine", json!({})),
+        ("request_password_reset", "POST", "/auth/request-password-reset", json!({})),
+        ("reset_password", "POST", "/auth/reset-password", json!({"new_password": PASSWORD})),
+        ("end_my_session", "DELETE", "/auth/sessions/no-id", json!({})),
+        ("create_personal_token", "POST", "/auth/tokens", json!({})),
+        ("delete_my_personal_token", "DELETE", "/auth/tokens/no-id", json!({})),
+        ("delete_my_account", "POST", "/users/me/delete", json!({})),
+        ("export_users", "GET", "/users/export?format=pdf", json!({})),
+        ("test_only_create_user", "POST", "/users/test-only/create", json!({"role": "owner"})),
+        ("get_user", "GET", "/users/no-id", json!({})),
+        ("update_user", "PUT", &format!("/users/{id}"), json!({"email": "ann"})),
+        ("list_users", "GET", "/users?role=owner", json!({})),
+        ("list_audit_events", "GET", "/admin/audit?outcome=failed", json!({})),
+        ("list_files", "GET", "/uploads?sort_by=size", json!({})),
+        ("get_file", "GET", "/uploads/no-id", json!({})),
+        (
+            "update_file",
+            "PUT",
+            &format!("/uploads/{}", api.new_file(admin, "a.txt", "a")),
+            json!({"filename": ""}),
+        ),
+    ] {
+        provoked.note(operation, &api.request(method, path).by(admin).json(body).send());
+    }
+    provoked
+        .note("upload_file", &api.upload_form(admin, Form::default().field("description", "a")));
+}
+
+fn from_files(provoked: &mut Provoked, api: &Server, owner: &Tokens, other: &Tokens) {
+    let file = api.new_file(owner, "a.txt", &numbers(4096));
+    provoked.note("get_file", &api.show_file(owner, UNKNOWN_ID));
+    provoked.note("get_file", &api.show_file(other, &file));
+    provoked.note("delete_file", &api.delete_file(other, &file));
+    let range = api.download_request("GET", owner, &file).header("Range", "bytes=9999-");
+    provoked.note("download_file", &range.send());
+    provoked.note("upload_file", &api.upload(owner, "a.txt", vec![b'a'; (1 << 20) + 1]));
+    let page = file_form("a.html", "text/html", b"<p>");
+    provoked.note("upload_file", &api.upload_form(owner, page));
+}
+
+/// Errors of a service with limits that are reached at once.
+fn from_limits(provoked: &mut Provoked) {
+    let api = Server::start(&[
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
+        ("CLOAKROOM_STORAGE_QUOTA", "10"),
+        ("CLOAKROOM_METRICS", "off"),
+    ]);
+    let ann = api.sign_up("ann");
+    provoked.note("upload_file", &api.upload(&ann, "a.txt", "more than ten bytes"));
+    provoked.note("get_metrics", &api.request_at_root("GET", "/metrics").send());
+    let until_limited = |operation, request: &dyn Fn() -> Answer| {
+        let mut answers = (0..20).map(|_| request());
+        let limited = answers.find(|answer| answer.status == 429);
+        (operation, limited.unwrap_or_else(|| panic!("{operation} has no limit")))
+    };
+    for (operation, answer) in [
+        until_limited("login", &|| api.login("ann", "wrong")),
+        until_limited("register", &|| api.register_with(json!({}))),
+    ] {
+        provoked.note(operation, &answer);
+    }
+}
+
+fn from_api_keys(provoked: &mut Provoked) {
+    let settings = [("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY_SCOPE", "all")];
+    let with_key = Server::start(&[&settings[..], &[("CLOAKROOM_API_KEY", "key")]].concat());
+    let login = || with_key.request("POST", "/auth/login").json(json!({}));
+    provoked.note("login", &login().send());
+    provoked.note("login", &login().header("X-API-Key", "wrong").send());
+    let ann = json!({"username": "ann", "email": "ann@example.com", "password": PASSWORD});
+    let register =
+        with_key.request("POST", "/auth/register").header("X-API-Key", "key").json(ann.clone());
+    register.send().expect(201);
+    let ann = with_key.request("POST", "/auth/login").header("X-API-Key", "key").json(ann).send();
+    provoked.note("export_alive", &with_key.get("/users/export-alive", ann.tokens()));
+}

@@ -1,0 +1,329 @@
+//! The sample site `scripts/nginx.conf`, run by a real nginx in front of the service.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+/// The site's name in the sample.
+const NAME: &str = "cloakroom.example";
+
+fn sample() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/nginx.conf");
+    std::fs::read_to_string(path).expect("the sample")
+}
+
+/// An nginx with the sample site. It listens on loopback only.
+struct Nginx {
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    _process: NginxProcess,
+}
+
+impl Nginx {
+    /// Starts one in front of the server at `upstream`. Only addresses and certificate of the sample are replaced.
+    fn start(upstream: &str) -> Nginx {
+        Nginx::start_with(upstream, &[])
+    }
+
+    /// The same with more replacements.
+    fn start_with(upstream: &str, replacements: &[(&str, &str)]) -> Nginx {
+        let directory = Directory::create();
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned()]).expect("a certificate");
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let certificate = write("site.pem", &made.cert.pem());
+        let key = write("site.key", &made.signing_key.serialize_pem());
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = free.local_addr().expect("an address");
+        let mut site = sample();
+        let addresses = [
+            ("listen [::]:443 ssl http2;", ""),
+            ("listen 443 ssl http2;", &*format!("listen {address} ssl http2;")),
+            ("server 127.0.0.1:8000;", &format!("server {upstream};")),
+            ("/etc/ssl/certs/cloakroom.example.pem", &certificate),
+            ("/etc/ssl/private/cloakroom.example.key", &key),
+        ];
+        for (old, new) in addresses.iter().chain(replacements) {
+            let found = site.lines().filter(|line| line.contains(old)).count();
+            assert_eq!(found, 1, "{old} in {site}");
+            site = site.replace(old, new);
+        }
+        let site = write("site.conf", &site);
+        let mut roots = RootCertStore::empty();
+        let certificate = CertificateDer::from_pem_slice(made.cert.pem().as_bytes()).expect("PEM");
+        roots.add(certificate).expect("a certificate");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        drop(free);
+        let is_ready = || TcpStream::connect(address).is_ok();
+        let process = NginxProcess::start(directory, &format!("include {site};"), is_ready);
+        Nginx { address, tls: Arc::new(tls), _process: process }
+    }
+
+    /// Sends a request on a connection of its own, from `source`, and returns the head and the body of the response.
+    fn ask_from(
+        &self,
+        source: Ipv4Addr,
+        method: &str,
+        target: &str,
+        rest: &[u8],
+    ) -> (String, String) {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        socket.bind(&SocketAddr::from((source, 0)).into()).expect("an address of this host");
+        socket.connect(&self.address.into()).expect("nginx accepts");
+        let mut stream = self.begin_tls(TcpStream::from(socket));
+        let head = format!("{method} {target} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n");
+        stream.write_all(&[head.as_bytes(), rest].concat()).expect("nginx reads");
+        let mut answer = Vec::new();
+        // After it has refused a body, nginx closes the connection without ending TLS.
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{error}");
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    fn begin_tls(&self, socket: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
+        socket.set_read_timeout(Some(Duration::from_secs(40))).expect("a timeout");
+        let name = ServerName::try_from(NAME).expect("a name");
+        let client = ClientConnection::new(self.tls.clone(), name).expect("TLS");
+        StreamOwned::new(client, socket)
+    }
+
+    fn get(&self, target: &str) -> (String, String) {
+        self.ask_from(Ipv4Addr::LOCALHOST, "GET", target, b"\r\n")
+    }
+}
+
+/// The servers that may stand behind the sample.
+const SERVERS: [&str; 2] = ["builtin", "rouille"];
+
+#[test]
+fn the_sample_serves_the_api_over_tls_and_says_so_to_browsers() {
+    for server in SERVERS {
+        let api = Server::start(&[
+            ("CLOAKROOM_HTTP_SERVER", server),
+            ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1"),
+        ]);
+        let ann = api.sign_up("ann");
+        let nginx = Nginx::start(&api.address);
+        let (head, body) = nginx.get("/healthz");
+        assert!(head.starts_with("http/1.1 200 ") && body.contains("ok"), "{head}\n{body}");
+        assert!(head.contains("\r\nstrict-transport-security: max-age=31536000"), "{head}");
+        // A form around the largest file passes, and its client is the one that nginx saw, whatever it wrote itself.
+        let form = file_form("a.txt", "text/plain", &vec![b'x'; 10 << 20]).bytes();
+        let head = format!(
+            "Authorization: Bearer {}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
+             X-Forwarded-For: 203.0.113.9\r\nX-Request-ID: {UNKNOWN_ID}\r\nContent-Length: {}\r\n\r\n",
+            ann.access,
+            form.len()
+        );
+        let upload = [head.into_bytes(), form].concat();
+        let from = Ipv4Addr::new(127, 0, 0, 2);
+        let (head, body) = nginx.ask_from(from, "POST", "/api/v1/uploads", &upload);
+        assert!(head.starts_with("http/1.1 201 "), "{head}\n{body}");
+        let line = api.logged(UNKNOWN_ID);
+        assert!(line.contains("client=127.0.0.2 "), "{line}");
+        api.list_files(&ann, "").expect(200).has(json!({"total": 1}));
+        let (head, _) =
+            nginx.ask_from(from, "POST", "/api/v1/uploads", b"Content-Length: 12000000\r\n\r\n");
+        assert!(head.starts_with("http/1.1 413 "), "{head}");
+    }
+}
+
+#[test]
+fn the_sample_lets_no_form_of_the_metrics_through() {
+    for server in SERVERS {
+        // Nothing but nginx stands between a client and the metrics here.
+        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server), ("CLOAKROOM_METRICS", "any")]);
+        let nginx = Nginx::start(&api.address);
+        for target in [
+            "/metrics",
+            "/metrics/",
+            "/metrics?x=1",
+            "/metrics/?x=1",
+            "/%6detrics",
+            "/%6Detric%73/",
+            "/metrics%2f",
+            "/metrics%2F%2f",
+            "//metrics",
+            "//metrics/",
+            "/metrics//",
+            "/./metrics/",
+            "/x/../metrics/",
+            "/x/%2e%2e/metrics/",
+            "/metrics/.",
+            "/metrics/x/..",
+            "/metrics%3f",
+            "/metrics#x",
+            "/metrics/#x",
+            "https://cloakroom.example/metrics/",
+        ] {
+            let (head, body) = nginx.get(target);
+            assert!(head.starts_with("http/1.1 404 "), "{target}: {head}\n{body}");
+            // The answer is nginx's own, so the request never reached the service.
+            assert!(!head.contains("x-request-id"), "{target}: {head}\n{body}");
+        }
+        let (head, body) = nginx.get("/metrics");
+        assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{head}");
+        assert_eq!(error_of(&body), error_of(&api.request_at_root("GET", "/nope").send().text()));
+        for target in ["/%256detrics", "/metrics%00", "/METRICS/"] {
+            let (head, body) = nginx.get(target);
+            assert!(!body.contains("cloakroom_requests_total"), "{target}: {head}\n{body}");
+        }
+        assert!(api.metrics().contains("cloakroom_requests_total"));
+    }
+}
+
+/// The parts of an error body that programs and people look at.
+fn error_of(body: &str) -> (Value, Value) {
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body}"));
+    (body["detail"].clone(), body["error_code"].clone())
+}
+
+#[test]
+fn what_the_sample_answers_by_itself_looks_like_the_services_own_errors() {
+    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
+    let nginx = Nginx::start(&api.address);
+    let here = Ipv4Addr::LOCALHOST;
+    let long = "a".repeat(40_000);
+    // Each request goes to nginx, which refuses it, and another one to the service, which refuses it for the same
+    // reason.
+    let too_large = b"Content-Length: 12000000\r\n\r\n";
+    let malformed = b"Content-Length: x\r\n\r\n";
+    let long_header = format!("X-Long: {long}\r\n\r\n");
+    let cases: &[(&str, &str, &[u8], u16)] = &[
+        ("POST", "/api/v1/auth/login", too_large, 413),
+        ("POST", "/api/v1/auth/login", malformed, 400),
+        ("G(T", "/", b"\r\n", 400),
+        ("GET", "/healthz", long_header.as_bytes(), 431),
+        ("GET", &format!("/{long}"), b"\r\n", 431),
+    ];
+    for (method, target, rest, status) in cases {
+        let case = format!("{status} {method} {}", &target[..20.min(target.len())]);
+        let (head, body) = nginx.ask_from(here, method, target, rest);
+        let start = format!("{method} {target} HTTP/1.1\r\nHost: {NAME}\r\n");
+        let (_connection, ours) = ask(&api.address, [start.as_bytes(), rest].concat());
+        assert_eq!(ours.status, *status, "{case}");
+        assert!(head.starts_with(&format!("http/1.1 {status} ")), "{case}: {head}");
+        assert_eq!(error_of(&body), error_of(&String::from_utf8_lossy(&ours.body)), "{case}");
+        has_headers_of_an_error(&head);
+        assert!(!head.contains("x-request-id"), "{case}: this is nginx's own: {head}");
+        assert!(!head.contains("\r\nretry-after:"), "{case}: {head}");
+    }
+    drop(api);
+    let (head, body) = nginx.get("/api/v1/auth/me");
+    assert!(head.starts_with("http/1.1 502 "), "{head}");
+    assert!(head.lines().any(|line| line == "retry-after: 5"), "{head}");
+    has_headers_of_an_error(&head);
+    let error = (json!("Service temporarily unavailable"), json!("SERVICE_UNAVAILABLE"));
+    assert_eq!(error_of(&body), error);
+}
+
+#[test]
+fn the_sample_bounds_the_requests_of_a_network_and_of_its_site_at_a_time() {
+    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
+    let nginx = Nginx::start_with(
+        &api.address,
+        &[
+            // A header says what the address of the client is, as if it were that.
+            (
+                "limit_conn_status 429;",
+                "limit_conn_status 429; set_real_ip_from 127.0.0.1; real_ip_header X-Test;",
+            ),
+            ("client_body_timeout 10s;", "client_body_timeout 90s;"),
+        ],
+    );
+    let get = |client: &str| {
+        let rest = format!("X-Test: {client}\r\n\r\n");
+        let (head, body) = nginx.ask_from(Ipv4Addr::LOCALHOST, "GET", "/healthz", rest.as_bytes());
+        (head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0), head, body)
+    };
+    // nginx waits for the body of each.
+    let begin = |client: &str| {
+        let mut stream = nginx.begin_tls(TcpStream::connect(nginx.address).expect("a connection"));
+        let head = format!(
+            "POST /api/v1/auth/login HTTP/1.1\r\nHost: {NAME}\r\nX-Test: {client}\r\nContent-Length: 9\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).expect("nginx reads");
+        stream
+    };
+    for (clients, same, other) in [
+        (["192.0.2.1"; 2], "192.0.2.1", "192.0.2.2"),
+        (["2001:db8:1::1", "2001:db8:1::2"], "2001:db8:1::3", "2001:db8:1:1::1"),
+        (["2001:db8:2:1::1", "2001:db8:2:2::1"], "2001:db8:2:3::1", "2001:db8:3::1"),
+    ] {
+        // Two networks have as many as a site, and two clients of one network as many as that.
+        let each = if clients[0].starts_with("2001:db8:2:") { 64 } else { 32 };
+        let mut open: Vec<_> =
+            clients.iter().flat_map(|client| (1..each).map(|_| begin(client))).collect();
+        assert_eq!(get(same).0, 200, "{same}");
+        // nginx still counts a request for a moment after its end, so one of these may be refused for that.
+        wait_until(|| {
+            open.extend((0..4).map(|_| begin(same)));
+            get(same).0 == 429
+        });
+        let waits = |stream: &mut StreamOwned<ClientConnection, TcpStream>| {
+            stream.sock.set_nonblocking(true).expect("a mode");
+            stream.read(&mut [0]).is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        wait_until(|| {
+            open.retain_mut(waits);
+            open.len() == 2 * each
+        });
+        let (status, head, body) = get(same);
+        assert_eq!(status, 429, "{head}");
+        assert!(head.lines().any(|line| line == "retry-after: 5"), "{head}");
+        has_headers_of_an_error(&head);
+        assert_eq!(error_of(&body), (json!("Rate limit exceeded"), json!("RATE_LIMITED")));
+        assert_eq!(get(other).0, 200, "{other}");
+        drop(open);
+        wait_until(|| get(same).0 == 200);
+    }
+}
+
+fn has_headers_of_an_error(head: &str) {
+    for header in [
+        "content-type: application/json",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "strict-transport-security: max-age=31536000",
+        "cache-control: no-store",
+    ] {
+        assert!(head.lines().any(|line| line == header), "{header}: {head}");
+    }
+}
+
+/// Where the service closes an idle connection at the moment in which nginx reuses it, the client gets a 502.
+#[test]
+fn the_sample_closes_idle_connections_to_the_service_well_before_the_service_does() {
+    let sample = sample();
+    let (_, upstream) = sample.split_once("upstream cloakroom {").expect("an upstream");
+    let (upstream, _) = upstream.split_once("\n}").expect("its end");
+    let setting = upstream.lines().find_map(|line| {
+        line.trim().strip_prefix("keepalive_timeout ")?.strip_suffix("s;")?.parse::<u64>().ok()
+    });
+    let shown = run("postgres://db.example.com/x", &["config"], &[]).exits(0).out();
+    let ours = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("CLOAKROOM_IDLE_TIMEOUT_SECONDS=")?.parse::<u64>().ok());
+    // nginx closes them after 60 s where nothing is said.
+    assert!(2 * setting.unwrap_or(60) <= ours.expect("a number"), "{upstream}");
+}

@@ -1,0 +1,258 @@
+//! Random mutations of valid requests, sent to this server and to nginx. Where the two disagree on where a request
+//! ends, a request could be smuggled past one of them.
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::mutated_requests::{NEXT, Random};
+use crate::harness::*;
+
+/// A request as a server has read it.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    method: String,
+    /// Without the query; `None` if the server does not tell.
+    path: Option<String>,
+}
+
+impl Seen {
+    fn is_same(&self, other: &Seen) -> bool {
+        let same_path = self.path.is_none() || other.path.is_none() || self.path == other.path;
+        // The log shows the first 20 characters of a method.
+        self.method.chars().take(20).eq(other.method.chars().take(20)) && same_path
+    }
+}
+
+/// One response.
+#[derive(Debug)]
+struct Reply {
+    /// The request it answers; `None` if the server refused the bytes.
+    seen: Option<Seen>,
+    says_close: bool,
+    /// The body of the request is not what the server expects: it has a syntax error.
+    is_malformed_body: bool,
+}
+
+/// Sends everything at once and returns the responses, one text for each.
+fn exchange(mut stream: impl Read + Write, finish: impl Fn(), bytes: &[u8]) -> Vec<String> {
+    // The server may have refused the first bytes and closed the connection before it has received all.
+    let _ = stream.write_all(bytes);
+    finish();
+    let mut received = Vec::new();
+    match stream.read_to_end(&mut received) {
+        Err(e) if e.kind() != ErrorKind::ConnectionReset => {
+            panic!("{e} after {}", bytes.escape_ascii())
+        }
+        _ => {}
+    }
+    let text = String::from_utf8_lossy(&received);
+    // A status line goes on with its status; the text of an error may name the version, too.
+    let is_response = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
+    text.split("HTTP/1.1 ").filter(is_response).map(str::to_owned).collect()
+}
+
+fn field<'a>(response: &'a str, name: &str) -> Option<&'a str> {
+    response.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// An nginx that reads requests and tells in `X-Seen` what it has read.
+struct Nginx(NginxProcess);
+
+impl Nginx {
+    fn start() -> Nginx {
+        let directory = Directory::create();
+        let socket = directory.join("socket");
+        let http = format!(
+            "client_header_buffer_size 32k;\n\
+             server {{ listen unix:{}; location / {{\n\
+             add_header X-Seen \"$request_method $request_uri\" always; return 200; }} }}\n",
+            socket.display()
+        );
+        let is_ready = || UnixStream::connect(&socket).is_ok();
+        Nginx(NginxProcess::start(directory, &http, is_ready))
+    }
+
+    fn replies(&self, bytes: &[u8]) -> Vec<Reply> {
+        let stream = UnixStream::connect(self.0.directory.join("socket")).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        let reply = |response: &String| Reply {
+            seen: field(response, "X-Seen").and_then(parse_seen),
+            says_close: field(response, "Connection") == Some("close"),
+            is_malformed_body: false,
+        };
+        let finish = || drop(stream.shutdown(Shutdown::Write));
+        exchange(&stream, finish, bytes).iter().map(reply).collect()
+    }
+}
+
+/// The value of `X-Seen`: the method, and the target without its authority.
+fn parse_seen(text: &str) -> Option<Seen> {
+    let (method, target) = text.split_once(' ')?;
+    let path = target.split('?').next().filter(|path| !path.is_empty()).unwrap_or("/");
+    Some(Seen { method: method.to_owned(), path: Some(path.to_owned()) })
+}
+
+/// The log line of each request that this server has read, by the request's id.
+#[derive(Default)]
+struct AccessLog {
+    parsed: usize,
+    seen: HashMap<String, Option<Seen>>,
+}
+
+impl AccessLog {
+    /// The requests that `responses` answer.
+    fn replies(&mut self, api: &Server, responses: &[String]) -> Vec<Reply> {
+        let reply = |response: &String| Reply {
+            seen: self.look_up(api, field(response, "X-Request-ID").expect("an id")),
+            says_close: field(response, "Connection") == Some("close"),
+            is_malformed_body: response.contains("\"Malformed request body\""),
+        };
+        responses.iter().map(reply).collect()
+    }
+
+    /// Waits for the line, which is written beside the response.
+    fn look_up(&mut self, api: &Server, id: &str) -> Option<Seen> {
+        eventually(|| {
+            if !self.seen.contains_key(id) {
+                self.read_on(&api.log());
+            }
+            self.seen.get(id).cloned()
+        })
+    }
+
+    fn read_on(&mut self, log: &str) {
+        for line in log[self.parsed..].lines() {
+            let Ok(record) = serde_json::from_str::<Value>(line) else { continue };
+            let text = |name: &str| record[name].as_str().map(str::to_owned);
+            let Some(id) = text("request_id") else { continue };
+            let path = text("path").filter(|path| path.starts_with('/'));
+            self.seen.insert(id, text("method").map(|method| Seen { method, path }));
+        }
+        self.parsed = log.len();
+    }
+}
+
+/// How the two servers disagree on where a request ends, if they do. Each may refuse what the other accepts, and end
+/// the connection there.
+fn disagreement(both: &mut Both, bytes: &[u8]) -> Option<String> {
+    let (ours, nginx) = (both.ours(bytes), both.nginx.replies(bytes));
+    both.counts.add(&ours, &nginx);
+    for i in 0..=ours.len().max(nginx.len()) {
+        let seen = |replies: &[Reply]| replies.get(i).map(|reply| reply.seen.clone());
+        let how = match (seen(&ours), seen(&nginx)) {
+            (Some(Some(ours)), Some(Some(nginx))) if !ours.is_same(&nginx) => "two requests",
+            (Some(Some(_)), Some(Some(_))) if nginx[i].says_close => return None,
+            (Some(Some(_)), Some(Some(_))) => continue,
+            (Some(Some(_)), None) => "a request that nginx does not see",
+            (Some(None), Some(Some(_))) if i > 0 && !both.agree_on_start(bytes, i) => {
+                "a request that starts elsewhere for this server"
+            }
+            (None, Some(Some(_))) if !both.has_reason_to_end(&ours[i - 1], bytes) => {
+                "a request that this server does not see"
+            }
+            _ => return None,
+        };
+        return Some(format!("{how}\nours: {ours:?}\nnginx: {nginx:?}"));
+    }
+    None
+}
+
+/// How many cases there were, to show that they say something.
+#[derive(Debug, Default)]
+struct Counts {
+    all: usize,
+    /// This server has accepted the first request.
+    accepted: usize,
+    /// Both servers have read another request after the first.
+    continued: usize,
+}
+
+impl Counts {
+    fn add(&mut self, ours: &[Reply], nginx: &[Reply]) {
+        self.all += 1;
+        self.accepted += usize::from(ours.first().is_some_and(|reply| reply.seen.is_some()));
+        let continues = |replies: &[Reply]| replies.get(1).is_some_and(|r| r.seen.is_some());
+        self.continued += usize::from(continues(ours) && continues(nginx));
+    }
+}
+
+/// The two servers.
+struct Both {
+    api: Server,
+    log: AccessLog,
+    nginx: Nginx,
+    counts: Counts,
+}
+
+impl Both {
+    fn ours(&mut self, bytes: &[u8]) -> Vec<Reply> {
+        let stream = TcpStream::connect(&self.api.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        let responses = exchange(&stream, || drop(stream.shutdown(Shutdown::Write)), bytes);
+        self.log.replies(&self.api, &responses)
+    }
+
+    /// Whether request `i` starts at the same byte for both, although this server refuses it: where the connection is
+    /// cut at that byte and [`NEXT`] put behind it, both read that as request `i`. Cut anywhere else, none does.
+    fn agree_on_start(&mut self, bytes: &[u8], i: usize) -> bool {
+        let (method, _) = NEXT.split_once(' ').expect("a method");
+        let next = Seen { method: method.to_owned(), path: Some("/next".to_owned()) };
+        let is_next = |replies: Vec<Reply>| {
+            let seen = replies.into_iter().nth(i).and_then(|reply| reply.seen);
+            seen.is_some_and(|seen| seen.is_same(&next))
+        };
+        (0..=bytes.len()).any(|start| {
+            let cut = [&bytes[..start], NEXT.as_bytes()].concat();
+            is_next(self.ours(&cut)) && is_next(self.nginx.replies(&cut))
+        })
+    }
+
+    /// Whether this server has ended the connection after `last` for another reason than that it waits for more of a
+    /// body: the client may have asked for it, or the body be malformed. Where the handler did not read the body only
+    /// time tells: a server that waits does not close the connection.
+    fn has_reason_to_end(&self, last: &Reply, bytes: &[u8]) -> bool {
+        if last.says_close {
+            let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+            return last.is_malformed_body || text.contains("close") || text.contains("http/1.0");
+        }
+        let mut stream = TcpStream::connect(&self.api.address).expect("a connection");
+        stream.set_read_timeout(Some(Duration::from_secs(8))).expect("a timeout");
+        // The server may have closed the connection by now.
+        let _ = stream.write_all(bytes);
+        match stream.read_to_end(&mut Vec::new()) {
+            Ok(_) => true,
+            Err(e) => e.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[test]
+fn no_mutation_of_a_request_is_framed_in_another_way_than_nginx_frames_it() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
+    let seed = number("CLOAKROOM_TEST_SEED").unwrap_or(now);
+    let seconds = number("CLOAKROOM_TEST_PROPERTY_SECONDS").unwrap_or(1);
+    let mut both = Both {
+        api: Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]),
+        log: AccessLog::default(),
+        nginx: Nginx::start(),
+        counts: Counts::default(),
+    };
+    let mut random = Random(seed);
+    let begin = Instant::now();
+    while both.counts.all < 1000 || begin.elapsed() < Duration::from_secs(seconds) {
+        let bytes = [random.mutated_request(), NEXT.into()].concat();
+        if let Some(how) = disagreement(&mut both, &bytes) {
+            panic!("CLOAKROOM_TEST_SEED={seed}: {}: {how}", bytes.escape_ascii());
+        }
+    }
+    let counts = both.counts;
+    assert!(counts.accepted > counts.all / 10, "the mutations are too coarse: {counts:?}");
+    assert!(counts.continued > counts.all / 20, "the mutations are too coarse: {counts:?}");
+    println!("{counts:?}");
+}

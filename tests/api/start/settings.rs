@@ -1,0 +1,226 @@
+//! Settings: what is refused, shown and warned about, and the secret that is made in development.
+
+use std::sync::Arc;
+
+use crate::harness::*;
+
+#[test]
+fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
+    let bad = [
+        ("CLOAKROOM_ENV", "prod"),
+        ("CLOAKROOM_LISTEN", "8000"),
+        ("CLOAKROOM_DATABASE_POOL_SIZE", "0"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "-1"),
+        ("CLOAKROOM_HTTP_SERVER", "apache"),
+        ("CLOAKROOM_WORKERS", "many"),
+        ("CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS", "0"),
+        ("CLOAKROOM_JWT_ALGORITHM", "none"),
+        ("ACCESS_TOKEN_EXPIRE_MINUTES", "1.5"),
+        ("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", "0"),
+        ("CLOAKROOM_SESSION_MAX_DAYS", "3651"),
+        ("CLOAKROOM_REFRESH_REUSE_SECONDS", "x"),
+        ("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", "99999999999"),
+        ("CLOAKROOM_SCRYPT", "14,8"),
+        ("CLOAKROOM_AUTH_ENABLED", "maybe"),
+        ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "maybe"),
+        ("CLOAKROOM_MAX_UPLOAD_SIZE", "10MB"),
+        ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "image/png,jpeg"),
+        ("CLOAKROOM_STORAGE_QUOTA", "0"),
+        ("CLOAKROOM_USER_STORAGE_QUOTA", "99999999999999999999"),
+        ("CLOAKROOM_USER_FILE_QUOTA", "0"),
+        ("CLOAKROOM_TRASH_DAYS", "-1"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "2"),
+        ("CLOAKROOM_RATE_LIMIT_AUTH", "0"),
+        ("CLOAKROOM_RATE_LIMIT_UPLOAD", "-1"),
+        ("CLOAKROOM_RATE_LIMIT_GENERAL", "0"),
+        ("CLOAKROOM_TRUSTED_PROXIES", "10.0.0.0/33"),
+        ("CLOAKROOM_CORS_ORIGINS", "example.com"),
+        ("CLOAKROOM_ERROR_FORMAT", "xml"),
+        ("CLOAKROOM_LOG", "loud"),
+        ("CLOAKROOM_LOG_FORMAT", "xml"),
+        ("CLOAKROOM_API_KEY_SCOPE", "some"),
+        ("CLOAKROOM_EXPORT_MAX_ROWS", "0"),
+        ("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "soon"),
+        ("CLOAKROOM_RATE_LIMIT_ADMIN", "-1"),
+        ("CLOAKROOM_RATE_LIMIT_ADDRESS", "-1"),
+        ("CLOAKROOM_REGISTRATION", "closed"),
+        ("CLOAKROOM_REGISTRATIONS_PER_DAY", "few"),
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "maybe"),
+        ("CLOAKROOM_MAIL_FROM", "nobody"),
+        ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset"),
+    ];
+    let settings = [&bad[..], &[("CLOAKROOM_DATABASE_URL", "mysql://x")]].concat();
+    let text = run(NOWHERE, &["serve"], &settings).exits(2).err();
+    assert!(text.contains("CLOAKROOM_DATABASE_URL is no PostgreSQL URL"), "{text}");
+    for (name, value) in bad {
+        let line = text
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap_or_else(|| panic!("no {name} in {text}"));
+        assert!(line.contains(value) && line.contains("allowed"), "{line}");
+    }
+    let text = run(NOWHERE, &["config"], &[("CLOAKROOM_STORAGE_QUOTA", "10GB")]).exits(2).err();
+    assert!(text.contains("CLOAKROOM_STORAGE_QUOTA holds"), "{text}");
+}
+
+#[test]
+fn bad_secrets_are_named_and_not_shown() {
+    for (name, value, problem) in [
+        ("CLOAKROOM_JWT_SECRET", "short-s3cret", "12 bytes"),
+        (
+            "CLOAKROOM_DATABASE_URL",
+            "mysql://cloakroom:s3cret@localhost/x",
+            "CLOAKROOM_DATABASE_URL",
+        ),
+        (
+            "CLOAKROOM_DATABASE_URL",
+            "host=localhost password=s3cret port=x",
+            "CLOAKROOM_DATABASE_URL",
+        ),
+        ("CLOAKROOM_DATABASE_URL", "", "not set"),
+        ("CLOAKROOM_SMTP_URL", "http://ann:s3cret@mail.example.com", "CLOAKROOM_SMTP_URL holds"),
+    ] {
+        let text = run(NOWHERE, &["serve"], &[(name, value)]).exits(2).err();
+        assert!(text.contains(name) && text.contains(problem), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+}
+
+/// The signature's key is at least as long as the hash (RFC 7518, 3.2).
+#[test]
+fn the_jwt_secret_must_be_as_long_as_its_algorithm_demands() {
+    for (algorithm, length, status) in [
+        ("HS256", 31, 2),
+        ("HS256", 32, 0),
+        ("HS384", 47, 2),
+        ("HS384", 48, 0),
+        ("HS512", 63, 2),
+        ("HS512", 64, 0),
+    ] {
+        let secret = "x".repeat(length);
+        let settings = [("CLOAKROOM_JWT_ALGORITHM", algorithm), ("CLOAKROOM_JWT_SECRET", &secret)];
+        run(NOWHERE, &["config"], &settings).exits(status);
+    }
+}
+
+/// Expects each of these lines in the output of `cloakroom config`, and none of its secrets.
+fn expect_config(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.lines().any(|found| found == *line), "{line} is not in {text}");
+    }
+    for secret in ["s3cret", SECRET] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+}
+
+#[test]
+fn config_prints_effective_values_without_secrets() {
+    let settings = [
+        ("CLOAKROOM_RATE_LIMIT_AUTH", "7"),
+        ("ACCESS_TOKEN_EXPIRE_MINUTES", "15"),
+        ("CLOAKROOM_ENV", ""),
+    ];
+    let text = run(NOWHERE, &["config"], &settings).exits(0).out();
+    expect_config(
+        &text,
+        &[
+            "CLOAKROOM_ENV=development",
+            "CLOAKROOM_RATE_LIMIT_AUTH=7",
+            "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES=15",
+            "CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS=7",
+            "CLOAKROOM_SESSION_MAX_DAYS=90",
+            "CLOAKROOM_DATABASE_URL=(set, not shown)",
+            "CLOAKROOM_JWT_SECRET=(set, not shown)",
+            "CLOAKROOM_API_KEY_ENABLED=false",
+            "CLOAKROOM_API_KEY_SCOPE=exports",
+            "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT=false",
+            "CLOAKROOM_EXPORT_MAX_ROWS=1000000",
+            "CLOAKROOM_EXPORT_TIMEOUT_SECONDS=60",
+            "CLOAKROOM_STORAGE_QUOTA=10737418240",
+            "CLOAKROOM_RATE_LIMIT_ADMIN=200",
+            "CLOAKROOM_TEST_ENDPOINTS_ENABLED=false",
+        ],
+    );
+    let settings = [
+        ("CLOAKROOM_ENV", "production"),
+        ("CLOAKROOM_API_KEY", "s3cret-1-0123456789,s3cret-2-0123456789"),
+        ("CLOAKROOM_SCRYPT", "14,8,5"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_SMTP_URL", "smtps://ann:s3cret@mail.example.com:465"),
+        ("CLOAKROOM_MAIL_FROM", "noreply@example.com"),
+        ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/{token}"),
+    ];
+    let output = run(NOWHERE, &["config"], &settings).exits(0);
+    expect_config(
+        &(output.out() + &output.err()),
+        &[
+            "CLOAKROOM_ENV=production",
+            "CLOAKROOM_API_KEY=(2 set, not shown)",
+            "CLOAKROOM_EXPORT_REQUIRE_ADMIN=true",
+            "CLOAKROOM_SMTP_URL=smtps://(not shown)@mail.example.com:465",
+            "CLOAKROOM_MAIL_FROM=noreply@example.com",
+        ],
+    );
+}
+
+#[test]
+fn the_builtin_server_is_the_default_and_still_known_by_its_former_name() {
+    let name = "CLOAKROOM_HTTP_SERVER";
+    for (value, shown) in
+        [("", "builtin"), ("builtin", "builtin"), ("front", "builtin"), ("rouille", "rouille")]
+    {
+        let output = run(NOWHERE, &["config"], &[(name, value)]);
+        assert!(output.status.success(), "{}", output.err());
+        let line = format!("{name}={shown}");
+        assert!(output.out().lines().any(|found| found == line), "{}", output.out());
+    }
+    let refused = run(NOWHERE, &["config"], &[(name, "Front")]).err();
+    assert!(
+        refused.contains("CLOAKROOM_HTTP_SERVER holds \"Front\"; allowed: builtin, rouille\n"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_misspelt_setting_and_an_open_address_are_warned_about() {
+    let api = Server::start(&[
+        ("CLOAKROOM_RATE_LIMIT_AUHT", "7"),
+        ("CLOAKROOM_LISTEN", "0.0.0.0:0"),
+        ("CLOAKROOM_AUTH_ENABLED", "false"),
+    ]);
+    let log = api.log();
+    for warning in [
+        "CLOAKROOM_RATE_LIMIT_AUHT is no setting; did you mean CLOAKROOM_RATE_LIMIT_AUTH?",
+        "listening on 0.0.0.0:0 in development",
+        "ANYONE WHO REACHES IT IS AN ADMIN",
+    ] {
+        assert!(log.contains(warning), "{warning} is not in {log}");
+    }
+    let quiet = Server::start(&[]).log();
+    assert!(!quiet.contains("WARN") && !quiet.contains("ERROR"), "{quiet}");
+}
+
+#[test]
+fn the_development_secret_is_made_once_and_kept_private() {
+    let (database, data) = (Database::create(), Arc::new(Directory::create()));
+    let unset = [("CLOAKROOM_JWT_SECRET", "")];
+    let servers = parallel(4, |_| Server::start_with(&database, &data, &unset));
+    let path = data.join("jwt-secret");
+    assert_eq!(mode(&path), 0o600);
+    let secret = std::fs::read_to_string(&path).unwrap();
+    assert!(secret.len() == 128 && secret.bytes().all(|b| b.is_ascii_hexdigit()), "{secret}");
+    let entries = std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|path| path.is_file()).collect();
+    files.sort();
+    let expected = ["installation-id", "jwt-secret"].map(|name| data.join(name));
+    assert_eq!(files, expected, "no temporary file is left");
+    let ann = servers[0].sign_up("ann");
+    for api in &servers {
+        api.me(&ann).expect(200);
+    }
+    drop(servers);
+    Server::start_with(&database, &data, &unset).me(&ann).expect(200);
+    std::fs::write(&path, "short").unwrap();
+    let text = command(&database.url, &data, &unset).output().unwrap().exits(1).err();
+    assert!(text.contains("jwt-secret") && !text.contains("short"), "{text}");
+}

@@ -1,0 +1,247 @@
+//! What the release before stored goes on with this one. `upgrade/` has a backup of that release with data of every
+//! kind, which `upgrade/make.py` made.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+/// The accounts whose addresses are stored with a domain that is not ASCII, or with a control character.
+const ODD_ADDRESSES: [(&str, &str); 6] = [
+    ("plain", "a@example.com"),
+    ("wide", "a@\u{ff45}xample.com"),
+    ("first", "b@\u{ff45}xample.com"),
+    ("second", "b@ex\u{ff41}mple.com"),
+    ("alone", "c@b\u{fc}cher.example"),
+    ("odd", "\"d\te\"@example.com"),
+];
+
+fn backup() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/start/upgrade/backup")
+}
+
+/// Ids, and what tokens of the old release say.
+fn facts() -> Value {
+    serde_json::from_str(include_str!("upgrade/facts.json")).expect("JSON")
+}
+
+/// One of these tokens, signed so that it does not expire.
+fn token(name: &str) -> String {
+    sign(with_member(&facts()["tokens"][name], "exp", FAR_FUTURE))
+}
+
+/// The database and the data directory as the old release left them.
+fn old_service() -> Target {
+    let target = Target::create();
+    let mut restore = Command::new("pg_restore");
+    restore.args(["--no-owner", "--exit-on-error", "--dbname", &target.database.url]);
+    restore.arg(backup().join("database.dump")).output().expect("pg_restore runs").exits(0);
+    let id: String = target.database.value("SELECT id::text FROM installation");
+    fs::write(target.data.join("installation-id"), id).expect("an id");
+    fs::create_dir(target.data.join("files")).expect("a directory");
+    for file in fs::read_dir(backup().join("files")).expect("contents") {
+        let file = file.expect("a content");
+        fs::copy(file.path(), target.data.join("files").join(file.file_name())).expect("a copy");
+    }
+    target
+}
+
+#[test]
+fn sessions_and_tokens_of_the_old_release_go_on() {
+    let api = old_service().serve();
+    let facts = facts();
+    let ann = json!({"id": facts["users"]["ann"]});
+    api.me(token("access")).expect(200).has(ann.clone());
+    api.me(facts["personal_token"].as_str().expect("a token")).expect(200).has(ann);
+    let listed = api.list_tokens(token("access")).expect(200).json();
+    assert_eq!(listed["tokens"][0]["name"], "a\tb\u{202e}c");
+    let next = api.refresh(&token("refresh")).expect(200).tokens();
+    api.me(&next).expect(200);
+    api.me(token("ended")).refused(401, "Invalid token");
+    // This one was replaced before the dump was made, so whoever sends it has copied it.
+    api.refresh(&token("rotated")).refused(401, "Invalid token");
+    api.me(&next).refused(401, "Invalid token");
+}
+
+#[test]
+fn files_of_the_old_release_are_listed_and_downloaded_and_those_of_deleted_users_removed() {
+    let api = old_service().serve();
+    let (ann, facts) = (token("access"), facts());
+    for (name, shown, content_type) in [
+        ("a.txt", "a.txt", "text/plain"),
+        ("odd.txt", "a\tb\u{202e}gpj.exe", "text/plain"),
+        // It was declared as `image/jpg`, and is shown as the list of types spells it.
+        ("picture.jpg", "picture.jpg", "image/jpeg"),
+    ] {
+        let id = facts["files"][name].as_str().expect("an id");
+        let record =
+            json!({"filename": shown, "original_filename": shown, "content_type": content_type});
+        api.show_file(&ann, id).expect(200).has(record);
+        assert_eq!(api.download(&ann, id).expect(200).text(), format!("content of {name}"));
+    }
+    assert_eq!(api.all_files(&ann).len(), 3);
+    wait_until(|| api.database.count("pending_removals") == 0);
+    assert_eq!(api.database.count("files"), 3);
+}
+
+#[test]
+fn accounts_whose_addresses_are_one_sign_in_by_what_is_stored() {
+    let target = old_service();
+    let facts = facts();
+    // Later starts find the same.
+    for _ in 0..2 {
+        let api = target.serve();
+        for (name, address) in ODD_ADDRESSES {
+            for login in [name.to_owned(), address.to_owned(), address.to_uppercase()] {
+                let user = api.login(&login, PASSWORD).case(&login).expect(200).tokens().user;
+                assert_eq!(user["id"], facts["users"][name], "{login}");
+            }
+        }
+        // The one account with this address has it in each spelling, and none can be taken a second time.
+        assert_eq!(api.sign_in("C@xn--bcher-kva.EXAMPLE").user["username"], "alone");
+        for taken in [
+            "c@xn--bcher-kva.example",
+            "c@\u{ff42}\u{fc}cher.example",
+            "A@exam\u{ff50}le.com",
+            "b@example.com",
+        ] {
+            let body = json!({"email": taken, "password": PASSWORD});
+            api.register_with(body).refused(400, "Email already exists");
+        }
+        assert_eq!(target.database.count("users WHERE email_ascii IS NOT NULL"), 2);
+        assert!(!api.log().contains(" WARN "), "{}", api.log());
+    }
+    for (name, address) in [("wide", "A@\u{ff25}XAMPLE.com"), ("plain", "A@example.com")] {
+        let arguments = ["create-admin", "--email", address];
+        let created =
+            run(&target.database.url, &arguments, &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)]);
+        let printed = created.exits(0).out();
+        assert!(printed.contains(&format!("username: {name}")), "{printed}");
+    }
+    let report = doctor(&target.database.url, &target.data, &[]);
+    expect_finding(&report, "warning accounts wide and plain: ", "e-mail addresses are one");
+    let pairs = report.lines().filter(|line| line.contains("e-mail addresses are one"));
+    assert_eq!(pairs.count(), 2, "{report}");
+    assert!(!report.contains("xample.com"), "{report}");
+    target.run(&["check"]).exits(0);
+}
+
+#[test]
+fn a_start_fills_thousands_of_ascii_forms_and_goes_on_if_it_cannot() {
+    let target = old_service();
+    target.database.run(
+        "INSERT INTO users (id, username, email, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@b\u{fc}cher.example', '-'
+             FROM generate_series(1, 2500) i;
+         INSERT INTO users (id, username, email, password_hash)
+             SELECT gen_random_uuid(), 't' || i, 'U' || i || '@xn--bcher-kva.example', '-'
+             FROM generate_series(1, 30) i",
+    );
+    run(&target.database.url, &["migrate"], &[]).exits(0);
+    assert_eq!(
+        target.database.count("users WHERE email_ascii LIKE 'u%@xn--bcher-kva.example'"),
+        2470
+    );
+    let report = doctor(&target.database.url, &target.data, &[]);
+    let pairs = report.lines().filter(|line| line.contains("e-mail addresses are one"));
+    assert_eq!(pairs.count(), 20, "{report}");
+    expect_finding(&report, "warning accounts with one e-mail address: 12 more pairs", "");
+    target.database.run(
+        "DELETE FROM users WHERE username LIKE 't%';
+         CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+         CREATE TRIGGER refused BEFORE UPDATE ON users FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    let log = run(&target.database.url, &["migrate"], &[]).exits(0).err();
+    assert!(log.contains("WARN") && log.contains("ASCII forms of e-mail addresses: "), "{log}");
+    target.database.run("DROP TRIGGER refused ON users");
+    run(&target.database.url, &["migrate"], &[]).exits(0);
+    assert_eq!(
+        target.database.count("users WHERE email_ascii LIKE 'u%@xn--bcher-kva.example'"),
+        2500
+    );
+}
+
+#[test]
+fn odd_texts_of_the_old_release_are_shown_and_may_be_sent_back_but_not_changed_for_others() {
+    let api = old_service().serve();
+    let (ann, root, facts) = (token("access"), api.sign_in("root"), facts());
+    let refused = |field: &str| [(format!("body.{field}"), "value_error")];
+    let name = "ann\t\u{202e}x\u{7}";
+    api.me(&ann).expect(200).has(json!({"name": name}));
+    api.update_me(&ann, json!({"name": name, "username": "anna"}))
+        .expect(200)
+        .has(json!({"name": name}));
+    let id = facts["users"]["ann"].as_str().expect("an id");
+    api.update_user(&root, id, json!({"name": name, "role": "user"}))
+        .expect(200)
+        .has(json!({"name": name}));
+    let other = json!({"name": format!("{name}x")});
+    for (place, kind) in refused("name") {
+        api.update_me(&ann, other.clone()).invalid(&[(&place, kind)]);
+        api.update_user(&root, id, other.clone()).invalid(&[(&place, kind)]);
+        api.update_user(&root, root.id(), json!({"name": name})).invalid(&[(&place, kind)]);
+        api.update_user(&root, UNKNOWN_ID, json!({"name": name})).invalid(&[(&place, kind)]);
+    }
+    for (name, address) in ODD_ADDRESSES {
+        let user = api.sign_in(name);
+        let stored = json!({"email": address, "name": user.user["name"]});
+        api.update_me(&user, stored.clone()).expect(200).has(stored.clone());
+        api.update_user(&root, user.id(), stored.clone()).expect(200).has(stored);
+        assert_eq!(api.sign_in(address).id(), user.id());
+    }
+    let file = facts["files"]["odd.txt"].as_str().expect("an id");
+    let stored = json!({"filename": "a\tb\u{202e}gpj.exe", "description": "bell \u{7}"});
+    let mut public = stored.clone();
+    public["is_public"] = json!(true);
+    api.update_file(&ann, file, public).expect(200).has(stored.clone());
+    // Not the owner's: the answer does not tell what is stored.
+    let both = [("body.filename", "value_error"), ("body.description", "value_error")];
+    api.update_file(&root, file, stored.clone()).invalid(&both);
+    let another = facts["files"]["a.txt"].as_str().expect("an id");
+    api.update_file(&ann, another, stored).invalid(&both);
+    let rows = api.export_full(&root).expect(200).text();
+    assert!(rows.contains("a@\u{ff45}xample.com") && rows.contains(name), "{rows}");
+}
+
+#[test]
+fn what_waited_in_the_old_release_is_done_by_this_one() {
+    let api = old_service().serve();
+    let facts = facts();
+    // Of two accounts whose addresses are one, the request was for the one that is stored under the address as given.
+    wait_until(|| api.database.count("password_reset_requests") == 0);
+    wait_until(|| api.database.count("outbox WHERE kind = 'password_reset'") == 0);
+    for name in ["wide", "first"] {
+        let id = facts["users"][name].as_str().expect("an id");
+        api.logged(&format!("password reset token of user {id}: "));
+    }
+    let root = api.sign_in("root");
+    let events = api.all_events(&root, "action=password.reset_request");
+    assert_eq!(events[0]["subject_id"], facts["users"]["wide"]);
+    assert!(api.all_events(&root, "").len() > 20);
+    assert_eq!(api.database.count("outbox WHERE due_at = 'infinity' OR failed_at IS NOT NULL"), 2);
+    // Links go to the account that has the address in any spelling.
+    let token = api.reset_token("c@xn--bcher-kva.example");
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    api.login("alone", NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn a_backup_of_the_old_release_is_restored() {
+    let target = Target::create();
+    let printed = target.restore(&backup()).exits(0).out();
+    assert!(printed.contains("database: 8 users, 3 files, 56 bytes\n"), "{printed}");
+    assert_eq!(target.database.count("users WHERE email_ascii IS NOT NULL"), 2);
+    let api = target.serve();
+    api.me(token("access")).expect(401);
+    let (ann, facts) = (api.sign_in("ann"), facts());
+    for name in ["a.txt", "odd.txt", "picture.jpg"] {
+        let id = facts["files"][name].as_str().expect("an id");
+        assert_eq!(api.download(&ann, id).expect(200).text(), format!("content of {name}"));
+    }
+    for (name, address) in ODD_ADDRESSES {
+        assert_eq!(api.sign_in(address).user["username"], name);
+    }
+}

@@ -1,0 +1,142 @@
+//! What administrators cannot do with a personal access token, and what they confirm with their current password:
+//! whoever steals a token, or finds a browser signed in, must not be able to keep the power of an administrator.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+const REFUSED: &str = "Not enough permissions";
+const WRONG: &str = "Current password is incorrect";
+
+fn new_account(role: Value) -> Value {
+    json!({"email": "new@example.com", "name": "New", "password": PASSWORD, "role": role})
+}
+
+#[test]
+fn a_personal_token_makes_no_administrator() {
+    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let token = api.new_token(&root, false);
+    let test_only = "/users/test-only/create";
+    let of_ann = [format!("/users/{}", ann.id()), format!("/admin/users/{}", ann.id())];
+    api.create_user(&token, new_account(json!("admin"))).refused(403, REFUSED);
+    api.post(test_only, &token, json!({"role": "admin"})).refused(403, REFUSED);
+    for path in &of_ann {
+        api.put(path, &token, json!({"role": "admin"})).refused(403, REFUSED);
+    }
+    // That comes before validation.
+    api.create_user(&token, json!({"role": "admin", "email": 7})).refused(403, REFUSED);
+    api.post(test_only, &token, json!({"role": "admin", "is_active": 7})).refused(403, REFUSED);
+    api.put(&of_ann[0], &token, json!({"role": "admin", "name": 7})).refused(403, REFUSED);
+    assert_eq!(api.database.count("users WHERE role = 'admin'"), 1);
+    // Other accounts it makes and changes, and bad roles are bad fields.
+    api.create_user(&token, new_account(json!("user"))).expect(201);
+    api.put(&of_ann[0], &token, json!({"name": "Ann", "role": "user"})).expect(200);
+    api.put(&of_ann[0], &token, json!({"role": "root"})).invalid(&[("body.role", "enum")]);
+    // The session of an administrator does all of it.
+    api.post(test_only, &root, json!({"role": "admin"})).expect(201);
+    api.put(&of_ann[1], &root, json!({"role": "admin"})).expect(200);
+}
+
+#[test]
+fn a_personal_token_neither_changes_nor_deletes_an_administrator() {
+    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let (root, other, ann) =
+        (api.sign_up_admin("root"), api.sign_up_admin("other"), api.sign_up("ann"));
+    let token = api.new_token(&root, false);
+    for admin in [&root, &other] {
+        for path in ["/users", "/admin/users"] {
+            let path = format!("{path}/{}", admin.id());
+            // An empty change too, and before a body that is wrong.
+            for body in [json!({}), json!({"password": NEW_PASSWORD}), json!({"role": "x"})] {
+                api.put(&path, &token, body).refused(403, REFUSED);
+            }
+        }
+        api.delete_user(&token, admin.id()).refused(403, REFUSED);
+        api.show_user(&token, admin.id()).expect(200).has(json!({"name": null}));
+    }
+    api.delete("/users/test-only/delete-all", &token).refused(403, REFUSED);
+    api.update_user(&token, UNKNOWN_ID, json!({})).refused(404, "User not found");
+    api.delete_user(&token, UNKNOWN_ID).refused(404, "User not found");
+    api.delete_user(&token, ann.id()).expect(204);
+    api.update_user(&root, other.id(), json!({"name": "Other"})).expect(200);
+    api.delete_user(&root, other.id()).expect(204);
+}
+
+/// The role is looked at before the body is read, and once more by the statement of the change.
+#[test]
+fn an_account_that_becomes_an_administrator_meanwhile_is_spared() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let token = api.new_token(&root, false);
+    let requests: [&(dyn Fn() -> Answer + Sync); 2] =
+        [&|| api.update_user(&token, ann.id(), json!({"password": NEW_PASSWORD})), &|| {
+            api.delete_user(&token, ann.id())
+        }];
+    for request in requests {
+        api.database.run("UPDATE users SET role = 'user' WHERE username = 'ann'");
+        let promotion =
+            api.database.begin("UPDATE users SET role = 'admin' WHERE username = 'ann'");
+        thread::scope(|scope| {
+            let waiting = scope.spawn(request);
+            api.database.wait_for_blocked_statement();
+            promotion.commit();
+            waiting.join().expect("no panic").refused(404, "User not found");
+        });
+        api.login("ann", PASSWORD).expect(200);
+    }
+}
+
+#[test]
+fn an_own_password_or_address_needs_the_current_password() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.sign_up_admin("other");
+    for path in [format!("/users/{}", root.id()), format!("/admin/users/{}", root.id())] {
+        let put = |body| api.put(&path, &root, body);
+        for (body, reason) in [
+            (json!({"password": NEW_PASSWORD}), "none"),
+            (json!({"password": NEW_PASSWORD, "current_password": NEW_PASSWORD}), "another"),
+            (json!({"email": "new@example.com"}), "none"),
+            (json!({"email": "new@example.com", "current_password": "wrong horse"}), "another"),
+            (json!({"email": "new@example.com", "name": "Root"}), "among other changes"),
+        ] {
+            put(body).case(reason).refused(400, WRONG);
+        }
+        put(json!({"password": "short"})).invalid(&[("body.password", "string_too_short")]);
+        // Nothing else needs it, nor does the address that the account already has.
+        put(json!({"email": "root@example.com", "name": "Root", "username": "root"})).expect(200);
+    }
+    let failures = "audit_events WHERE outcome = 'failure' AND actor_id = subject_id";
+    wait_until(|| api.database.count(failures) == 10);
+    let email = json!({"email": "new@example.com", "current_password": PASSWORD});
+    api.update_user(&root, root.id(), email).expect(200).has(json!({"email": "new@example.com"}));
+    let password = json!({"password": NEW_PASSWORD, "current_password": PASSWORD});
+    api.update_user(&root, root.id(), password).expect(200);
+    api.login("root", NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn another_administrators_password_needs_no_current_one() {
+    let api = Server::start(&[]);
+    let (root, other) = (api.sign_up_admin("root"), api.sign_up_admin("other"));
+    api.update_user(&root, other.id(), json!({"password": NEW_PASSWORD})).expect(200);
+    api.login("other", NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn guesses_at_the_own_password_count_in_the_auth_class() {
+    let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
+    let root = api.sign_up_admin("root");
+    let guess = || {
+        let body = json!({"password": NEW_PASSWORD, "current_password": "wrong horse"});
+        api.update_user(&root, root.id(), body)
+    };
+    for left in (0..5).rev() {
+        assert_eq!(guess().refused(400, WRONG).rate_limit(), (5, left));
+    }
+    guess().refused(429, "Rate limit exceeded");
+    api.update_user(&root, root.id(), json!({"name": "Root"})).expect(200);
+}

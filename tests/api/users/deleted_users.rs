@@ -1,0 +1,289 @@
+//! What is left of a deleted user: a row without personal data at once, and no files soon after.
+
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn a_deleted_account_leaves_a_row_without_personal_data() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let everything = json!({"name": "Ann", "permissions": ["read"]});
+    api.update_user(&root, ann.id(), everything).expect(200);
+    api.delete_user(&root, ann.id()).expect(204);
+    let row: String =
+        api.database.value(&format!("SELECT u::text FROM users u WHERE id = '{}'", ann.id()));
+    let row = row.to_lowercase();
+    assert!(row.contains(ann.id()) && !row.contains("ann") && !row.contains("read"), "{row}");
+    let erased = "users WHERE is_deleted AND username IS NULL AND email IS NULL AND name IS NULL
+                  AND password_hash IS NULL AND permissions = '{}' AND NOT is_development_admin";
+    assert_eq!(api.database.count(erased), 1);
+    // Several tombstones do not conflict, and none is found by an empty name.
+    let bob = api.sign_up("bob");
+    api.delete_user(&root, bob.id()).expect(204);
+    assert_eq!(api.database.count(erased), 2);
+    assert_eq!(api.list_users(&root, "").expect(200).json()["total"], 1);
+    assert_eq!(api.export_full(&root).expect(200).text().lines().count(), 2);
+}
+
+#[test]
+fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let kept = api.new_file(&bob, "b.txt", "bob's");
+    let files = ["one", "two"].map(|text| api.new_file(&ann, "a.txt", text));
+    for id in &files {
+        api.update_file(&ann, id, json!({"is_public": true})).expect(200);
+        api.download(&bob, id).expect(200);
+    }
+    // The background cannot remove the records while the rows are locked.
+    let lock = api.database.begin("SELECT FROM files FOR UPDATE");
+    api.delete_user(&root, ann.id()).expect(204);
+    for id in &files {
+        for user in [&bob, &root] {
+            for answer in [
+                api.show_file(user, id),
+                api.download(user, id),
+                api.update_file(user, id, json!({"filename": "x"})),
+                api.delete_file(user, id),
+            ] {
+                answer.refused(404, "File not found");
+            }
+        }
+    }
+    let stats = api.admin_stats(&root).expect(200).json();
+    let expected = json!({"total": 1, "total_size": 5, "uploads_this_month": 1});
+    assert_eq!(stats["files"], expected);
+    assert_eq!(stats["storage"]["used"], 5);
+    assert_eq!(api.database.count("files"), 3, "the records are still there");
+    lock.roll_back();
+    wait_until(|| api.database.count("files") == 1 && api.database.count("pending_removals") == 0);
+    assert_eq!(api.data.contents(), [api.data.content(&kept)]);
+    assert_eq!(api.database.value::<i64>("SELECT used FROM storage"), 5);
+}
+
+#[test]
+fn contents_that_wait_for_their_removal_are_neither_missing_nor_without_a_record() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let removed = api.new_file(&ann, "a.txt", "x");
+    let lock = api.database.begin("SELECT FROM files FOR UPDATE");
+    api.delete_user(&root, ann.id()).expect(204);
+    wait_until(|| !api.data.content(&removed).exists());
+    // One whose removal failed.
+    fs::write(api.data.content(&removed), "x").expect("a content");
+    make_older(&api.data.content(&removed), 2);
+    let printed = api.collect_garbage();
+    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    fs::remove_file(api.data.content(&removed)).expect("removed");
+    assert_eq!(api.collect_garbage(), printed);
+    lock.roll_back();
+}
+
+#[test]
+fn an_upload_in_flight_when_its_owner_is_deleted_is_not_recorded() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let body = file_form("a.txt", "text/plain", &[b'x'; 100_000]).bytes();
+    let length = format!("Content-Length: {}", body.len());
+    let mut stream = api.begin_upload(&ann, &length, &body[..50_000]);
+    wait_until(|| api.data.contents().len() == 1);
+    api.delete_user(&root, ann.id()).expect(204);
+    stream.write_all(&body[50_000..]).expect("the rest is sent");
+    assert_eq!(status_of(stream), 401);
+    assert_eq!((api.database.count("files"), api.data.contents().len()), (0, 0));
+}
+
+/// The same with the order of the statements forced.
+#[test]
+fn an_upload_that_waits_for_the_deletion_of_its_owner_is_not_recorded() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let deletion = api.database.begin("UPDATE users SET is_deleted = true WHERE username = 'ann'");
+    thread::scope(|scope| {
+        let upload = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
+        api.database.wait_for_blocked_statement();
+        deletion.commit();
+        upload.join().expect("no panic").refused(401, "User not found or inactive");
+    });
+    assert_eq!((api.database.count("files"), api.data.contents().len()), (0, 0));
+}
+
+#[test]
+fn a_deletion_that_waits_for_an_upload_removes_it_too() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let upload = api.database.begin(&format!(
+        "SELECT FROM users WHERE username = 'ann' FOR NO KEY UPDATE;
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+         VALUES (gen_random_uuid(), '{}', 'f', 'f', 'text/plain', 1, 'f', 'h')",
+        ann.id()
+    ));
+    thread::scope(|scope| {
+        let deletion = scope.spawn(|| api.delete_user(&root, ann.id()));
+        api.database.wait_for_blocked_statement();
+        upload.commit();
+        deletion.join().expect("no panic").expect(204);
+    });
+    wait_until(|| api.database.count("files") == 0);
+}
+
+#[test]
+fn several_processes_remove_the_files_of_deleted_users_without_faults() {
+    let (database, data) = (Database::create(), Arc::new(Directory::create()));
+    let servers = [0, 1].map(|_| Server::start_with(&database, &data, &[]));
+    let root = servers[0].sign_up_admin("root");
+    let users = ["ann", "bob", "cid", "dan"].map(|name| {
+        let user = servers[0].sign_up(name);
+        database.insert_files(user.id(), &[1; 2500]);
+        servers[1].new_file(&user, "a.txt", "x");
+        user
+    });
+    // Each deletion wakes the server that made it.
+    parallel(4, |i| servers[i % 2].delete_user(&root, users[i].id()).expect(204));
+    wait_until(|| database.count("files") == 0 && database.count("pending_removals") == 0);
+    assert_eq!(data.contents().len(), 0);
+    assert_eq!(database.value::<i64>("SELECT used FROM storage"), 0);
+    assert_eq!(database.value::<i64>("SELECT sum(total_uploads)::bigint FROM users"), 0);
+    for api in &servers {
+        assert!(!api.log().contains("WARN"), "{}", api.log());
+    }
+}
+
+#[test]
+fn deleting_all_users_removes_their_files_too_but_not_those_of_the_development_admin() {
+    let settings =
+        [("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];
+    let open = Server::start(&settings);
+    let strict = Server::start_with(&open.database, &open.data, &[]);
+    let kept = open.new_file(Anonymous, "a.txt", "the development admin's");
+    let (root, ann) = (strict.sign_up_admin("root"), strict.sign_up("ann"));
+    let gone = [strict.new_file(&ann, "a.txt", "ann's"), strict.new_file(&root, "a.txt", "root's")];
+    let deleted = open.delete("/users/test-only/delete-all", Anonymous).expect(200);
+    assert_eq!(deleted.json(), json!({"deleted": 2}));
+    strict.profile(&ann).refused(401, "User not found or inactive");
+    for id in &gone {
+        open.show_file(Anonymous, id).refused(404, "File not found");
+    }
+    open.download(Anonymous, &kept).expect(200);
+    wait_until(|| open.data.contents() == [open.data.content(&kept)]);
+    wait_until(|| open.database.count("files") == 1);
+    // The rule of the last admin holds again for what comes after.
+    let root = strict.sign_up_admin("root");
+    strict.delete_user(&root, root.id()).refused(409, "At least one active admin is required");
+}
+
+/// The development admin's id, which databases of all versions hold.
+const DEVELOPMENT_ADMIN: &str = "0dead000-0000-8000-8000-000000000001";
+
+#[test]
+fn an_upgrade_erases_accounts_deleted_before_and_keeps_all_others() {
+    let other = Server::start(&[]);
+    other.sign_up("ann");
+    let hash: String = other.database.value("SELECT password_hash FROM users");
+    let database = Database::create();
+    database.migrate_to(3);
+    let (root, ann, gone) = (uuid(1), uuid(2), uuid(3));
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_deleted) VALUES
+         ('{root}', 'root', 'root@example.com', NULL, '{hash}', 'admin', '{{}}', false),
+         ('{ann}', 'ann', 'ann@example.com', 'Ann', '{hash}', 'user', '{{read}}', false),
+         ('{gone}', 'secret1', 'secret2@example.com', 'secret3', 'secret4', 'admin', '{{secret5}}', true),
+         ('{DEVELOPMENT_ADMIN}', 'dev_admin', 'dev_admin@example.com', NULL, NULL, 'admin', '{{}}', false);
+         INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+         SELECT gen_random_uuid(), id, gen_random_uuid(), now() + interval '1 day' FROM users"
+    ));
+    for owner in [&ann, &gone, DEVELOPMENT_ADMIN] {
+        database.insert_files(owner, &[1, 1]);
+    }
+    let data = Arc::new(Directory::create());
+    let strict = Server::start_with(&database, &data, &[]);
+    let row: String = database.value(&format!("SELECT u::text FROM users u WHERE id = '{gone}'"));
+    assert!(!row.contains("secret"), "{row}");
+    wait_until(|| database.count(&format!("files WHERE user_id = '{gone}'")) == 0);
+    // Who was there is still there, and whose name was free is still so.
+    let (ann, root) = (strict.sign_in("ann"), strict.sign_in("root"));
+    strict.profile(&ann).expect(200).has(json!({"name": "Ann", "permissions": ["read"]}));
+    assert_eq!(strict.all_files(&ann).len(), 2);
+    strict.register("ann").refused(400, "Username already exists");
+    let spelt = json!({"username": "x_x", "email": "ANN@example.com", "password": PASSWORD});
+    strict.register_with(spelt).refused(400, "Email already exists");
+    strict.sign_up("secret1");
+    strict.register("dev_admin").expect(201);
+    assert_eq!(strict.list_users(&root, "").expect(200).json()["total"], 4);
+    strict.delete_user(&root, root.id()).refused(409, "At least one active admin is required");
+    // The development admin keeps its row and its files, and is no account.
+    let open = Server::start_with(&database, &data, &[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    open.profile(Anonymous).expect(200).has(json!({"id": DEVELOPMENT_ADMIN}));
+    assert_eq!(open.all_files(Anonymous).len(), 2);
+    open.show_user(Anonymous, DEVELOPMENT_ADMIN).refused(404, "User not found");
+    open.delete_user(Anonymous, DEVELOPMENT_ADMIN).refused(404, "User not found");
+}
+
+#[test]
+fn deleting_a_user_with_a_million_files_answers_at_once_and_stalls_no_upload() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let (ann, bob, nobody) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("nobody"));
+    // Triggers and foreign keys are left out to save time. ANALYZE is what autovacuum does by itself after a while.
+    api.database.run(&format!(
+        "SET session_replication_role = replica;
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+         SELECT gen_random_uuid(), '{}', 'f', 'f', 'text/plain', 1, 'f', 'h' FROM generate_series(1, 1000000);
+         UPDATE users SET total_uploads = 1000000, total_storage_used = 1000000 WHERE username = 'ann';
+         UPDATE storage SET used = 1000000;
+         ANALYZE files, users",
+        ann.id()
+    ));
+    let upload = || {
+        let begin = Instant::now();
+        api.upload(&bob, "b.txt", "x").expect(201);
+        begin.elapsed()
+    };
+    let delete = |user: &Tokens| {
+        let begin = Instant::now();
+        api.delete_user(&root, user.id()).expect(204);
+        begin.elapsed()
+    };
+    let before: Vec<_> = (0..50).map(|_| upload()).collect();
+    let without_files = delete(&nobody);
+    let with_files = delete(&ann);
+    let mut during = Vec::new();
+    // Until a tenth is gone, or a while has passed.
+    let begin = Instant::now();
+    let left = || {
+        api.database
+            .value::<i64>(&format!("SELECT total_uploads FROM users WHERE id = '{}'", ann.id()))
+    };
+    while left() > 900_000 && begin.elapsed() < Duration::from_secs(60) {
+        during.push(upload());
+    }
+    println!("deletion: {with_files:?}, of a user without files {without_files:?}");
+    println!(
+        "uploads: median {:?} before, {:?} during",
+        median(before.clone()),
+        median(during.clone())
+    );
+    let longest = |times: &[Duration]| *times.iter().max().expect("some");
+    println!(
+        "longest: {:?} before, {:?} of {} during",
+        longest(&before),
+        longest(&during),
+        during.len()
+    );
+    let bound = |usual: Duration| 20 * usual + Duration::from_millis(500);
+    assert!(with_files < bound(without_files));
+    assert!(longest(&during) < bound(longest(&before)));
+    assert!(left() <= 900_000, "the background has removed a tenth in a minute");
+}

@@ -1,0 +1,205 @@
+//! User management by administrators.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+#[test]
+fn an_admin_makes_users_with_everything() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let mut body = json!({
+        "username": "ann", "email": "Ann@Example.com", "name": " Ann ", "password": PASSWORD,
+        "role": "admin", "permissions": ["read", "write"], "is_active": false,
+    });
+    let made = api.create_user(&root, body.clone()).expect(201);
+    body.as_object_mut().expect("an object").remove("password");
+    body["name"] = json!("Ann");
+    body["last_login"] = json!(null);
+    let made = made.has(body);
+    assert_eq!(api.show_user(&root, &made.id()).expect(200).json(), made.json());
+    let least = json!({"email": "bo@example.com", "name": "Bo", "password": PASSWORD});
+    let defaults = json!({"username": null, "role": "user", "permissions": [], "is_active": true});
+    api.create_user(&root, least).expect(201).has(defaults);
+    api.login_with(json!({"email": "bo@example.com", "password": PASSWORD})).expect(200);
+}
+
+#[test]
+fn bad_descriptions_of_users_are_refused_field_by_field() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let missing =
+        [("body.email", "missing"), ("body.name", "missing"), ("body.password", "missing")];
+    api.create_user(&root, json!({})).invalid(&missing);
+    for (field, value, kind) in [
+        ("username", json!("a b"), "value_error"),
+        ("email", json!("nobody"), "value_error"),
+        ("email", json!(1), "string_type"),
+        ("name", json!("x".repeat(256)), "string_too_long"),
+        ("name", json!("a\0b"), "value_error"),
+        ("password", json!("short"), "string_too_short"),
+        ("role", json!("root"), "enum"),
+        ("role", json!("ADMIN"), "enum"),
+        ("role", json!(1), "string_type"),
+        ("permissions", json!("read"), "value_error"),
+        ("permissions", json!({}), "value_error"),
+        ("permissions", json!([1]), "value_error"),
+        ("permissions", json!([""]), "string_too_short"),
+        ("permissions", json!(["a\0"]), "value_error"),
+        ("permissions", json!(["x".repeat(65)]), "string_too_long"),
+        ("permissions", json!(vec!["x"; 101]), "value_error"),
+        ("is_active", json!("true"), "bool_type"),
+        ("is_active", json!(1), "bool_type"),
+    ] {
+        let mut body = json!({"email": "ann@example.com", "name": "Ann", "password": PASSWORD});
+        body[field] = value;
+        let place = format!("body.{field}");
+        api.create_user(&root, body.clone()).invalid(&[(&place, kind)]);
+        api.update_user(&root, root.id(), body).invalid(&[(&place, kind)]);
+    }
+    for c in CONTROL_CHARACTERS {
+        let name = json!({ "name": format!("a{c}b") });
+        let answer = api.update_user(&root, root.id(), name.clone());
+        answer.invalid(&[("body.name", "value_error")]);
+        let answer = api.update_me(&root, name.clone()).invalid(&[("body.name", "value_error")]);
+        if c != '\0' {
+            let message = "Must not contain control characters";
+            assert_eq!(answer.json()["detail"][0]["msg"], message);
+        }
+        let mut body = json!({"email": "\"a\tb\"@example.com", "password": PASSWORD});
+        api.register_with(body.clone()).invalid(&[("body.email", "value_error")]);
+        body["email"] = json!("ann@example.com");
+        body["name"] = name["name"].clone();
+        api.register_with(body).invalid(&[("body.name", "value_error")]);
+    }
+    for permissions in [json!(vec!["x".repeat(64); 100]), json!([])] {
+        api.update_user(&root, root.id(), json!({"permissions": permissions})).expect(200);
+    }
+    assert_eq!(api.database.count("users"), 1);
+}
+
+#[test]
+fn taken_names_are_conflicts_without_regard_to_case() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let create = |username: &str, email: &str| {
+        let body = json!({"username": username, "email": email, "name": "x", "password": PASSWORD});
+        api.create_user(&root, body)
+    };
+    create("ANN", "new@example.com").refused(409, "Username already exists");
+    create("new", "ANN@example.com").refused(409, "Email already exists");
+    let update = |body: Value| api.update_user(&root, ann.id(), body);
+    update(json!({"email": "Root@Example.com"})).refused(409, "Email already exists");
+    update(json!({"username": "ROOT"})).refused(409, "Username already exists");
+    update(json!({"email": "ANN@example.com"})).expect(200); // the account's own address in other case
+}
+
+#[test]
+fn an_update_changes_what_is_given_and_nothing_else() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let before = api.show_user(&root, ann.id()).expect(200).json();
+    let unchanged =
+        json!({"id": before["id"], "role": before["role"], "created_at": before["created_at"]});
+    for (list, field, value) in [
+        ("/users", "name", json!("Ann")),
+        ("/users", "email", json!("ann@example.org")),
+        ("/admin/users", "username", json!("anna")),
+        ("/admin/users", "permissions", json!(["a"])),
+        ("/users", "permissions", json!([])),
+    ] {
+        let change = json!({field: value, "role": null, "id": 7});
+        let answer = api.put(&format!("{list}/{}", ann.id()), &root, change).expect(200);
+        let after = answer.has(json!({field: value})).has(unchanged.clone()).json();
+        assert!(after["updated_at"].as_str() > before["updated_at"].as_str());
+    }
+    // None of these changes concerns what a token says, so the user stays signed in.
+    api.profile(&ann).expect(200);
+}
+
+#[test]
+fn role_activity_and_password_end_the_users_sessions() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for (name, change, message) in [
+        ("promoted", json!({"role": "admin"}), "Invalid token"),
+        ("inactive", json!({"is_active": false}), "User not found or inactive"),
+        ("changed", json!({"password": "another password"}), "Invalid token"),
+    ] {
+        let user = api.sign_up(name);
+        let without_session = sign(json!({"sub": user.id(), "exp": FAR_FUTURE, "iat": now()}));
+        api.profile(&without_session).expect(200);
+        api.update_user(&root, user.id(), change).expect(200);
+        api.profile(&user).refused(401, message);
+        api.profile(&without_session).refused(401, message);
+        api.refresh(&user.refresh).refused(401, message);
+    }
+    api.login("inactive", PASSWORD).refused(403, "Inactive or deleted user.");
+    api.login("changed", PASSWORD).refused(401, "Invalid username or password");
+    api.login("changed", "another password").expect(200);
+    let inactive =
+        api.database.value::<String>("SELECT id::text FROM users WHERE username = 'inactive'");
+    api.update_user(&root, &inactive, json!({"is_active": true})).expect(200);
+    api.sign_in("inactive");
+}
+
+#[test]
+fn a_new_address_or_password_by_an_admin_kills_reset_tokens() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for (name, change) in [
+        ("ann", json!({"email": "new@example.com"})),
+        ("bob", json!({"password": "another password"})),
+    ] {
+        let user = api.sign_up(name);
+        let token = api.reset_token(&format!("{name}@example.com"));
+        api.logged(&format!("password reset token of user {}", user.id()));
+        api.update_user(&root, user.id(), change).expect(200);
+        api.reset_password(&token, "third password").refused(400, "Invalid or expired token");
+    }
+}
+
+#[test]
+fn a_deleted_user_is_gone_and_its_names_are_free() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    api.database.insert_files(ann.id(), &[1, 1, 1]);
+    api.delete_user(&root, ann.id()).expect(204);
+    for answer in [
+        api.show_user(&root, ann.id()),
+        api.update_user(&root, ann.id(), json!({"name": "x"})),
+        api.delete_user(&root, ann.id()),
+        api.put(&format!("/admin/users/{}", ann.id()), &root, json!({"role": "admin"})),
+    ] {
+        answer.refused(404, "User not found");
+    }
+    api.profile(&ann).refused(401, "User not found or inactive");
+    api.login("ann", PASSWORD).refused(401, "Invalid username or password");
+    wait_until(|| api.database.count("files") == 0);
+    let live = format!("sessions WHERE ended_at IS NULL AND user_id <> '{}'", root.id());
+    assert_eq!(api.database.count(&live), 0);
+    assert_eq!(api.list_users(&root, "").expect(200).json()["total"], 1);
+    assert_eq!(api.page_users(&root, "").expect(200).json()["total"], 1);
+    let again = api.sign_up("ann");
+    assert_ne!(again.id(), ann.id());
+}
+
+#[test]
+fn ids_are_uuids_and_unknown_ones_are_not_found() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    for id in ["1", "abc", "%00", "00000000-0000-0000-0000-00000000000g", &"x".repeat(500)] {
+        for answer in [
+            api.show_user(&root, id),
+            api.update_user(&root, id, json!({})),
+            api.delete_user(&root, id),
+        ] {
+            answer.invalid(&[("path.user_id", "uuid_parsing")]);
+        }
+    }
+    api.show_user(&root, UNKNOWN_ID).refused(404, "User not found");
+    api.delete_user(&root, UNKNOWN_ID).refused(404, "User not found");
+}

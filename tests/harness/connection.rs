@@ -1,0 +1,134 @@
+//! Connections on which a test sends what no HTTP library would.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// One connection. Reads and writes fail after 40 seconds without progress.
+pub struct RawConnection {
+    stream: BufReader<TcpStream>,
+}
+
+/// A response as it came.
+#[derive(Debug)]
+pub struct RawAnswer {
+    pub status: u16,
+    /// Status line and headers.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl RawConnection {
+    pub fn open(address: &str) -> RawConnection {
+        RawConnection::try_open(address).expect("a connection")
+    }
+
+    pub fn try_open(address: &str) -> io::Result<RawConnection> {
+        RawConnection::over(TcpStream::connect(address)?)
+    }
+
+    /// Takes over a connection on which something was sent already.
+    pub fn over(stream: TcpStream) -> io::Result<RawConnection> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(40)))?;
+        stream.set_write_timeout(Some(Duration::from_secs(40)))?;
+        Ok(RawConnection { stream: BufReader::new(stream) })
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut RawConnection {
+        self.try_send(bytes).expect("the connection takes bytes");
+        self
+    }
+
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// Reads the next response, which must have a `Content-Length` or no body. Not for `HEAD`.
+    pub fn answer(&mut self) -> RawAnswer {
+        self.try_answer().expect("an answer")
+    }
+
+    pub fn try_answer(&mut self) -> io::Result<RawAnswer> {
+        let head = self.head()?;
+        let field = |name: &str| {
+            head.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                key.eq_ignore_ascii_case(name).then(|| value.trim())
+            })
+        };
+        let length = field("Content-Length").map_or(0, |text| text.parse().expect("a length"));
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+        Ok(RawAnswer { status, head, body })
+    }
+
+    /// Reads a head up to its empty line.
+    pub fn head(&mut self) -> io::Result<String> {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if self.stream.read_line(&mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(head)
+    }
+
+    /// Reads until the server closes or resets the connection.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => {}
+            Err(e) => panic!("the connection stays open: {e}"),
+        }
+        rest
+    }
+
+    /// Expects the server to close the connection without sending more.
+    #[track_caller]
+    pub fn closed(&mut self) {
+        let rest = self.rest();
+        assert_eq!(String::from_utf8_lossy(&rest), "");
+    }
+
+    /// Expects the connection to serve another request.
+    #[track_caller]
+    pub fn serves(&mut self) {
+        self.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(self.answer().status, 200);
+    }
+
+    pub fn socket(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+}
+
+impl RawAnswer {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The value of `X-Request-ID`.
+    #[track_caller]
+    pub fn request_id(&self) -> String {
+        let value = self.head.lines().find_map(|line| line.strip_prefix("X-Request-ID: "));
+        value.unwrap_or_else(|| panic!("no X-Request-ID: {}", self.head)).to_owned()
+    }
+
+    pub fn has(&self, header: &str) -> bool {
+        self.head.lines().any(|line| line == header)
+    }
+}
+
+/// Sends `bytes` on a new connection and reads the first response.
+pub fn ask(address: &str, bytes: impl AsRef<[u8]>) -> (RawConnection, RawAnswer) {
+    let mut raw = RawConnection::open(address);
+    raw.send(bytes);
+    let answer = raw.answer();
+    (raw, answer)
+}

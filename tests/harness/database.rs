@@ -1,0 +1,194 @@
+//! A database for each test.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use postgres::types::FromSql;
+use postgres::{Client, NoTls};
+
+use super::data_directory::unique_name;
+use super::{OutputText, run, wait_until};
+
+mod embedded {
+    refinery::embed_migrations!("sql/migrations");
+}
+
+/// A new database. It is dropped when its last owner is.
+pub struct Database {
+    /// Where servers under test reach it.
+    pub url: String,
+    /// Where the test itself does. It differs from `url` if there is a connection pooler before the database.
+    direct_url: String,
+    name: String,
+    superuser_url: String,
+}
+
+impl Database {
+    /// Creates an empty one on the PostgreSQL server that `scripts/test` starts. The servers under test reach it
+    /// through the connection pooler at the host and port that `CLOAKROOM_TEST_POOLER` names, if it is set.
+    pub fn create() -> Arc<Database> {
+        Database::copy_of("template1")
+    }
+
+    /// Creates one there that has the service's schema, and no installation id yet. It is a copy of a database that is
+    /// migrated once a process, which is faster than another migration.
+    pub fn create_migrated() -> Arc<Database> {
+        static TEMPLATE: LazyLock<String> = LazyLock::new(make_template);
+        Database::copy_of(&TEMPLATE)
+    }
+
+    fn copy_of(template: &str) -> Arc<Database> {
+        let mut database = Database::new(&server_url(), template);
+        if let Ok(pooler) = std::env::var("CLOAKROOM_TEST_POOLER") {
+            let (credentials, rest) = database.url.split_once('@').expect("a URL with a user");
+            let (_, name) = rest.split_once('/').expect("a URL with a database");
+            database.url = format!("{credentials}@{pooler}/{name}");
+        }
+        Arc::new(database)
+    }
+
+    /// Creates it on the PostgreSQL server of a superuser's URL.
+    pub fn create_on(superuser_url: &str) -> Arc<Database> {
+        Arc::new(Database::new(superuser_url, "template1"))
+    }
+
+    fn new(superuser_url: &str, template: &str) -> Database {
+        let name = format!("cloakroom_test_{}", unique_name());
+        let url = create(superuser_url, &name, template);
+        let (direct_url, superuser_url) = (url.clone(), superuser_url.to_owned());
+        Database { url, direct_url, name, superuser_url }
+    }
+
+    /// Brings the schema to a version that is not the newest one.
+    pub fn migrate_to(&self, version: i32) {
+        let target = refinery::Target::Version(version);
+        let runner = embedded::migrations::runner().set_target(target);
+        runner.run(&mut self.client()).expect("the migrations");
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn client(&self) -> Client {
+        connect(&self.direct_url)
+    }
+
+    /// The only value of the only row of a query.
+    #[track_caller]
+    pub fn value<T: for<'a> FromSql<'a>>(&self, sql: &str) -> T {
+        self.client().query_one(sql, &[]).expect("a row").get(0)
+    }
+
+    /// The number of rows of `FROM {from}`, where `from` may have a `WHERE`.
+    #[track_caller]
+    pub fn count(&self, from: &str) -> i64 {
+        self.value(&format!("SELECT count(*) FROM {from}"))
+    }
+
+    #[track_caller]
+    pub fn run(&self, sql: &str) {
+        self.client().batch_execute(sql).expect("SQL of the test");
+    }
+
+    /// Runs statements in a transaction that stays open, and so keeps the locks they took.
+    pub fn begin(&self, sql: &str) -> OpenTransaction {
+        let mut client = self.client();
+        client
+            .batch_execute("BEGIN")
+            .and_then(|()| client.batch_execute(sql))
+            .expect("a transaction");
+        OpenTransaction(client)
+    }
+
+    /// Waits until exactly one statement waits for a lock.
+    #[track_caller]
+    pub fn wait_for_blocked_statement(&self) {
+        let blocked =
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until(|| self.count(blocked) == 1);
+    }
+
+    /// Waits until all requests for password resets have been processed, and all messages sent.
+    #[track_caller]
+    pub fn wait_for_empty_outbox(&self) {
+        wait_until(|| self.count("password_reset_requests") + self.count("outbox") == 0);
+    }
+
+    /// Ends the connections of the servers under test that meet `condition`, and waits for their end.
+    pub fn end_connections(&self, condition: &str) {
+        self.run(&format!(
+            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid() AND {condition}"
+        ));
+    }
+
+    /// Inserts a file record without a content for each of the sizes.
+    pub fn insert_files(&self, owner: &str, sizes: &[i64]) {
+        self.run(&format!(
+            "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), '{owner}', 'f', 'f', 'text/plain', size, 'f', 'h'
+             FROM unnest(ARRAY{sizes:?}) size"
+        ));
+    }
+}
+
+/// The URL of the PostgreSQL server that `scripts/test` starts.
+fn server_url() -> String {
+    std::env::var("CLOAKROOM_TEST_DATABASE_URL")
+        .expect("CLOAKROOM_TEST_DATABASE_URL is not set: run the tests with scripts/test")
+}
+
+/// Creates a database and returns its URL.
+fn create(superuser_url: &str, name: &str, template: &str) -> String {
+    connect(superuser_url)
+        .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"))
+        .expect("CREATE DATABASE");
+    let (server, _) = superuser_url.rsplit_once('/').expect("a URL with a database");
+    format!("{server}/{name}")
+}
+
+/// Makes the database that `Database::create_migrated` copies, and returns its name. Nothing runs at the end of a test
+/// process that could drop it, so this drops those of processes that have ended.
+fn make_template() -> String {
+    const PREFIX: &str = "cloakroom_template_";
+    let url = server_url();
+    let mut client = connect(&url);
+    let all = "SELECT datname FROM pg_database WHERE starts_with(datname, $1)";
+    for row in client.query(all, &[&PREFIX]).expect("rows") {
+        let name: String = row.get("datname");
+        if !Path::new("/proc").join(&name[PREFIX.len()..]).exists() {
+            client.batch_execute(&format!("DROP DATABASE IF EXISTS {name}")).expect("DROP");
+        }
+    }
+    let name = format!("{PREFIX}{}", std::process::id());
+    run(&create(&url, &name, "template1"), &["migrate"], &[]).exits(0);
+    name
+}
+
+fn connect(url: &str) -> Client {
+    Client::connect(url, NoTls).expect("a connection to the test database")
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // A test that has a PostgreSQL server of its own may have stopped it.
+        if let Ok(mut client) = Client::connect(&self.superuser_url, NoTls) {
+            let _ = client
+                .batch_execute(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        }
+    }
+}
+
+/// A transaction that is still open.
+pub struct OpenTransaction(Client);
+
+impl OpenTransaction {
+    pub fn commit(mut self) {
+        self.0.batch_execute("COMMIT").expect("COMMIT");
+    }
+
+    pub fn roll_back(mut self) {
+        self.0.batch_execute("ROLLBACK").expect("ROLLBACK");
+    }
+}

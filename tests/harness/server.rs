@@ -1,0 +1,157 @@
+//! A running server.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{
+    Database, Directory, OutputText, Request, SmtpOptions, SmtpServer, command, eventually,
+    mail_settings, note_service,
+};
+
+/// A process that serves. It is killed when this is dropped.
+pub struct Server {
+    pub address: String,
+    pub database: Arc<Database>,
+    pub data: Arc<Directory>,
+    process: Child,
+    log: Arc<Mutex<String>>,
+}
+
+impl Server {
+    /// Starts one on a new database, which needs no migration.
+    pub fn start(settings: &[(&str, &str)]) -> Server {
+        Server::start_on(&Database::create_migrated(), settings)
+    }
+
+    /// Starts one on an existing database, with a new data directory.
+    pub fn start_on(database: &Arc<Database>, settings: &[(&str, &str)]) -> Server {
+        Server::start_with(database, &Arc::new(Directory::create()), settings)
+    }
+
+    /// Starts one on a database and a data directory that it shares with others or that outlive it.
+    pub fn start_with(
+        database: &Arc<Database>,
+        data: &Arc<Directory>,
+        settings: &[(&str, &str)],
+    ) -> Server {
+        Server::spawn(command(&database.url, data, settings), database, data)
+    }
+
+    /// Starts one by a command that ends up as the binary, and waits until it listens.
+    pub fn spawn(mut command: Command, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
+        let mut process = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut lines = BufReader::new(process.stderr.take().expect("stderr")).lines();
+        let (mut log, mut address) = (String::new(), None);
+        while address.is_none() {
+            let Some(Ok(line)) = lines.next() else { panic!("the server ended at start: {log}") };
+            let rest = line.split_once("listening on http://").map(|(_, rest)| rest);
+            address = rest.and_then(|rest| rest.split(['"', ' ']).next()).map(str::to_owned);
+            log.push_str(&(line + "\n"));
+        }
+        let log = Arc::new(Mutex::new(log));
+        let copy = log.clone();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                copy.lock().expect("log").push_str(&(line + "\n"));
+            }
+        });
+        let (database, data) = (database.clone(), data.clone());
+        let address = address.expect("an address");
+        note_service(&address, &command);
+        Server { address, database, data, process, log }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("the server runs");
+    }
+
+    /// Waits for the end of the process and returns its exit status; `None` if a signal ended it.
+    pub fn exit_code(mut self) -> Option<i32> {
+        eventually(|| self.process.try_wait().expect("a child")).code()
+    }
+
+    /// The most memory that the process ever had resident, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that the process has resident, in bytes.
+    pub fn resident_memory(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The CPU time that the process has used so far, in clock ticks, which are hundredths of a second.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a process");
+        // The name of the program, in parentheses, may hold blanks. `utime` and `stime` are the 14th and 15th fields.
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        ticks.map(|field| field.parse::<u64>().expect("a number")).sum()
+    }
+
+    /// A line of the process's status that is a number of KiB.
+    fn memory(&self, name: &str) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
+        let line = status.lines().find(|line| line.starts_with(name)).expect(name);
+        let kilobytes: u64 =
+            line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
+        kilobytes * 1024
+    }
+
+    /// Runs `cloakroom gc` beside the server and returns what it printed.
+    pub fn collect_garbage(&self) -> String {
+        self.run_beside(&["gc"]).exits(0).out()
+    }
+
+    /// Runs a command on the server's database and data directory.
+    pub fn run_beside(&self, arguments: &[&str]) -> Output {
+        let mut command = command(&self.database.url, &self.data, &[]);
+        command.args(arguments).output().expect("the binary runs")
+    }
+
+    /// Everything logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("log").clone()
+    }
+
+    /// Waits until a line of the log contains `text`, and returns the last such line.
+    #[track_caller]
+    pub fn logged(&self, text: &str) -> String {
+        eventually(|| self.log().lines().rev().find(|line| line.contains(text)).map(str::to_owned))
+    }
+
+    /// A request to a path below `/api/v1`.
+    pub fn request(&self, method: &str, path: &str) -> Request {
+        self.request_at_root(method, &format!("/api/v1{path}"))
+    }
+
+    /// A request to a path as it is.
+    pub fn request_at_root(&self, method: &str, path: &str) -> Request {
+        Request::new(method, format!("http://{}{path}", self.address))
+    }
+}
+
+/// A mail server, and a service that sends through it.
+pub fn service_with_mail() -> (SmtpServer, Server) {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let api = Server::start(&mail_settings(&smtp.url()));
+    (smtp, api)
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

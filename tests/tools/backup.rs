@@ -1,0 +1,347 @@
+//! `cloakroom backup`: what a backup consists of, and that it is one moment of a service that goes on.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+fn links_and_inode(path: &Path) -> (u64, u64) {
+    let metadata = fs::metadata(path).expect("it exists");
+    (metadata.nlink(), metadata.ino())
+}
+
+/// The contents that a manifest names, as pairs of id and hash.
+fn contents(manifest: &Value) -> Vec<(String, String)> {
+    let pairs = names_of(&manifest["contents"], "id")
+        .into_iter()
+        .zip(names_of(&manifest["contents"], "sha256"));
+    pairs.collect()
+}
+
+/// The hash of a content as a manifest has it.
+fn hash(content: &[u8]) -> String {
+    sha256(content).trim_start_matches("sha256:").to_owned()
+}
+
+#[test]
+fn a_backup_has_a_dump_the_contents_and_a_manifest_that_only_this_user_can_read() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let one = api.new_file(&ann, "a.txt", "one");
+    let empty = api.new_file(&ann, "b.txt", "");
+    // A directory below a missing one.
+    let directory = backups.path().join("missing/backups");
+    let arguments = ["backup", directory.to_str().expect("a path")];
+    let printed = api.run_beside(&arguments).exits(0).out();
+    let [backup] = &fs::read_dir(&directory)
+        .expect("made")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir())
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{printed}")
+    };
+    let expected = format!(
+        "{} is whole: 1 users, 2 files of 3 bytes, 2 copied, 0 linked to the backup before; 2 of 2 contents read and \
+         right, in ",
+        backup.display()
+    );
+    assert!(printed.starts_with(&expected) && printed.lines().count() == 1, "{printed}");
+    let manifest = manifest(backup);
+    let mut expected = [(one.clone(), hash(b"one")), (empty, hash(b""))];
+    expected.sort();
+    assert_eq!(contents(&manifest), expected);
+    for (id, hash_of_record) in expected {
+        assert_eq!(hash(&fs::read(backup.join("files").join(id)).expect("a copy")), hash_of_record);
+    }
+    let dump = fs::read(backup.join("database.dump")).expect("a dump");
+    assert_eq!(manifest["dump"], json!({"size": dump.len(), "sha256": hash(&dump)}));
+    let id: String = api.database.value("SELECT id::text FROM installation");
+    let version: i32 = api.database.value("SELECT max(version) FROM refinery_schema_history");
+    let postgresql: String =
+        api.database.value("SELECT split_part(current_setting('server_version'), ' ', 1)");
+    for (name, value) in [
+        ("installation_id", json!(id)),
+        ("schema_version", json!(version)),
+        ("postgresql", json!(postgresql)),
+        ("cloakroom", json!(env!("CARGO_PKG_VERSION"))),
+        ("users", json!(1)),
+        ("files", json!(2)),
+        ("bytes", json!(3)),
+    ] {
+        assert_eq!(manifest[name], value, "{name}");
+    }
+    let time = manifest["created_at"].as_str().expect("a time").replace(':', "-");
+    let name = backup.file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(time.starts_with(name.trim_end_matches('Z')), "{time} {name}");
+    for path in [&directory, backup, &backup.join("files")] {
+        assert_eq!(mode(path), 0o700, "{}", path.display());
+    }
+    let copy = backup.join("files").join(&one);
+    for path in [&copy, &backup.join("database.dump"), &backup.join("manifest.json")] {
+        assert_eq!(mode(path), 0o600, "{}", path.display());
+    }
+    // A link to the data directory would share what rots there.
+    assert_eq!(links_and_inode(&api.data.content(&one)).0, 1);
+    assert_eq!(links_and_inode(&copy).0, 1);
+}
+
+#[test]
+fn contents_of_the_last_backup_are_linked_and_only_others_are_copied() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let (kept, deleted) = (api.new_file(&ann, "a.txt", "kept"), api.new_file(&ann, "b.txt", "old"));
+    let (first, _) = backups.make(&api);
+    let new = api.new_file(&ann, "c.txt", "new");
+    api.delete_file(&ann, &deleted).expect(204);
+    let (second, printed) = backups.make(&api);
+    assert!(printed.contains("2 files of 7 bytes, 1 copied, 1 linked"), "{printed}");
+    let content = |backup: &Path, id: &str| backup.join("files").join(id);
+    let linked = links_and_inode(&content(&first, &kept));
+    assert_eq!((linked.0, linked), (2, links_and_inode(&content(&second, &kept))));
+    assert_eq!(links_and_inode(&content(&second, &new)).0, 1);
+    assert!(content(&first, &deleted).exists() && !content(&second, &deleted).exists());
+    // What the last backup has lost, or has in another size, is copied anew.
+    fs::remove_file(content(&second, &kept)).expect("removed");
+    fs::write(content(&second, &new), "ne").expect("cut");
+    let (third, printed) = backups.make(&api);
+    assert!(printed.contains("2 copied, 0 linked"), "{printed}");
+    for (id, text) in [(&kept, "kept"), (&new, "new")] {
+        assert_eq!(fs::read_to_string(content(&third, id)).expect("a copy"), text);
+        assert_eq!(links_and_inode(&api.data.content(id)).0, 1);
+    }
+}
+
+#[test]
+fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let root = api.sign_up_admin("root");
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let deleted = api.new_file(&ann, "a.txt", "ann's");
+    let of_deleted_user = api.new_file(&bob, "b.txt", "bob's");
+    let held = backups.begin(&api);
+    let later = api.new_file(&ann, "c.txt", "later");
+    api.delete_file(&ann, &deleted).expect(204);
+    api.download(&ann, &deleted).refused(404, "File not found");
+    api.delete_user(&root, bob.id()).expect(204);
+    make_older(&api.data.content(&deleted), 1);
+    let printed = api.collect_garbage();
+    let paused = "a backup is running: contents without a record stay until a later sweep\n\
+                  0 moved to the trash, 0 removed, 0 missing.\n";
+    assert_eq!(printed, paused);
+    let printed = held.end().exits(0).out();
+    let [backup] = &backups.whole()[..] else { panic!("{printed}") };
+    let mut expected =
+        [(deleted.clone(), hash(b"ann's")), (of_deleted_user.clone(), hash(b"bob's"))];
+    expected.sort();
+    assert_eq!(contents(&manifest(backup)), expected);
+    // Now the content without a record is moved, and those of the deleted user are removed.
+    let printed = api.collect_garbage();
+    assert!(printed.ends_with("1 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");
+    wait_until(|| api.data.contents() == [api.data.content(&later)]);
+    // Contents of deleted users are not missed, and neither are they copied.
+    let lock = api.database.begin("SELECT FROM files FOR UPDATE");
+    api.delete_user(&root, ann.id()).expect(204);
+    let (backup, printed) = backups.make(&api);
+    assert!(printed.contains("1 users, 0 files of 0 bytes"), "{printed}");
+    assert_eq!(manifest(&backup)["files"], 0);
+    lock.roll_back();
+}
+
+#[test]
+fn contents_of_many_files_deleted_beside_a_backup_go_with_the_next_sweep() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    // More than 20, and more than 5 % of all.
+    let files: Vec<String> =
+        (0..21).map(|n| api.new_file(&ann, &format!("{n}.txt"), "text")).collect();
+    let backup = api
+        .database
+        .begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+    for file in &files {
+        api.delete_file(&ann, file).expect(204);
+        make_older(&api.data.content(file), 1);
+    }
+    backup.commit();
+    let printed = api.collect_garbage();
+    assert!(printed.ends_with("\n21 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");
+}
+
+#[test]
+fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_content() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "content");
+    // The deletion has the lock of contents, and waits for that of the totals before it can commit.
+    let totals = api.database.begin("SELECT FROM storage FOR UPDATE");
+    thread::scope(|scope| {
+        let deletion = scope.spawn(|| api.delete_file(&ann, &file));
+        api.database.wait_for_blocked_statement();
+        let backup = scope.spawn(|| backups.make(&api));
+        let blocked =
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until(|| api.database.count(blocked) == 2);
+        totals.roll_back();
+        deletion.join().expect("no panic").expect(204);
+        let (path, _) = backup.join().expect("no panic");
+        assert_eq!(manifest(&path)["files"], 0);
+    });
+    assert!(api.data.contents().is_empty());
+}
+
+/// Restores a dump into a new database.
+fn restored(backup: &Path) -> std::sync::Arc<Database> {
+    let database = Database::create();
+    let output = Command::new("pg_restore")
+        .args(["--exit-on-error", "--no-owner", "--dbname", &database.url])
+        .arg(backup.join("database.dump"))
+        .output();
+    output.expect("pg_restore runs").exits(0);
+    database
+}
+
+#[test]
+fn ten_thousand_files_are_one_moment_while_uploads_and_deletions_go_on() {
+    const COUNT: usize = 10_000;
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    fill(&api, COUNT);
+    let users = ["ann", "bob"].map(|name| api.sign_up(name));
+    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (path, printed) = thread::scope(|scope| {
+        let _stop = SetOnDrop(&stop);
+        for user in &users {
+            let (api, stop, changes) = (&api, &stop, &changes);
+            scope.spawn(move || {
+                let mut files = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let n = changes.fetch_add(1, Ordering::Relaxed);
+                    files.push(api.new_file(user, "a.txt", &format!("content {n}")));
+                    // The oldest goes first, so the snapshot names some that are deleted while it is copied.
+                    if files.len() > 20 {
+                        api.delete_file(user, &files.remove(0)).expect(204);
+                    }
+                }
+            });
+        }
+        wait_until(|| changes.load(Ordering::Relaxed) > 60);
+        let begin = changes.load(Ordering::Relaxed);
+        let made = backups.make(&api);
+        // Each of the two had more files deleted than it has, so every one of them in the snapshot is deleted by now.
+        assert!(changes.load(Ordering::Relaxed) > begin + 60, "{begin} {changes:?}");
+        made
+    });
+    let manifest = manifest(&path);
+    let contents = contents(&manifest);
+    for (id, hash_of_record) in &contents {
+        let copy = fs::read(path.join("files").join(id)).expect("a copy");
+        assert_eq!(hash(&copy), *hash_of_record, "{id}");
+    }
+    assert_eq!(fs::read_dir(path.join("files")).expect("files").count(), contents.len());
+    assert!(contents.len() >= COUNT + 40, "{printed}");
+    let linked = |(id, _): &&(String, String)| {
+        let content = api.data.content(id);
+        content.exists() && links_and_inode(&content).0 != 1
+    };
+    assert_eq!(contents.iter().find(linked), None);
+    let copy = restored(&path);
+    let rows = copy.client().query("SELECT id::text, file_hash FROM files ORDER BY id", &[]);
+    let records: Vec<(String, String)> =
+        rows.expect("rows").iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(records, contents);
+    assert_eq!(copy.count("users"), COUNT as i64 + 2);
+    assert_eq!(manifest["users"], COUNT + 2);
+    let bytes: i64 = copy.value("SELECT used FROM storage");
+    assert_eq!(manifest["bytes"], bytes);
+    // The next one finds almost all of them.
+    let (_, printed) = backups.make(&api);
+    assert!(printed.contains(&format!("{} files", COUNT + 40)), "{printed}");
+}
+
+#[test]
+fn keep_removes_the_oldest_whole_backups_of_the_same_installation() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let other = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "content");
+    let (foreign, _) = backups.make(&other);
+    let made = [(); 3].map(|()| backups.make(&api).0);
+    // One whose manifest is damaged may still be of use, so it is left to its owner.
+    let text = fs::read_to_string(made[0].join("manifest.json")).expect("a manifest");
+    fs::write(made[0].join("manifest.json"), text.replace("content", "kontent")).expect("changed");
+    let [backup, directory] = backups.arguments();
+    let output = api.run_beside(&[backup, "--keep", "2", directory]).exits(0);
+    let removed = format!("removed {}\n", made[1].display());
+    assert!(output.out().starts_with(&removed), "{}", output.out());
+    assert!(output.err().contains(&*made[0].to_string_lossy()), "{}", output.err());
+    let whole = backups.whole();
+    assert_eq!(whole[..3], [foreign, made[0].clone(), made[2].clone()]);
+    assert_eq!(whole.len(), 4);
+    // What was linked to the removed one is still there.
+    let copy = whole[3].join("files").join(&file);
+    assert_eq!(fs::read_to_string(&copy).expect("a copy"), "content");
+    for arguments in [&["--keep", "0"][..], &["--keep", "x"], &["--keep", "-1"], &["--keep"]] {
+        api.run_beside(&[&[backup, directory], arguments].concat()).exits(2);
+    }
+    api.run_beside(&["backup"]).exits(2);
+    assert_eq!(backups.whole(), whole);
+    // Those of another installation are not linked to either.
+    let (path, _) = backups.make(&other);
+    assert_eq!(manifest(&path)["files"], 0);
+    fs::set_permissions(backups.path(), Permissions::from_mode(0o700)).expect("permissions");
+}
+
+#[test]
+fn keep_never_removes_the_backup_that_was_just_made() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (former, _) = backups.make(&api);
+    // As if the clock had been ahead.
+    fs::rename(&former, backups.path().join("2999-01-01T00-00-00Z")).expect("renamed");
+    let [backup, directory] = backups.arguments();
+    let printed = api.run_beside(&[backup, "--keep", "1", directory]).exits(0).out();
+    let [made] = &backups.whole()[..] else { panic!("{printed}") };
+    let last = printed.lines().last().expect("a line");
+    assert!(last.starts_with(&format!("{} is whole: ", made.display())), "{printed}");
+}
+
+#[test]
+fn keep_goes_by_the_order_in_which_backups_were_made_also_where_the_clock_was_ahead() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (first, _) = backups.make(&api);
+    let (ahead, _) = backups.make(&api);
+    let renamed = backups.path().join("2999-01-01T00-00-00Z");
+    fs::rename(&ahead, &renamed).expect("renamed");
+    let [backup, directory] = backups.arguments();
+    let keep_two = || api.run_beside(&[backup, "--keep", "2", directory]).exits(0).out();
+    let printed = keep_two();
+    assert!(printed.starts_with(&format!("removed {}\n", first.display())), "{printed}");
+    let made = backups.whole().remove(0);
+    let printed = keep_two();
+    assert!(printed.starts_with(&format!("removed {}\n", renamed.display())), "{printed}");
+    let whole = backups.whole();
+    assert_eq!((whole.len(), &whole[0]), (2, &made));
+    let sequence = |path: &Path| manifest(path)["sequence"].as_u64().expect("a number");
+    assert_eq!(whole.iter().map(|path| sequence(path)).collect::<Vec<_>>(), [3, 4]);
+}
+
+#[test]
+fn backups_without_a_number_are_older_than_those_with_one() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (former, _) = backups.make(&api);
+    // As an earlier version made it, with a clock that was ahead.
+    rewrite_manifest(&former, |header| {
+        header.as_object_mut().expect("an object").remove("sequence");
+    });
+    let renamed = backups.path().join("2999-01-01T00-00-00Z");
+    fs::rename(&former, &renamed).expect("renamed");
+    let (second, _) = backups.make(&api);
+    let [backup, directory] = backups.arguments();
+    let printed = api.run_beside(&[backup, "--keep", "2", directory]).exits(0).out();
+    assert!(printed.starts_with(&format!("removed {}\n", renamed.display())), "{printed}");
+    assert!(second.exists());
+}

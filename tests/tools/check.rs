@@ -1,0 +1,340 @@
+//! `cloakroom check`: what is damaged is named, and what is whole is left as it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn a_whole_installation_has_no_faults_and_is_left_as_it_is() {
+    let (service, _) = StoppedService::after(|api| {
+        let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+        for n in 0..5 {
+            api.new_file(&ann, "a.txt", &format!("{n}"));
+        }
+        let file = api.new_file(&bob, "b.txt", "two");
+        make_older(&api.data.content(&file), 50);
+        make_older(&api.data.content(&api.new_file(&bob, "empty.txt", "")), 1);
+        let root = api.sign_up_admin("root");
+        let cleo = api.sign_up("cleo");
+        api.new_file(&cleo, "c.txt", "three");
+        api.delete_user(&root, cleo.id()).expect(204);
+        wait_until(|| api.database.count("pending_removals") == 0);
+    });
+    let before = listing(service.data.path());
+    // The database refuses every change.
+    let url = format!("{}?options=-c%20default_transaction_read_only%3Don", service.database.url);
+    for arguments in [&["check"][..], &["check", "--repair"], &["check", "--sample", "5%"]] {
+        let output = service.run(arguments, &[("CLOAKROOM_DATABASE_URL", &url)]).exits(0);
+        assert_eq!((findings_of(&output, "warning").len(), output.err()), (0, String::new()));
+        let ok = findings_of(&output, "ok");
+        assert_eq!(ok.len(), 5, "{ok:?}");
+        one_names(&ok, &["records: 7 files", "; 0 damaged"]);
+        one_names(&ok, &["contents: 2 over an hour old", "; 0 without a record"]);
+        one_names(&ok, &["totals: ", " bytes; 4 accounts"]);
+        assert!(output.out().ends_with("\nno faults, no warnings.\n"), "{}", output.out());
+    }
+    let output = service.check(&[]).exits(0);
+    one_names(&findings_of(&output, "ok"), &["7 files", "7 of them by hash"]);
+    assert_eq!(listing(service.data.path()), before);
+}
+
+#[test]
+fn damaged_contents_are_named_with_their_files_and_owners() {
+    let (service, ids) = StoppedService::after(|api| {
+        let ann = api.sign_up("ann");
+        // This owner has no username.
+        let bob = json!({"email": "bob@example.com", "password": PASSWORD});
+        let bob = api.register_with(bob).expect(201).tokens();
+        let mut ids: Vec<_> = ["one", "two", "three", "four", "five"]
+            .map(|text| api.new_file(&ann, "a.txt", text))
+            .into();
+        let quoted = api.new_file(&bob, "b.txt", "six");
+        api.update_file(&bob, &quoted, json!({"filename": "le \"b\".txt"})).expect(200);
+        ids.extend([quoted, bob.id().to_owned()]);
+        ids
+    });
+    let [changed, truncated, longer, missing, whole, quoted, bob] = &ids[..] else {
+        panic!("{ids:?}")
+    };
+    let path = |id: &str| service.data.content(id);
+    fs::write(path(changed), "onf").expect("changed");
+    fs::write(path(truncated), "tw").expect("truncated");
+    fs::write(path(longer), "three!").expect("made longer");
+    fs::remove_file(path(missing)).expect("removed");
+    fs::remove_file(path(quoted)).expect("removed");
+    fs::create_dir(path(quoted)).expect("a directory");
+    let before = listing(service.data.path());
+    for arguments in [&[][..], &["--repair"]] {
+        let faults = service.faults(arguments);
+        let name = |id: &str| format!("files/{id} (\"a.txt\", owner ann) ");
+        one_names(&faults, &[&name(changed), "another SHA-256"]);
+        one_names(&faults, &[&name(truncated), "has 2 bytes, not 3"]);
+        one_names(&faults, &[&name(longer), "has 6 bytes, not 5"]);
+        one_names(&faults, &[&name(missing), "is missing"]);
+        one_names(
+            &faults,
+            &[&format!("files/{quoted} (\"le \\\"b\\\".txt\", owner {bob}) "), "is not a file"],
+        );
+        one_names(&faults, &["records: 6 files", "; 5 damaged"]);
+        assert_eq!(faults.len(), 6, "{faults:#?}");
+        assert!(!faults.concat().contains(whole) && !faults.concat().contains("example.com"));
+    }
+    assert_eq!(listing(service.data.path()), before);
+    let output = service.check(&[]);
+    assert!(output.out().ends_with("\n5 faults, no warnings.\n"), "{}", output.out());
+}
+
+#[test]
+fn a_symbolic_link_among_the_contents_is_a_fault_and_the_check_goes_on() {
+    let (service, ids) = StoppedService::after(|api| {
+        let ann = api.sign_up("ann");
+        [api.new_file(&ann, "a.txt", "one"), api.new_file(&ann, "b.txt", "two")]
+    });
+    fs::remove_file(service.data.content(&ids[0])).expect("removed");
+    let path = service.data.content(&ids[0]);
+    std::os::unix::fs::symlink(&path, &path).expect("a link");
+    fs::write(service.data.content(&ids[1]), "tww").expect("changed");
+    let faults = service.faults(&[]);
+    one_names(&faults, &[&ids[0], "is not a file"]);
+    one_names(&faults, &[&ids[1], "another SHA-256"]);
+}
+
+#[test]
+fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
+    let (service, deleted) = StoppedService::after(|api| {
+        let ann = api.sign_up("ann");
+        let file = api.new_file(&ann, "a.txt", "one");
+        // While a backup runs, which has this lock, the contents of deleted files stay.
+        let backup = api
+            .database
+            .begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+        api.delete_file(&ann, &file).expect(204);
+        backup.commit();
+        file
+    });
+    let place = |name: &str, hours| {
+        let path = service.data.join("files").join(name);
+        fs::write(&path, "x").expect("a file");
+        make_older(&path, hours);
+    };
+    let [young, swept, old] =
+        ["1", "2", "3"].map(|n| format!("{n}0000000-1111-4111-8111-111111111111"));
+    place(&young, 0);
+    place(&swept, 1);
+    make_older(&service.data.content(&deleted), 100);
+    place("note.txt", 1);
+    place("young.txt", 0);
+    let sweep = "the next sweep moves it to the trash";
+    let warnings = service.warnings(&[]);
+    one_names(&warnings, &[&format!("files/{swept} has no record: {sweep}")]);
+    one_names(&warnings, &[&format!("files/{deleted} is of a deleted file: {sweep}")]);
+    one_names(&warnings, &["\"note.txt\" is no content of this program"]);
+    one_names(&warnings, &["contents: 2 over an hour old looked up; 2 without a record"]);
+    assert_eq!(warnings.len(), 4, "{warnings:#?}");
+    place(&old, 2);
+    let faults = service.faults(&[]);
+    one_names(&faults, &[&format!("files/{old} has no record")]);
+    one_names(&faults, &["contents: 3 over an hour old looked up; 3 without a record"]);
+    assert_eq!(faults.len(), 2, "{faults:#?}");
+    // What the sweep does makes all of it well but what is not the program's.
+    service.run(&["gc"], &[]).exits(0);
+    assert_eq!(service.warnings(&[]).len(), 2);
+}
+
+#[test]
+fn a_sample_reads_a_part_of_the_contents_and_compares_the_sizes_of_all() {
+    let (service, ()) = StoppedService::after(|api| {
+        let ann = api.sign_up("ann");
+        api.database.insert_files(ann.id(), &[1; 400]);
+        for row in api.database.client().query("SELECT id::text FROM files", &[]).expect("rows") {
+            fs::write(api.data.content(row.get(0)), "x").expect("a content");
+        }
+        api.new_file(&ann, "a.txt", "one");
+    });
+    let size = service.data.content(
+        &service.database.value::<String>("SELECT id::text FROM files WHERE file_size = 3"),
+    );
+    fs::write(size, "on").expect("truncated");
+    // Their records have a hash that no content has, so every one that is read is a fault.
+    let damaged = |arguments: &[&str]| {
+        let faults = service.faults(arguments);
+        one_names(&faults, &["has 2 bytes, not 3"]);
+        let hashes = faults.iter().filter(|line| line.contains("another SHA-256")).count();
+        assert_eq!(faults.len(), hashes + 2);
+        hashes
+    };
+    assert_eq!(damaged(&[]), 400);
+    assert_eq!(damaged(&["--sample", "100"]), 400);
+    // A fair choice is outside these bounds less than once in a billion runs.
+    for (sample, bounds) in [("50%", 130..270), ("5%", 0..60), ("0.001", 0..4)] {
+        let hashes = damaged(&["--sample", sample]);
+        assert!(bounds.contains(&hashes), "{hashes} for {sample}");
+    }
+    // Another one in each run.
+    let sample = || service.faults(&["--sample=50%"]);
+    assert_ne!(sample(), sample());
+    for wrong in ["0", "101%", "-5", "half", ""] {
+        service.check(&["--sample", wrong]).exits(2);
+    }
+}
+
+#[test]
+fn nothing_is_compared_with_a_wrong_database_or_directory() {
+    let (service, _) =
+        StoppedService::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "one"));
+    let (other, _) = StoppedService::after(|api| api.new_file(api.sign_up("bob"), "b.txt", "two"));
+    let wrong = StoppedService { database: service.database.clone(), data: other.data.clone() };
+    let before = listing(other.data.path());
+    let refuses = |service: &StoppedService, arguments: &[&str], texts: &[&str]| {
+        let output = service.check(arguments).exits(1);
+        one_names(&findings_of(&output, "fault"), texts);
+        assert_eq!(output.out().lines().count(), 2, "{}", output.out());
+    };
+    let ids = [&service, &other]
+        .map(|service| service.database.value::<String>("SELECT id::text FROM installation"));
+    refuses(&wrong, &["--repair"], &["do not belong together", &ids[0], &ids[1]]);
+    // A side without an id gets none.
+    fs::rename(other.data.join("installation-id"), other.data.join("kept")).expect("renamed");
+    refuses(&other, &[], &["is none", "adopt-data-dir none"]);
+    assert!(!other.data.join("installation-id").exists());
+    fs::rename(other.data.join("kept"), other.data.join("installation-id")).expect("renamed");
+    other.database.run("DELETE FROM installation");
+    refuses(&other, &[], &["is none"]);
+    assert_eq!(other.database.count("installation"), 0);
+    assert_eq!(before.len(), listing(other.data.path()).len());
+    // A restoration that was broken off leaves this.
+    fs::create_dir(other.data.join("restore.partial")).expect("a directory");
+    refuses(&other, &["--repair"], &["restore.partial"]);
+    // A directory that is not there is not made, nor is what it should have.
+    let empty =
+        StoppedService { database: service.database.clone(), data: Arc::new(Directory::create()) };
+    refuses(&empty, &[], &["CLOAKROOM_DATA_DIR=", "/files: No such file"]);
+    assert_eq!(listing(empty.data.path()).len(), 1);
+    let missing = empty.data.join("missing");
+    let settings = [("CLOAKROOM_DATA_DIR", missing.to_str().expect("a path"))];
+    let output = empty.run(&["check"], &settings).exits(1);
+    one_names(&findings_of(&output, "fault"), &["missing: No such file"]);
+    assert!(!missing.exists());
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_early_changes_nothing() {
+    let (service, _) =
+        StoppedService::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "one"));
+    let mut command = command(&service.database.url, &service.data, &[]);
+    let mut process = command.arg("check").stdout(Stdio::piped()).spawn().expect("the binary runs");
+    drop(process.stdout.take());
+    assert_eq!(process.wait().expect("a status").code(), Some(0));
+}
+
+#[test]
+fn a_restored_installation_has_no_faults_but_those_of_the_backup() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let files = ["one", "two"].map(|text| api.new_file(&ann, "a.txt", text));
+    let (backup, _) = backups.make(&api);
+    let restored = |arguments: &[&str]| {
+        let target = Target::create();
+        target.command(&backup, arguments).output().expect("the binary runs").exits(0);
+        StoppedService { database: target.database, data: target.data }
+    };
+    let service = restored(&[]);
+    assert!(service.warnings(&["--repair"]).is_empty());
+    fs::remove_file(service.data.content(&files[0])).expect("removed");
+    one_names(&service.faults(&[]), &[&files[0], "is missing; the trash does not have it"]);
+    // What was skipped has no record either.
+    fs::write(backup.join("files").join(&files[1]), "twx").expect("changed");
+    assert!(restored(&["--skip-damaged"]).warnings(&[]).is_empty());
+}
+
+#[test]
+fn beside_a_running_service_there_are_no_false_alarms() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stops = SetOnDrop(&stop);
+        for n in 0..4 {
+            let (api, stop, root) = (&api, &stop, &root);
+            scope.spawn(move || {
+                for round in 0.. {
+                    let ann = api.sign_up(&format!("ann{n}x{round}"));
+                    for file in 0..10 {
+                        let id = api.new_file(&ann, "a.txt", &format!("{n} {round} {file}"));
+                        // Old enough for its record to be looked up, and for a sweep.
+                        make_older(&api.data.content(&id), 5);
+                        if file % 3 == 0 {
+                            api.delete_file(&ann, &id).expect(204);
+                        }
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                    if round % 2 == 0 {
+                        api.delete_user(root, ann.id()).expect(204);
+                    }
+                }
+            });
+        }
+        wait_until(|| api.database.count("files") > 20);
+        let mut deletions = 0;
+        // Until there were many deletions while it ran, at least ten times.
+        for run in 0.. {
+            let before: i64 = api.database.count("audit_events WHERE action = 'file.delete'");
+            let output = api.run_beside(&["check", "--repair"]).exits(0);
+            assert_eq!(findings_of(&output, "fault"), [""; 0]);
+            assert!(!output.out().contains("is back"), "{}", output.out());
+            deletions += api.database.count("audit_events WHERE action = 'file.delete'") - before;
+            if run >= 10 && deletions > 50 {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn ten_thousand_files_and_users_are_compared_in_batches() {
+    let (service, ()) = StoppedService::after(|api| {
+        fill(api, 10_000);
+        api.data.contents().iter().for_each(|path| make_older(path, 5));
+    });
+    let output = service.check(&[]).exits(0);
+    let ok = findings_of(&output, "ok");
+    one_names(&ok, &["records: 10000 files", "10000 of them by hash; 0 damaged"]);
+    one_names(&ok, &["contents: 10000 over an hour old looked up; 0 without a record"]);
+    one_names(&ok, &["totals: ", " bytes; 10000 accounts"]);
+    // Faults in several batches.
+    let ids: Vec<String> = service
+        .database
+        .client()
+        .query("SELECT id::text FROM files ORDER BY id", &[])
+        .expect("rows")
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    for id in ids.iter().step_by(4) {
+        fs::remove_file(service.data.content(id)).expect("removed");
+    }
+    service.database.run(
+        "SET session_replication_role = replica;
+         DELETE FROM files WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM files) f
+                                        WHERE n % 4 = 2)",
+    );
+    let faults = service.faults(&[]);
+    let named = |line: &str| Some(line.strip_prefix("files/")?.get(..36)?.to_owned());
+    let named: BTreeMap<_, _> =
+        faults.iter().filter_map(|line| Some((named(line)?, line))).collect();
+    assert_eq!(named.len(), 5000);
+    for (n, id) in ids.iter().enumerate().filter(|(n, _)| n % 4 < 2) {
+        let text = if n % 4 == 0 { "is missing" } else { "has no record" };
+        assert!(named[id].contains(text), "{}", named[id]);
+    }
+    assert_eq!(faults.iter().filter(|line| line.starts_with("the totals of user")).count(), 2500);
+}

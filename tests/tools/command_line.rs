@@ -1,0 +1,165 @@
+//! What all commands have in common: progress, settings, exit statuses.
+
+use rustix::process::Signal;
+
+use crate::harness::*;
+
+#[test]
+fn a_command_shows_its_progress_on_a_terminal_and_nowhere_else() {
+    let api = Server::start(&[]);
+    let user = api.sign_up("ann");
+    api.new_file(&user, "a.txt", "text");
+    let terminal = Terminal::start(command(&api.database.url, &api.data, &[]), "check");
+    let (status, screen) = terminal.end();
+    assert_eq!(status, Some(0), "{screen}");
+    // The line is written, and erased in the end.
+    assert!(screen.contains("\u{1b}[Kcomparing contents: 0 of 1\u{1b}[K"), "{screen:?}");
+    assert_eq!(api.run_beside(&["check"]).exits(0).err(), "");
+}
+
+/// What production refuses, a misspelt name, and nonsense for settings of every kind.
+const BAD_SETTINGS: &[(&str, &str)] = &[
+    ("CLOAKROOM_ENV", "production"),
+    ("CLOAKROOM_ADMIN_PASSWORD", PASSWORD),
+    ("CLOAKROOM_JWT_SECRET", ""),
+    ("CLOAKROOM_AUTH_ENABLED", "false"),
+    ("CLOAKROOM_LISTN", "x"),
+    ("CLOAKROOM_LISTEN", "x"),
+    ("CLOAKROOM_LOG", "x"),
+    ("CLOAKROOM_DATABASE_POOL_SIZE", "x"),
+    ("CLOAKROOM_SCRYPT", "x"),
+    ("CLOAKROOM_TRASH_DAYS", "x"),
+    ("CLOAKROOM_ERROR_FORMAT", "x"),
+    ("CLOAKROOM_SMTP_URL", "x"),
+    ("CLOAKROOM_MAIL_FROM", "x"),
+    ("CLOAKROOM_MAX_UPLOAD_SIZE", "x"),
+];
+
+#[test]
+fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
+    let (database, mail) = (Database::create(), SmtpServer::start(SmtpOptions::default()));
+    let mail_url = mail.url();
+    let mail = mail_settings(&mail_url);
+    let db = [("CLOAKROOM_DATABASE_URL", &*database.url), ("CLOAKROOM_DATABASE_POOL_SIZE", "")];
+    let scrypt = [db[0], db[1], ("CLOAKROOM_SCRYPT", "4,8,1")];
+    let sweep = [db[0], db[1], ("CLOAKROOM_TRASH_DAYS", "")];
+    let document = [("CLOAKROOM_ERROR_FORMAT", ""), ("CLOAKROOM_SMTP_URL", "")];
+    let (url, cost, days, format, sender) = (
+        "DATABASE_URL is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database",
+        "SCRYPT holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
+         such as 14,8,5",
+        "TRASH_DAYS holds \"x\"; allowed: a whole number from 1 to 3650",
+        "ERROR_FORMAT holds \"x\"; allowed: detail, envelope",
+        "MAIL_FROM holds \"x\"; allowed: an e-mail address, such as Cloakroom <noreply@example.com>",
+    );
+    // The command, the settings that it uses, and with one of them bad or missing, what it says about that.
+    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], (&'a str, &'a str), &'a str);
+    let cases: &[Case] = &[
+        (&["migrate"], &db, ("CLOAKROOM_DATABASE_URL", ""), url),
+        (&["audit"], &db, ("CLOAKROOM_DATABASE_URL", ""), url),
+        (&["create-admin", "--email", "a@example.com"], &scrypt, ("CLOAKROOM_SCRYPT", "x"), cost),
+        (&["gc"], &sweep, ("CLOAKROOM_TRASH_DAYS", "x"), days),
+        (&["adopt-data-dir", "none"], &db, ("CLOAKROOM_DATABASE_URL", ""), url),
+        (&["send-test-mail", "--to", "a@example.com"], &mail, ("CLOAKROOM_MAIL_FROM", "x"), sender),
+        (&["openapi"], &document, ("CLOAKROOM_ERROR_FORMAT", "x"), format),
+    ];
+    for (arguments, used, bad, fault) in cases {
+        let settings = [BAD_SETTINGS, used].concat();
+        run("", arguments, &settings).exits(0);
+        let text = run("", arguments, &[&settings[..], &[*bad]].concat()).exits(2).err();
+        let expected =
+            format!("cloakroom cannot start with these settings:\n  CLOAKROOM_{fault}\n");
+        assert_eq!(text, expected, "{arguments:?}");
+    }
+    for command in ["config", "serve"] {
+        let text = run("", &[command], BAD_SETTINGS).exits(2).err();
+        // A bad secret is not set, and a setting that production needs is one more fault.
+        for name in ["JWT_SECRET is not set", "AUTH_ENABLED is false", "DATABASE_URL is not set"] {
+            assert!(text.contains(&format!("\n  CLOAKROOM_{name}; ")), "{name}: {text}");
+        }
+        for (name, _) in BAD_SETTINGS.iter().filter(|(_, value)| *value == "x") {
+            assert!(text.contains(&format!("\n  {name} ")), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn every_command_ends_with_the_status_that_the_readme_says() {
+    let api = Server::start(&[]);
+    let password = ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD);
+    let taken_port = ("CLOAKROOM_LISTEN", &*api.address);
+    let bad = ("CLOAKROOM_DATABASE_POOL_SIZE", "x");
+    let closed_mail = mail_settings("smtp://127.0.0.1:1");
+    for (arguments, settings, status) in [
+        (&["serve"][..], &[taken_port][..], 1),
+        (&["serve"], &[bad], 2),
+        (&["serve", "nonsense"], &[], 2),
+        (&["migrate"], &[], 0),
+        (&["migrate"], &[bad], 2),
+        (&["migrate", "nonsense"], &[], 2),
+        (&["config"], &[], 0),
+        (&["config"], &[bad], 2),
+        (&["config", "nonsense"], &[], 2),
+        (&["openapi"], &[], 0),
+        (&["openapi", "nonsense"], &[], 2),
+        (&["create-admin", "--email", "root@example.com"], &[password], 0),
+        (&["create-admin", "--email", "root@example.com"], &[], 1),
+        (&["create-admin", "--email", "root@example.com"], &[password, bad], 2),
+        (&["create-admin"], &[password], 2),
+        (&["audit"], &[], 0),
+        (&["audit"], &[bad], 2),
+        (&["audit", "--since", "soon"], &[], 2),
+        (&["gc"], &[], 0),
+        (&["gc"], &[bad], 2),
+        (&["gc", "nonsense"], &[], 2),
+        (&["backup", "backups"], &[], 1),
+        (&["backup", "backups"], &[bad], 2),
+        (&["backup"], &[], 2),
+        (&["backup", "--verify", "none"], &[bad], 1),
+        (&["restore", "none"], &[], 1),
+        (&["restore", "none"], &[bad], 2),
+        (&["restore"], &[], 2),
+        (&["send-test-mail", "--to", "ann@example.com"], &closed_mail, 1),
+        (&["send-test-mail", "--to", "ann@example.com"], &[], 2),
+        (&["send-test-mail"], &closed_mail, 2),
+        (&["adopt-data-dir", "none"], &[], 0),
+        (&["adopt-data-dir", UNKNOWN_ID], &[], 1),
+        (&["adopt-data-dir", "none"], &[bad], 2),
+        (&["adopt-data-dir", "nonsense"], &[], 2),
+        (&["nonsense"], &[], 2),
+        (&["--help"], &[], 0),
+        (&["--version"], &[], 0),
+    ] {
+        let output = run(&api.database.url, arguments, settings);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", output.err());
+    }
+    // A database that does not answer.
+    let nowhere = "postgres://127.0.0.1:1/cloakroom";
+    run(nowhere, &["audit"], &[]).exits(1);
+    // A content that is missing.
+    let ann = api.sign_up("ann");
+    std::fs::remove_file(api.data.content(&api.new_file(&ann, "a.txt", "a"))).unwrap();
+    api.run_beside(&["gc"]).exits(1);
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+#[test]
+fn help_and_version_are_there() {
+    let nowhere = "postgres://127.0.0.1:1/cloakroom";
+    let help = run(nowhere, &["--help"], &[]).exits(0).out();
+    for command in ["serve", "migrate", "config", "create-admin"] {
+        assert!(help.contains(command), "{help}");
+    }
+    let version = run(nowhere, &["--version"], &[]).exits(0).out();
+    assert_eq!(version, format!("cloakroom {}\n", env!("CARGO_PKG_VERSION")));
+    run(nowhere, &["nonsense"], &[]).exits(2);
+}
+
+#[test]
+fn a_taken_port_is_reported() {
+    let api = Server::start(&[]);
+    let text =
+        run(&api.database.url, &["serve"], &[("CLOAKROOM_LISTEN", &api.address)]).exits(1).err();
+    assert!(text.contains(&format!("cannot listen on {}", api.address)), "{text}");
+}

@@ -1,0 +1,104 @@
+//! `cloakroom create-admin`: accounts that it makes or changes, and where it reads the password.
+
+use std::fs::File;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn create_admin_makes_an_admin_or_makes_an_account_one() {
+    let api = Server::start(&[]);
+    let create = |arguments: &[&str], password: &str| {
+        let arguments = [&["create-admin"], arguments].concat();
+        run(&api.database.url, &arguments, &[("CLOAKROOM_ADMIN_PASSWORD", password)])
+    };
+    let output =
+        create(&["--email", "root@example.com", "--username", "root"], NEW_PASSWORD).exits(0);
+    assert!(!output.out().contains("battery") && !output.err().contains("battery"));
+    assert_eq!(api.login("root", NEW_PASSWORD).expect(200).tokens().user["role"], "admin");
+    // An existing account keeps its username, its sessions end, and it becomes active.
+    let ann = api.sign_up("ann");
+    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
+    let output =
+        create(&["--email", "ANN@example.com", "--username", "other"], NEW_PASSWORD).exits(0);
+    assert!(output.out().contains("username: ann"), "{output:?}");
+    api.me(&ann).refused(401, "Invalid token");
+    api.login("ann", PASSWORD).expect(401);
+    assert_eq!(api.login("ann", NEW_PASSWORD).expect(200).tokens().user["role"], "admin");
+    let too_short = "Password must be at least 8 characters long";
+    for (arguments, password, code, text) in [
+        (
+            &["--email", "new@example.com", "--username", "ANN"][..],
+            NEW_PASSWORD,
+            1,
+            "Username already exists",
+        ),
+        (&["--email", "nonsense"], NEW_PASSWORD, 1, "Invalid e-mail address"),
+        (&["--email", "new@example.com", "--username", "a b"], NEW_PASSWORD, 1, "username"),
+        (&["--email", "new@example.com"], "short", 1, too_short),
+        (
+            &["--email", "new@example.com"],
+            "",
+            1,
+            "cloakroom: no password given: type one, pipe one, or set CLOAKROOM_ADMIN_PASSWORD\n",
+        ),
+        (&[], NEW_PASSWORD, 2, "--email"),
+    ] {
+        let output = create(arguments, password).exits(code);
+        assert!(output.err().contains(text), "{}", output.err());
+    }
+    assert_eq!(api.database.count("users"), 2);
+}
+
+#[test]
+fn create_admin_reads_the_first_line_of_standard_input() {
+    let (database, data) = (Database::create(), Directory::create());
+    let input = data.join("input");
+    std::fs::write(&input, " battery staple \r\nanother line\n").unwrap();
+    let mut command = command(&database.url, &data, &[]);
+    command
+        .args(["create-admin", "--email", "root@example.com"])
+        .stdin(File::open(&input).unwrap());
+    command.output().unwrap().exits(0);
+    let api = Server::start_on(&database, &[]);
+    api.login("root@example.com", " battery staple ").expect(200);
+}
+
+#[test]
+fn create_admin_finds_an_account_by_its_address_in_each_spelling() {
+    let api = Server::start(&[]);
+    let body = json!({"username": "bob", "email": "bo@b\u{fc}cher.example", "password": PASSWORD});
+    api.register_with(body).expect(201);
+    for email in ["BO@xn--bcher-kva.example", "bo@B\u{dc}CHER.ex\u{ff41}mple"] {
+        let password = [("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD)];
+        let created =
+            run(&api.database.url, &["create-admin", "--email", email], &password).exits(0);
+        assert!(created.out().contains("username: bob"), "{}", created.out());
+    }
+    api.login("bob", NEW_PASSWORD).expect(200);
+    assert_eq!(api.database.count("users"), 1);
+}
+
+#[test]
+fn create_admin_asks_twice_on_a_terminal_and_shows_no_password() {
+    let api = Server::start(&[]);
+    let ask = |answers: &[(&str, &str)]| {
+        let arguments = "create-admin --email root@example.com --username root";
+        let mut terminal = Terminal::start(command(&api.database.url, &api.data, &[]), arguments);
+        answers.iter().for_each(|(prompt, line)| terminal.answer(prompt, line));
+        let (status, screen) = terminal.end();
+        assert!(!screen.contains("battery") && !screen.contains("horse"), "{screen}");
+        (status, screen.lines().last().unwrap_or_default().to_owned())
+    };
+    let (first, second) = ("Password for root@example.com: ", "The same again: ");
+    let failure = |text: &str| (Some(1), format!("cloakroom: {text}"));
+    let differ = "password: the two differ, and nothing was changed";
+    assert_eq!(ask(&[(first, NEW_PASSWORD), (second, PASSWORD)]), failure(differ));
+    let none = "no password given: type one, pipe one, or set CLOAKROOM_ADMIN_PASSWORD";
+    assert_eq!(ask(&[(first, "")]), failure(none));
+    assert_eq!(api.database.count("users"), 0);
+    let made = "Admin root@example.com created; username: root.".to_owned();
+    assert_eq!(ask(&[(first, NEW_PASSWORD), (second, NEW_PASSWORD)]), (Some(0), made));
+    api.login("root", NEW_PASSWORD).expect(200);
+}

@@ -1,0 +1,381 @@
+//! Sending mail: the dialogue with the mail server, and the message, as `send-test-mail` shows and sends them.
+
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use crate::harness::*;
+
+const USER: (&str, &str) = ("ann@example.com", "s3cret: 100% @/\u{e9}");
+
+/// Sends a test message to Bo through the server at `url`.
+fn send(url: &str, more: &[(&str, &str)]) -> Output {
+    send_to("bo@example.com", url, more)
+}
+
+fn send_to(address: &str, url: &str, more: &[(&str, &str)]) -> Output {
+    let settings = [
+        ("CLOAKROOM_SMTP_URL", url),
+        ("CLOAKROOM_MAIL_FROM", "Cloakroom <noreply@example.org>"),
+        ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.org/reset?token={token}"),
+    ];
+    run(NOWHERE, &["send-test-mail", "--to", address], &[&settings, more].concat())
+}
+
+/// Expects that nothing was sent, and this text in the error.
+#[track_caller]
+fn expect_failure(output: Output, text: &str) -> Output {
+    let output = output.exits(1);
+    let error = output.err();
+    assert!(error.starts_with("cloakroom: not sent: ") && error.contains(text), "{error}");
+    output
+}
+
+#[test]
+fn a_message_is_delivered_and_the_dialogue_is_shown() {
+    let server = SmtpServer::start(SmtpOptions::default());
+    let output = send(&server.url(), &[]).exits(0);
+    let mail = &server.wait_for(1)[0];
+    assert_eq!((&*mail.sender, &*mail.recipient), ("noreply@example.org", "bo@example.com"));
+    assert_eq!(mail.parameters, "");
+    let name = &mail.client;
+    assert!(name == "[127.0.0.1]" || name == "[IPv6:::1]" || name.contains('.'), "{name}");
+    let shown = output.out();
+    let expected = [
+        &format!("Sending a test message through {}", server.url()),
+        &format!("* connecting to {}", server.address),
+        "< 220 test ESMTP",
+        &format!("> EHLO {name}"),
+        "< 250-test greets you",
+        "< 250-SIZE 1000000",
+        "< 250-8BITMIME",
+        "< 250 SMTPUTF8",
+        "> MAIL FROM:<noreply@example.org>",
+        "< 250 2.1.0 ok",
+        "> RCPT TO:<bo@example.com>",
+        "< 250 2.1.5 ok",
+        "> DATA",
+        "< 354 go ahead",
+        &format!("* the message, {} bytes", mail.raw.len()),
+        "< 250 2.0.0 taken",
+        "> QUIT",
+        "< 221 2.0.0 bye",
+    ];
+    // `localhost` may have an IPv6 address as well, which is tried first and refuses.
+    let lines: Vec<_> = shown.lines().filter(|line| !line.contains("[::1]")).collect();
+    let lines: Vec<_> = lines.iter().filter(|line| !line.contains("refused")).collect();
+    let (last, lines) = lines.split_last().unwrap();
+    assert_eq!(lines, &expected.iter().collect::<Vec<_>>(), "{shown}");
+    assert!(last.starts_with("The mail server has taken the message."), "{last}");
+    assert_eq!(output.err(), "");
+}
+
+#[test]
+fn the_message_has_the_right_headers_and_two_readable_parts() {
+    let server = SmtpServer::start(SmtpOptions::default());
+    send(&server.url(), &[]).exits(0);
+    let mail = &server.wait_for(1)[0];
+    assert_eq!(mail.subject(), "Test message from Cloakroom");
+    assert_eq!(mail.from(), ("Cloakroom".to_owned(), "noreply@example.org".to_owned()));
+    assert_eq!(mail.to(), (String::new(), "bo@example.com".to_owned()));
+    assert_eq!(mail.header("Auto-Submitted"), "auto-generated");
+    assert_eq!(mail.header("MIME-Version"), "1.0");
+    let id = mail.header("Message-ID");
+    assert!(id.starts_with('<') && id.ends_with("@example.org>") && id.len() > 40, "{id}");
+    let date = mail.parsed().date().unwrap().to_timestamp();
+    assert!((date - now() as i64).abs() < 600, "{date}");
+    assert!(mail.text().contains("this is the test message"), "{}", mail.text());
+    assert!(mail.html().contains("<p>It arrived, so Cloakroom can send mail."), "{}", mail.html());
+    let mut names = mail.header_names();
+    names.sort();
+    let expected = [
+        "Auto-Submitted",
+        "Content-Type",
+        "Date",
+        "From",
+        "MIME-Version",
+        "Message-ID",
+        "Subject",
+        "To",
+    ];
+    assert_eq!(names, expected);
+    assert!(mail.raw.is_ascii() && mail.raw.split(|b| *b == b'\n').all(|line| line.len() < 998));
+    // Each message has an id of its own.
+    send(&server.url(), &[]).exits(0);
+    assert_ne!(server.wait_for(2)[1].header("Message-ID"), id);
+}
+
+#[test]
+fn the_user_and_the_password_of_the_url_are_decoded_and_never_shown() {
+    for (mechanisms, shown) in [
+        ("LOGIN PLAIN", &["> AUTH PLAIN (not shown)"][..]),
+        ("LOGIN", &["> AUTH LOGIN", "> (user, not shown)", "> (password, not shown)"]),
+    ] {
+        let options = SmtpOptions { user: Some(USER), mechanisms, ..SmtpOptions::default() };
+        let server = SmtpServer::start(options);
+        let output = send(&server.url(), &[]).exits(0);
+        assert_eq!(server.wait_for(1)[0].user.as_deref(), Some(USER.0));
+        let text = output.out() + &output.err();
+        for line in shown {
+            assert!(text.lines().any(|found| found == *line), "{line} is not in {text}");
+        }
+        for secret in ["s3cret", "czNjcmV0", "YW5u"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        let wrong = server.url_with(Some((USER.0, "wr0ng")));
+        let output =
+            expect_failure(send(&wrong, &[]), "AUTH: 535 5.7.8. Check the user and the password");
+        let text = output.out() + &output.err();
+        assert!(
+            text.contains("< 535 5.7.8 authentication failed") && !text.contains("wr0ng"),
+            "{text}"
+        );
+        let none = server.url_with(None);
+        expect_failure(send(&none, &[]), "MAIL FROM: 530 5.7.0");
+        server.wait_for(1);
+    }
+    let options =
+        SmtpOptions { user: Some(USER), mechanisms: "CRAM-MD5", ..SmtpOptions::default() };
+    let server = SmtpServer::start(options);
+    expect_failure(send(&server.url(), &[]), "AUTH: the server offers neither PLAIN nor LOGIN");
+}
+
+#[test]
+fn connections_are_encrypted_and_certificates_verified() {
+    let (authority, other_authority) =
+        (CertificateAuthority::create(), CertificateAuthority::create());
+    let right = authority.certify("localhost");
+    let wrong_name = authority.certify("mail.example.com");
+    for (certificate, trusted, failure) in [
+        (&right, &authority, None),
+        (&wrong_name, &authority, Some("certificate")),
+        (&right, &other_authority, Some("UnknownIssuer")),
+    ] {
+        for tls in [SmtpTls::StartTls(certificate.clone()), SmtpTls::Implicit(certificate.clone())]
+        {
+            let server =
+                SmtpServer::start(SmtpOptions { user: Some(USER), tls, ..SmtpOptions::default() });
+            let output = send(&server.url(), &[("SSL_CERT_FILE", &trusted.file())]);
+            let Some(failure) = failure else {
+                let text = output.exits(0).out();
+                let line = "* encrypted with TLSv1_3, the certificate is valid for localhost";
+                assert!(text.contains(line), "{text}");
+                assert!(server.wait_for(1)[0].is_encrypted);
+                continue;
+            };
+            expect_failure(output, failure);
+            assert_eq!(server.count(SmtpStep::Auth), 0, "no password for a stranger");
+        }
+    }
+    // The system's own authorities do not know the test's.
+    let options = SmtpOptions { tls: SmtpTls::Implicit(right.clone()), ..SmtpOptions::default() };
+    let server = SmtpServer::start(options);
+    expect_failure(send(&server.url(), &[]), "TLS: ");
+    // Where encryption is offered but fails, the message is not sent without.
+    let options = SmtpOptions { tls: SmtpTls::StartTls(right), ..SmtpOptions::default() };
+    let server = SmtpServer::start(options);
+    let trusted = [("SSL_CERT_FILE", &*authority.file())];
+    server.misbehave(SmtpStep::StartTls, Misbehaviour::Reply("454 4.7.0 not now"));
+    expect_failure(send(&server.url(), &trusted), "STARTTLS: 454 4.7.0");
+    // A reply that an attacker puts before the handshake is not taken for an encrypted one.
+    server.misbehave(SmtpStep::StartTls, Misbehaviour::Reply("220 go ahead\r\n250 forged"));
+    expect_failure(send(&server.url(), &trusted), "TLS: the server sent data before the handshake");
+    server.behave();
+    send(&server.url(), &trusted).exits(0);
+    server.wait_for(1);
+}
+
+/// `smtps://` on a port without TLS, and the other way round.
+#[test]
+fn the_wrong_scheme_for_a_port_fails_with_advice() {
+    let plain = SmtpServer::start(SmtpOptions::default());
+    let url = plain.url().replace("smtp://", "smtps://");
+    expect_failure(send(&url, &[]), "smtps:// is for port 465");
+    let authority = CertificateAuthority::create();
+    let tls = SmtpTls::Implicit(authority.certify("localhost"));
+    let encrypted = SmtpServer::start(SmtpOptions { tls, ..SmtpOptions::default() });
+    encrypted.misbehave(SmtpStep::Greeting, Misbehaviour::Close);
+    let url = encrypted.url().replace("smtps://", "smtp://");
+    expect_failure(send(&url, &[]), "smtps:// is for port 465");
+}
+
+/// Every address of 127.0.0.0/8 is this host, so the address of another host stands in for one here: `0.0.0.0`, which
+/// Linux connects to this host as well, is no loopback address.
+#[test]
+fn a_password_is_not_sent_without_encryption_to_another_host() {
+    let server = SmtpServer::start(SmtpOptions { user: Some(USER), ..SmtpOptions::default() });
+    let url = server.url().replace("localhost", "0.0.0.0");
+    let output = send(&url, &[]);
+    expect_failure(output, "STARTTLS: not offered, and passwords are not sent without encryption");
+    assert_eq!(server.count(SmtpStep::Auth), 0);
+    let url = server.url_with(None).replace("localhost", "0.0.0.0");
+    expect_failure(send(&url, &[]), "MAIL FROM: 530");
+}
+
+#[test]
+fn a_refusal_at_any_step_is_shown_without_the_text_of_the_server() {
+    for (step, phase) in [
+        (SmtpStep::Greeting, "greeting"),
+        (SmtpStep::Ehlo, "EHLO"),
+        (SmtpStep::Auth, "AUTH"),
+        (SmtpStep::Mail, "MAIL FROM"),
+        (SmtpStep::Rcpt, "RCPT TO"),
+        (SmtpStep::Data, "DATA"),
+        (SmtpStep::Content, "message"),
+    ] {
+        let server = SmtpServer::start(SmtpOptions { user: Some(USER), ..SmtpOptions::default() });
+        for (reply, shown) in [
+            ("451 4.3.0 <bo@example.com> later", "451 4.3.0"),
+            ("550-5.1.1 <bo@example.com>\r\n550 5.1.1 no", "550 5.1.1"),
+            ("250-ok\r\n251 another code", "the server's reply is no SMTP"),
+            ("HTTP/1.1 400 Bad Request", "the server's reply is no SMTP"),
+            ("\u{1b}[2J", "the server's reply is no SMTP"),
+        ] {
+            server.misbehave(step, Misbehaviour::Reply(reply));
+            let output = expect_failure(send(&server.url(), &[]), &format!(" {phase}: {shown}. "));
+            assert!(!output.err().contains("bo@example.com"), "{}", output.err());
+            assert!(!output.out().contains('\u{1b}'), "{}", output.out());
+        }
+        server.misbehave(step, Misbehaviour::Close);
+        let output = send(&server.url(), &[]);
+        expect_failure(output, &format!(" {phase}: "));
+        server.misbehave(step, Misbehaviour::Flood);
+        let output = send(&server.url(), &[]);
+        expect_failure(output, &format!(" {phase}: the server's reply is too long. "));
+        assert_eq!(server.received().len(), 0);
+    }
+    // The answer to `QUIT` no longer matters.
+    let server = SmtpServer::start(SmtpOptions::default());
+    server.misbehave(SmtpStep::Quit, Misbehaviour::Reply("421 4.0.0 no"));
+    send(&server.url(), &[]).exits(0);
+    server.wait_for(1);
+}
+
+#[test]
+fn a_server_that_refuses_one_recipient_serves_another() {
+    let server = SmtpServer::start(SmtpOptions::default());
+    let unknown = Misbehaviour::Reply("550 5.1.1 unknown");
+    server.misbehave_for("eve@example.com", SmtpStep::Rcpt, unknown);
+    expect_failure(send_to("eve@example.com", &server.url(), &[]), "RCPT TO: 550 5.1.1");
+    send(&server.url(), &[]).exits(0);
+    assert_eq!(server.wait_for_mail_to("bo@example.com"), server.wait_for(1)[0]);
+    server.wait_for_step(SmtpStep::Rcpt, 2);
+    assert_eq!(server.count_for("eve@example.com", SmtpStep::Rcpt), 1);
+}
+
+#[test]
+fn a_server_that_is_down_is_reported_and_used_when_it_is_back() {
+    let server = SmtpServer::start(SmtpOptions::default());
+    server.stop();
+    expect_failure(send(&server.url(), &[]), "connecting: Connection refused");
+    server.start_again();
+    send(&server.url(), &[]).exits(0);
+    server.wait_for(1);
+    let unknown = "smtp://mail.invalid:25";
+    expect_failure(send(unknown, &[]), "connecting: ");
+}
+
+/// Each step has 15 seconds, and the message itself 60, so that no server can hold up mail for long.
+#[test]
+fn a_server_that_hangs_or_drips_is_given_up() {
+    let cases = [
+        (SmtpStep::Greeting, Misbehaviour::Hang, "greeting", 15),
+        (SmtpStep::Ehlo, Misbehaviour::Drip, "EHLO", 15),
+        (SmtpStep::StartTls, Misbehaviour::Reply("220 go ahead"), "TLS", 15),
+        (SmtpStep::Rcpt, Misbehaviour::Hang, "RCPT TO", 15),
+        (SmtpStep::Content, Misbehaviour::Drip, "message", 60),
+    ];
+    let certificate = CertificateAuthority::create().certify("localhost");
+    parallel(cases.len(), |i| {
+        let (step, misbehaviour, phase, seconds) = cases[i];
+        let tls = match step {
+            SmtpStep::StartTls => SmtpTls::StartTls(certificate.clone()),
+            _ => SmtpTls::None,
+        };
+        let server = SmtpServer::start(SmtpOptions { tls, ..SmtpOptions::default() });
+        server.misbehave(step, misbehaviour);
+        let begin = Instant::now();
+        expect_failure(send(&server.url(), &[]), &format!(" {phase}: no answer in time. "));
+        let (elapsed, limit) = (begin.elapsed(), Duration::from_secs(seconds));
+        assert!(elapsed >= limit && elapsed < limit + Duration::from_secs(14), "{elapsed:?}");
+    });
+}
+
+#[test]
+fn addresses_other_than_ascii_need_a_server_that_takes_them() {
+    let (with, without) = (
+        SmtpServer::start(SmtpOptions::default()),
+        SmtpServer::start(SmtpOptions { utf8: false, ..SmtpOptions::default() }),
+    );
+    let address = "j\u{f6}rg@b\u{fc}cher.example";
+    send_to(address, &with.url(), &[]).exits(0);
+    let mail = &with.wait_for(1)[0];
+    assert_eq!(mail.recipient, "j\u{f6}rg@xn--bcher-kva.example");
+    assert_eq!(mail.parameters, "SMTPUTF8 BODY=8BITMIME");
+    assert_eq!(mail.to().1, mail.recipient);
+    let output = send_to(address, &without.url(), &[]);
+    expect_failure(
+        output,
+        "RCPT TO: the address is not ASCII, and the server does not offer SMTPUTF8",
+    );
+    let sender = [("CLOAKROOM_MAIL_FROM", "j\u{f6}rg@example.org")];
+    let output = send(&without.url(), &sender);
+    expect_failure(output, "MAIL FROM: the address is not ASCII");
+    // A domain has an ASCII form, which every server takes.
+    send_to("joerg@b\u{fc}cher.example", &without.url(), &[]).exits(0);
+    let mail = &without.wait_for(1)[0];
+    assert_eq!((&*mail.recipient, &*mail.parameters), ("joerg@xn--bcher-kva.example", ""));
+    assert!(mail.raw.is_ascii());
+}
+
+#[test]
+fn names_of_senders_other_than_ascii_are_encoded() {
+    let server = SmtpServer::start(SmtpOptions { utf8: false, ..SmtpOptions::default() });
+    let long =
+        "\u{dc}bersicht, Abteilung f\u{fc}r Garderoben und verlorene Gegenst\u{e4}nde \u{1f9e5}";
+    let sender = format!("\"{long}\" <noreply@b\u{fc}cher.example>");
+    send(&server.url(), &[("CLOAKROOM_MAIL_FROM", &sender)]).exits(0);
+    let mail = &server.wait_for(1)[0];
+    assert_eq!(mail.from(), (long.to_owned(), "noreply@xn--bcher-kva.example".to_owned()));
+    assert!(mail.header("Message-ID").ends_with("@xn--bcher-kva.example>"));
+    assert!(mail.raw.is_ascii());
+}
+
+#[test]
+fn recipients_that_are_no_address_are_refused_before_anything_is_sent() {
+    let server = SmtpServer::start(SmtpOptions::default());
+    for address in [
+        "",
+        "bo",
+        "bo@",
+        "bo@example.com>",
+        "bo@example.com\r\nRCPT TO:<eve@example.com>",
+        "bo@example.com\nBcc: eve@example.com",
+        "bo@example.com, eve@example.com",
+        "Bo <bo@example.com>",
+        "b o@example.com",
+        "\"b\r\no\"@example.com",
+    ] {
+        expect_failure(send_to(address, &server.url(), &[]), "composing: the address is malformed");
+    }
+    assert_eq!(server.count(SmtpStep::Greeting), 0);
+}
+
+#[test]
+fn settings_without_a_mail_server_or_a_sender_are_refused() {
+    let url = "smtp://localhost";
+    for (settings, text) in [
+        (&[("CLOAKROOM_SMTP_URL", "")][..], "CLOAKROOM_SMTP_URL is not set"),
+        (&[("CLOAKROOM_SMTP_URL", "none")], "CLOAKROOM_SMTP_URL is none"),
+        (&[("CLOAKROOM_MAIL_FROM", "")], "CLOAKROOM_MAIL_FROM is not set"),
+        (&[("CLOAKROOM_PASSWORD_RESET_URL", "")], "CLOAKROOM_PASSWORD_RESET_URL is not set"),
+        (&[("CLOAKROOM_MAIL_FROM", "a@example.com, b@example.com")], "CLOAKROOM_MAIL_FROM holds"),
+        (&[("CLOAKROOM_MAIL_FROM", "Bo <a@example.com> b")], "CLOAKROOM_MAIL_FROM holds"),
+    ] {
+        let output = send(url, settings).exits(2);
+        assert!(output.err().contains(text), "{}", output.err());
+    }
+    run(NOWHERE, &["send-test-mail"], &[]).exits(2);
+    // Outside production the service starts, and warns.
+    let log = Server::start(&[("CLOAKROOM_SMTP_URL", url)]).log();
+    assert!(log.contains("CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"), "{log}");
+}

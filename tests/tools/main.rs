@@ -1,0 +1,25 @@
+//! Black-box tests of the commands that an operator runs, such as `backup` and `check`: the real binary and a real
+//! PostgreSQL. Run them with `scripts/test`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod audit;
+mod backup;
+mod backup_faults;
+mod backup_links;
+mod backup_verify;
+mod check;
+mod check_database;
+mod check_repair;
+mod command_line;
+mod create_admin;
+mod database_passwords;
+mod doctor;
+mod doctor_database;
+mod garbage_collection;
+mod mail_delivery;
+mod postgres_programs;
+mod restore;
+mod restore_faults;

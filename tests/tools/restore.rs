@@ -1,0 +1,304 @@
+//! `cloakroom restore`: what is restored, and what is not as it was.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (ann, _) = (api.sign_up("ann"), api.sign_up_admin("root"));
+    let file = api.new_file(&ann, "a.txt", "content");
+    let (backup, _) = backups.make(&api);
+    // What changes later is not in the backup.
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    api.delete_file(&ann, &file).expect(204);
+    api.sign_up("carl");
+    let target = Target::create();
+    let printed = target.restore(&backup).exits(0).out();
+    let id: String = target.database.value("SELECT id::text FROM installation");
+    let time = manifest(&backup)["created_at"].as_str().expect("a time").to_owned();
+    let expected = format!(
+        "manifest: 2 users, 1 files, 7 bytes\n\
+         database: 2 users, 1 files, 7 bytes\n\
+         contents: 1 files, 7 bytes\n\
+         Restored as installation {id}. 2 sessions and 0 personal tokens have ended; passwords are those of the \
+         backup, made at {time}.\n"
+    );
+    assert_eq!(printed, expected);
+    assert_eq!(target.entries(), ["files", "installation-id"]);
+    assert_eq!(fs::read_to_string(target.data.join("installation-id")).expect("an id").trim(), id);
+    assert_ne!(manifest(&backup)["installation_id"], json!(id));
+    assert_eq!(mode(&target.data.join("files")), 0o700);
+    assert_eq!(mode(&target.data.content(&file)), 0o600);
+    let restored = target.serve();
+    restored.login("ann", NEW_PASSWORD).expect(401);
+    restored.login("carl", PASSWORD).expect(401);
+    let ann = restored.sign_in("ann");
+    assert_eq!(restored.download(&ann, &file).expect(200).text(), "content");
+    assert_eq!(restored.file_stats(&ann), (1, 7));
+    restored.admin_stats(restored.sign_in("root")).expect(200);
+    // Both go on separately.
+    restored.new_file(&ann, "b.txt", "more");
+    let printed = restored.collect_garbage();
+    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    api.readyz().expect(200);
+}
+
+#[test]
+fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let personal = api.new_token(&ann, false);
+    let bob = api.sign_up("bob");
+    let before = api.reset_token("bob@example.com");
+    let claims = json!({"sub": bob.id(), "iat": now() - 5, "exp": FAR_FUTURE});
+    let foreign = sign(claims);
+    api.me(&foreign).expect(200);
+    let (backup, _) = backups.make(&api);
+    // Made after the backup, for the version of the credentials that the next change will lead to.
+    api.reset_password(&before, NEW_PASSWORD).expect(200);
+    let after = api.reset_token("bob@example.com");
+    let target = Target::create();
+    let printed = target.restore(&backup).exits(0).out();
+    assert!(printed.contains("2 sessions and 1 personal tokens have ended"), "{printed}");
+    let restored = target.serve();
+    restored.me(&ann).expect(401);
+    restored.refresh(&ann.refresh).expect(401);
+    restored.me(&personal).expect(401);
+    restored.me(&foreign).expect(401);
+    for token in [&before, &after] {
+        restored.reset_password(token, "another password").expect(400);
+    }
+    let root = restored.sign_up_admin("root");
+    let events = restored.all_events(&root, "action=auth.logout");
+    assert_eq!(events.len(), 1, "{events:?}");
+    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1});
+    assert_eq!((&events[0]["details"], &events[0]["actor_id"]), (&details, &json!(null)));
+    restored.me(restored.sign_in("ann")).expect(200);
+    restored.me(restored.sign_in("bob")).expect(200);
+}
+
+#[test]
+fn messages_that_waited_are_not_sent_again_and_those_that_failed_stay_as_records() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    api.database.run(&format!(
+        "INSERT INTO outbox (kind, user_id, due_at) VALUES ('password_changed', '{0}', 'infinity');
+         INSERT INTO outbox (kind, user_id, failed_at, error) VALUES ('password_changed', '{0}', now(), 'refused');
+         INSERT INTO password_reset_requests (email) SELECT 'x@example.com' FROM generate_series(1, 3)",
+        ann.id()
+    ));
+    let (backup, _) = backups.make(&api);
+    let target = Target::create();
+    target.restore(&backup).exits(0);
+    assert_eq!(target.database.count("outbox"), 1);
+    assert_eq!(target.database.count("outbox WHERE failed_at IS NOT NULL"), 1);
+    assert_eq!(target.database.count("password_reset_requests"), 0);
+}
+
+#[test]
+fn ten_thousand_files_are_restored_into_a_new_cluster_and_each_is_the_same() {
+    const COUNT: usize = 10_000;
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    fill(&api, COUNT);
+    let users = ["ann", "bob"].map(|name| api.sign_up(name));
+    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (backup, _) = thread::scope(|scope| {
+        let _stop = SetOnDrop(&stop);
+        for user in &users {
+            let (api, stop, changes) = (&api, &stop, &changes);
+            scope.spawn(move || {
+                let mut last = None;
+                while !stop.load(Ordering::Relaxed) {
+                    let n = changes.fetch_add(1, Ordering::Relaxed);
+                    let file = api.new_file(user, "a.txt", &format!("content {n}"));
+                    if let Some(older) = last.replace(file) {
+                        api.delete_file(user, &older).expect(204);
+                    }
+                }
+            });
+        }
+        wait_until(|| changes.load(Ordering::Relaxed) > 20);
+        backups.make(&api)
+    });
+    let cluster = Cluster::start("restore");
+    let target = Target::of(&Database::create_on(&cluster.url));
+    let printed = target.restore(&backup).exits(0).out();
+    let numbers = manifest(&backup);
+    assert_eq!(numbers["users"], COUNT + 2);
+    let (files, bytes) = (&numbers["files"], &numbers["bytes"]);
+    let line = format!("database: {} users, {files} files, {bytes} bytes\n", COUNT + 2);
+    assert!(printed.contains(&line), "{printed}");
+    let query = "SELECT id::text, file_hash, user_id::text FROM files ORDER BY id";
+    let records = target.database.client().query(query, &[]).expect("records");
+    assert_eq!(records.len(), fs::read_dir(target.data.join("files")).expect("files").count());
+    for record in &records {
+        let (id, hash): (&str, &str) = (record.get(0), record.get(1));
+        let content = fs::read(target.data.content(id)).expect("a content");
+        assert_eq!(sha256(&content), format!("sha256:{hash}"), "{id}");
+        // Those that were deleted since are in the backup only.
+        let original = fs::read(api.data.content(id));
+        let original = original.or_else(|_| fs::read(backup.join("files").join(id)));
+        assert_eq!(content, original.expect("an original"), "{id}");
+    }
+    assert_eq!(records.len(), *files);
+    let restored = target.serve();
+    for (name, user) in [("ann", &users[0]), ("bob", &users[1])] {
+        let own = restored.sign_in(name);
+        let ids: Vec<&str> =
+            records.iter().filter(|r| r.get::<_, &str>(2) == user.id()).map(|r| r.get(0)).collect();
+        assert!(!ids.is_empty());
+        for id in ids {
+            let content = restored.download(&own, id).expect(200).text();
+            assert!(content.starts_with("content "), "{content}");
+        }
+    }
+    let printed = restored.collect_garbage();
+    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+}
+
+#[test]
+fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    api.sign_up("ann");
+    let (backup, _) = backups.make(&api);
+    for name in ["files", "trash", "installation-id"] {
+        let target = Target::create();
+        fs::create_dir(target.data.join(name)).expect("made");
+        let error = target.restore(&backup).exits(1).err();
+        assert!(error.contains(&format!("it holds {name}, ")), "{error}");
+        assert_eq!((target.entries(), target.tables()), (vec![name.to_owned()], 0));
+    }
+    for table in [
+        "TABLE t (); ALTER TABLE t",
+        "SCHEMA s; CREATE MATERIALIZED VIEW s.t AS SELECT; ALTER SCHEMA s",
+    ] {
+        let target = Target::create();
+        target.database.run(&format!("CREATE {table} OWNER TO CURRENT_USER"));
+        let error = target.restore(&backup).exits(1).err();
+        assert!(
+            error.contains("is not empty: it has the table ") && error.contains(".t."),
+            "{error}"
+        );
+        assert_eq!(target.entries(), Vec::<String>::new());
+    }
+    let target = Target::create();
+    fs::write(target.data.join("data"), "a file").expect("written");
+    let mut command = target.command(&backup, &[]);
+    command.env("CLOAKROOM_DATA_DIR", target.data.join("data"));
+    let error = command.output().expect("it runs").exits(1).err();
+    assert!(error.contains("Not a directory"), "{error}");
+    assert_eq!((target.entries(), target.tables()), (vec!["data".to_owned()], 0));
+    // The running service's own place.
+    let before = api.data.contents();
+    let error = api.run_beside(&["restore", backup.to_str().expect("a path")]).exits(1).err();
+    assert!(error.contains("is not empty"), "{error}");
+    assert_eq!(api.data.contents(), before);
+    api.sign_in("ann");
+}
+
+#[test]
+fn a_data_directory_that_does_not_exist_is_made_and_other_things_in_one_stay() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let file = api.new_file(api.sign_up("ann"), "a.txt", "content");
+    let (backup, _) = backups.make(&api);
+    let target = Target::create();
+    let missing = target.data.join("new/data");
+    let mut command = target.command(&backup, &[]);
+    command.env("CLOAKROOM_DATA_DIR", &missing).output().expect("it runs").exits(0);
+    assert_eq!(fs::read_to_string(missing.join("files").join(&file)).expect("a file"), "content");
+    assert_eq!(mode(&missing), 0o700);
+    let target = Target::create();
+    fs::write(target.data.join("jwt-secret"), SECRET).expect("written");
+    target.restore(&backup).exits(0);
+    assert_eq!(target.entries(), ["files", "installation-id", "jwt-secret"]);
+}
+
+#[test]
+fn a_backup_of_a_newer_schema_or_a_newer_postgresql_is_refused_and_an_older_schema_is_migrated() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    api.sign_up("ann");
+    let (backup, _) = backups.make(&api);
+    let newest = manifest(&backup)["schema_version"].as_i64().expect("a version") as i32;
+    let target = Target::create();
+    rewrite_manifest(&backup, |header| header["schema_version"] = json!(newest + 1));
+    let error = target.restore(&backup).exits(1).err();
+    let versions =
+        format!("has schema version {}, this program knows versions up to {newest}", newest + 1);
+    assert!(error.contains(&versions), "{error}");
+    adopt_dump(&backup, newest);
+    rewrite_manifest(&backup, |header| header["postgresql"] = json!("99.1"));
+    let error = target.restore(&backup).exits(1).err();
+    assert!(
+        error.contains("the backup is of PostgreSQL 99.1, the server is PostgreSQL "),
+        "{error}"
+    );
+    target.is_untouched();
+    rewrite_manifest(&backup, |header| header["postgresql"] = json!("15.0"));
+    // A database as an earlier version has left it.
+    let older = Database::create();
+    older.migrate_to(newest - 1);
+    older.run("INSERT INTO users (id, username, email, password_hash) VALUES (gen_random_uuid(), 'bob', 'b@x.y', '-')");
+    let dump = backup.join("database.dump");
+    let mut pg_dump = std::process::Command::new("pg_dump");
+    pg_dump.args(["--format=custom", "--dbname", &older.url, "--file"]).arg(&dump);
+    pg_dump.output().expect("pg_dump runs").exits(0);
+    adopt_dump(&backup, newest - 1);
+    target.restore(&backup).exits(0);
+    let version: i32 = target.database.value("SELECT max(version) FROM refinery_schema_history");
+    assert_eq!(version, newest);
+    assert_eq!(target.database.count("users WHERE username = 'bob'"), 1);
+    target.serve().readyz().expect(200);
+}
+
+#[test]
+fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_the_extension() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    api.sign_up("ann");
+    // Only a superuser may create this one, which is not the service's, and which `check` uses.
+    api.database.run("CREATE EXTENSION amcheck");
+    let (backup, _) = backups.make(&api);
+    for (is_owner, prepare, succeeds) in [
+        (true, "", true),
+        (true, "CREATE EXTENSION pg_trgm", true),
+        (false, "CREATE EXTENSION pg_trgm", true),
+        (false, "", false),
+    ] {
+        let target = Target::create();
+        let (role, database) = (target.database.name(), target.database.name());
+        let owner = if is_owner {
+            format!("ALTER DATABASE {database} OWNER TO {role};")
+        } else {
+            String::new()
+        };
+        target.database.run(&format!(
+            "CREATE ROLE {role} LOGIN PASSWORD 'p w'; {owner} GRANT CREATE ON SCHEMA public TO {role}; {prepare}"
+        ));
+        let (_, server) = target.database.url.rsplit_once('@').expect("a URL");
+        let url = format!("postgres://{role}:p%20w@{server}");
+        let mut command = target.command(&backup, &[]);
+        let output = command.env("CLOAKROOM_DATABASE_URL", &url).output().expect("it runs");
+        if succeeds {
+            output.exits(0);
+            let owner: String = target
+                .database
+                .value("SELECT tableowner::text FROM pg_tables WHERE tablename = 'users'");
+            assert_eq!(owner, role);
+            assert_eq!(target.database.count("pg_indexes WHERE indexname = 'users_search'"), 1);
+        } else {
+            let error = output.exits(1).err();
+            assert!(error.contains("permission denied to create extension \"pg_trgm\""), "{error}");
+            assert!(error.ends_with("Nothing was restored.\n"), "{error}");
+            target.is_untouched();
+        }
+        target.database.run(&format!(
+            "ALTER DATABASE {database} OWNER TO CURRENT_USER; REASSIGN OWNED BY {role} TO CURRENT_USER;
+             DROP OWNED BY {role}; DROP ROLE {role}"
+        ));
+    }
+}
