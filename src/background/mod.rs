@@ -1,6 +1,7 @@
 //! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one does
-//! everything else: it looks up the accounts of password resets, writes the events that stand for many changes, and
-//! removes expired records, the files of deleted users, and contents without a record.
+//! everything else: it looks up the accounts of password resets, marks the sessions that ended together, writes the
+//! events that stand for many changes, and removes expired records, the files of deleted users, and contents without a
+//! record.
 
 pub mod failures;
 mod outbox;
@@ -33,9 +34,10 @@ type Task = fn(&Background) -> Result<i64, Error>;
 /// All tasks, the most urgent first: the name in the log, and the time from the end of the work to the next look for
 /// more. A task does a limited part at a time, so that none waits long for another; only the last one reads whole
 /// directories, once an hour.
-const TASKS: [(&str, Duration, Task); 10] = [
+const TASKS: [(&str, Duration, Task); 11] = [
     ("password resets", Duration::ZERO, queue_password_resets),
     ("files of deleted users", Duration::ZERO, remove_files_of_deleted_users),
+    ("sessions that ended together", Duration::ZERO, |work| db::sessions::end_epoch(&work.db)),
     ("events of many changes", Duration::ZERO, |work| db::audit::insert_skipped(&work.db)),
     ("expired sessions", SWEEP_PERIOD, |work| db::sessions::sweep(&work.db)),
     ("expired personal tokens", SWEEP_PERIOD, |work| db::personal_tokens::sweep(&work.db)),

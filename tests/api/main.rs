@@ -41,6 +41,8 @@ mod auth {
     mod key_rotation;
     mod personal_tokens;
     mod resets;
+    mod revocations;
+    mod session_limit;
     mod session_lookups;
     mod session_management;
     mod sessions;
