@@ -113,6 +113,8 @@ pub enum Forbidden {
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
+    /// The request has more than one `Authorization` header.
+    SecondAuthorization,
     /// The request line and headers are longer than the server accepts, or there are too many headers.
     HeadersTooLarge,
     /// The request line and headers did not arrive in time.
@@ -130,6 +132,8 @@ pub enum Error {
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
     AuthenticationRequired,
+    /// A request for new tokens carries no refresh token.
+    RefreshTokenRequired,
     /// `Authorization` names a scheme other than `Bearer`.
     InvalidScheme,
     /// `Authorization` is not exactly a scheme and a token.
