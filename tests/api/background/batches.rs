@@ -102,7 +102,7 @@ fn sessions_that_ended_together_are_marked_in_batches_and_keep_no_personal_data(
         0
     );
     let of = |what: &str| database.value::<i64>(&format!("SELECT {what}::bigint FROM marks"));
-    // The session that stays is one of the rows. Two of the many ended at the sign-in, of the user's first one too.
+    // The sign-in has ended two of the user's 25,001. That the new session stays is a change of its row too.
     assert_eq!((of("sum(marked)"), of("max(marked)")), (25_000, 10_000));
 }
 
