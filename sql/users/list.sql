@@ -2,10 +2,10 @@
 -- address; $2: for the display name; $3: for the username or the e-mail address; $4: role; $5: whether active; $6:
 -- created not before; $7: created not after; a null is no condition. $8: the order, in which absent names are last; $9:
 -- accounts of a page; $10: accounts before it. A page past the end is one row with the total alone.
--- PostgreSQL plans the query each time for its parameters: conditions that are null are dropped, and all branches of the
--- UNION but one have a limit of 0, so they are not run. With a condition in its place PostgreSQL 15 would start parallel
--- workers for each branch, and compile a query that looks expensive. Each order and each filter has an index. One plan
--- for all parameters would read the whole table.
+-- PostgreSQL plans the query each time for its parameters: conditions that are null are dropped, and all branches of
+-- the UNION but one have a limit of 0, so they are not run. With a condition in its place PostgreSQL 15 would start
+-- parallel workers for each branch, and compile a query that looks expensive. Each order and each filter has an index.
+-- One plan for all parameters would read the whole table.
 WITH matching AS NOT MATERIALIZED (
     SELECT id, created_at, lower(name) AS name, lower(coalesce(email_ascii, email)) AS email
     FROM users

@@ -33,8 +33,8 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def map_case(context, case):
-    """Says nothing twice, which may be an error that OpenAPI cannot describe: asks for pages either by `page` and `size`
-    or by `limit` and `offset`, and for active accounts either by `is_active` or by `active`."""
+    """Says nothing twice, which may be an error that OpenAPI cannot describe: asks for pages either by `page` and
+    `size` or by `limit` and `offset`, and for active accounts either by `is_active` or by `active`."""
     query = case.query or {}
     if query and case.meta.generation.mode.is_positive:
         twice = {"limit", "offset"} if {"page", "size"} & query.keys() else set()
