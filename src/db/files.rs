@@ -174,7 +174,7 @@ pub enum FileSort {
     Size,
 }
 
-/// The filter and the order of a list. Ties are in the order of ids.
+/// The filter and the order of a list. Names are compared without regard to case. Ties are in the order of ids.
 pub struct FileQuery {
     /// Part of the filename or of the description, without regard to case.
     pub search: Option<String>,

@@ -45,7 +45,8 @@ const MIGRATIONS: &[Migration] = &[
     migration!(10, "ascii_addresses"),
     migration!(11, "audit_limits"),
     migration!(12, "mail_limits"),
-    migration!(13, "session_epochs"),
+    migration!(13, "names_descending"),
+    migration!(14, "session_epochs"),
 ];
 
 /// The newest version of the schema that this program knows.
