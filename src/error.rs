@@ -1,5 +1,5 @@
 //! Every way in which a request can fail, named by its meaning. The table in `explanation` gives each its HTTP status,
-//! the message that clients see, and a hint about what they can do.
+//! a word for programs, the message that people see, and a hint about what they can do.
 
 mod explanation;
 
@@ -121,11 +121,14 @@ pub enum Forbidden {
     ForeignPage,
 }
 
-/// Why a request failed. [`Error::status`], [`Error::message`] and [`Error::hint`] say what the client is told.
+/// Why a request failed. [`Error::status`], [`Error::reason`], [`Error::message`] and [`Error::hint`] say what the client
+/// is told.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
+    /// The request has more than one `Authorization` header.
+    SecondAuthorization,
     /// The request line and headers are longer than the server accepts, or there are too many headers.
     HeadersTooLarge,
     /// The request line and headers did not arrive in time.
@@ -143,6 +146,8 @@ pub enum Error {
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
     AuthenticationRequired,
+    /// A request for new tokens carries no refresh token.
+    RefreshTokenRequired,
     /// `Authorization` names a scheme other than `Bearer`.
     InvalidScheme,
     /// `Authorization` is not exactly a scheme and a token.

@@ -18,7 +18,7 @@ use super::router;
 use crate::error::Error;
 use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted_proxy};
-use crate::http::error_response::error_response;
+use crate::http::error_response::{error_response, grant_error_response};
 use crate::http::request::{Request, request_id};
 use crate::http::response::{Response, check_headers};
 use crate::model::audit::RefusedAction;
@@ -181,8 +181,11 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let now = Timestamp::now();
-    error_response(error, context.app.config.error_format, now)
+    let (format, now) = (context.app.config.error_format, Timestamp::now());
+    match context.request.is_form() {
+        true => grant_error_response(error, format, now),
+        false => error_response(error, format, now),
+    }
 }
 
 /// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all

@@ -5,8 +5,8 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
-mod hints;
 mod pages;
+mod reasons;
 mod rings;
 mod structure;
 
