@@ -1,6 +1,6 @@
--- The time before which no event is still to come, but for those that are over $1 seconds late: an event has the time of
--- its change, and is seen once its transaction is committed. Transactions that have written something (backend_xid) are
--- not committed yet, and their events are not older than they are. The event of a password reset has the time of the
+-- The time before which no event is still to come, but for those that are over $1 seconds late. An event has the time
+-- of its change, and is seen once its transaction is committed. A transaction that has written something has a
+-- backend_xid until then, and its events are not older than it is. The event of a password reset has the time of the
 -- request, which waits in a table until the service takes it.
 SELECT least(
     clock_timestamp() - make_interval(secs => $1::float8),

@@ -21,8 +21,8 @@ pub enum Tool {
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
-    /// otherwise the first line of standard input. Fails, and changes nothing, if there is no password, the two differ,
-    /// the address, the username or the password is not acceptable, or another account has the username.
+    /// otherwise the first line of standard input. Fails if there is none, or the two differ, if the address, the
+    /// username or the password is not acceptable, or if another account has the username.
     CreateAdmin {
         /// E-mail address of the account.
         #[arg(long)]

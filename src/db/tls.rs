@@ -88,8 +88,8 @@ fn client_config(ca: Option<&Path>) -> Result<ClientConfig, String> {
     };
     let describe = |e: &dyn std::fmt::Display| {
         format!(
-            "CLOAKROOM_DATABASE_CA holds \"{}\": {e}; allowed: a PEM file with the certificates of the authorities that \
-             sign the server's",
+            "CLOAKROOM_DATABASE_CA holds \"{}\": {e}; allowed: a PEM file with the certificates of the authorities \
+             that sign the server's",
             path.display()
         )
     };

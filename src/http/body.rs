@@ -45,8 +45,9 @@ impl<'a> Body<'a> {
     }
 
     /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. Fails with
-    /// [`Error::BodyTooLarge`] beyond the limit, after all bytes within it, so that they show what is too large. Fails with [`Error::BodyCutShort`] if the client sent less than it
-    /// announced, which is compared here because the `rouille` server reports that as an ordinary end.
+    /// [`Error::BodyTooLarge`] beyond the limit, but first returns all bytes within it, which show what is too large.
+    /// Fails with [`Error::BodyCutShort`] if the client sent less than it announced, which is compared here because the
+    /// `rouille` server reports that as an ordinary end.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
         let room = self.limit - self.received;
         // Only at the limit is a byte more asked for, which must not be there.

@@ -93,11 +93,9 @@ impl AuditLog {
             let Some(row) = rows.last() else { return Ok(true) };
             last = AuditPosition::of(&from_row(row));
             for event in rows.iter().map(from_row) {
-                if !self.printed.contains_key(&event.id) {
-                    if !print(&event)? {
-                        return Ok(false);
-                    }
-                    self.printed.insert(event.id, event.at);
+                let is_new = self.printed.insert(event.id, event.at).is_none();
+                if is_new && !print(&event)? {
+                    return Ok(false);
                 }
             }
         }
