@@ -66,7 +66,8 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
 /// Finds the endpoint, lets the request in, and runs the handler.
 fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     let (config, request) = (&context.app.config, &context.request);
-    let mut endpoint = match router::find(config, request.method(), request.path()) {
+    let (method, path) = (request.method(), request.path());
+    let mut endpoint = match router::find(config, request.is_local(), method, path) {
         Err(Error::MethodNotAllowed(methods)) => {
             return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
         }

@@ -41,7 +41,7 @@ pub struct ResetTokenUse<'a> {
     pub password_hash: &'a str,
     /// SHA-256 of the token, hexadecimal.
     pub token_hash: &'a str,
-    /// When the record of the use may be removed: not before the token has expired.
+    /// When the token expires. From then on the record of its use may be removed.
     pub expires_at: OffsetDateTime,
 }
 

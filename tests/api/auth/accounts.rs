@@ -49,7 +49,11 @@ fn registration_by_e_mail_signs_in() {
         (&tokens.user["email"], &tokens.user["username"]),
         (&json!("bo@example.com"), &json!(null))
     );
-    api.me(&tokens).expect(200);
+    // The sign-in is that of the registration, to the microsecond.
+    assert_eq!(tokens.user["last_login"], tokens.user["created_at"]);
+    api.me(&tokens).expect(200).has(json!({"last_login": tokens.user["created_at"]}));
+    let signed_in = "users WHERE username IS NULL AND last_login = created_at";
+    assert_eq!(api.database.count(signed_in), 1);
     api.refresh(&tokens.refresh).expect(200);
 }
 

@@ -27,6 +27,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
     (
         "by commands and at the start",
         &[
+            "audit/settled_before",
             "audit/since",
             "checks/user_totals",
             "checks/verify_index",
