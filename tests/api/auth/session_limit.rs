@@ -1,6 +1,7 @@
 //! A user has at most a thousand live sessions.
 
 use std::sync::Arc;
+use std::thread;
 
 use crate::harness::*;
 
@@ -77,6 +78,27 @@ fn parallel_sign_ins_do_not_exceed_a_thousand_sessions() {
     for tokens in &tokens {
         api.me(tokens).expect(200);
     }
+}
+
+#[test]
+fn a_sign_in_counts_the_session_of_another_one_that_it_waited_for() {
+    let api = Server::start(&[]);
+    let ann = api.register("ann").expect(201).id();
+    api.database.insert_sessions(&ann, MOST - 1);
+    let other = api.database.begin(&format!(
+        "UPDATE users SET last_login = now() WHERE id = '{ann}';
+         INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+         VALUES ('{0}', '{ann}', '{0}', now() + interval '1 day')",
+        uuid(1)
+    ));
+    thread::scope(|scope| {
+        let sign_in = scope.spawn(|| api.sign_in("ann"));
+        api.database.wait_for_blocked_statement();
+        other.commit();
+        api.me(&sign_in.join().expect("no panic")).expect(200);
+    });
+    assert_eq!(api.database.live_sessions(&ann), MOST);
+    api.me(&tokens_of_session(&ann, &uuid(1), UNKNOWN_ID)[0]).expect(200);
 }
 
 #[test]
