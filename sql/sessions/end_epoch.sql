@@ -1,6 +1,6 @@
--- Marks up to $1 sessions of an epoch that is over as ended, which they are already, so that they keep no personal data.
--- An epoch is forgotten with its last ones. Returns how many sessions this has marked, and epochs it has looked at.
--- Several processes may run this at once: SKIP LOCKED gives each of them another epoch.
+-- Marks up to $1 sessions of an epoch that is over as ended, which they are already, so that they keep no personal
+-- data. An epoch is forgotten with its last ones. Returns how many sessions this has marked, and epochs it has looked
+-- at. Several processes may run this at once: SKIP LOCKED gives each of them another epoch.
 WITH next AS (
     SELECT user_id, epoch FROM ended_epochs LIMIT 1 FOR UPDATE SKIP LOCKED
 ), ended AS (

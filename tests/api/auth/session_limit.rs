@@ -95,7 +95,7 @@ fn a_sign_in_counts_the_session_of_another_one_that_it_waited_for() {
         let sign_in = scope.spawn(|| api.sign_in("ann"));
         api.database.wait_for_blocked_statement();
         other.commit();
-        api.me(&sign_in.join().expect("no panic")).expect(200);
+        api.me(sign_in.join().expect("no panic")).expect(200);
     });
     assert_eq!(api.database.live_sessions(&ann), MOST);
     api.me(&tokens_of_session(&ann, &uuid(1), UNKNOWN_ID)[0]).expect(200);
