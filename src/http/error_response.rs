@@ -13,9 +13,30 @@ use crate::model::timestamp::Timestamp;
 
 /// The response to a failed request, with a body in the configured format.
 pub fn error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    with_headers(error, &error_body(error, format, now))
+}
+
+/// The response to a failed request for tokens by form. In the `detail` format the body also has the members that
+/// clients of OAuth 2.0 show (RFC 6749, 5.2).
+pub fn grant_error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    let mut body = error_body(error, format, now);
+    let word = match error {
+        Error::Invalid(_) | Error::RefreshTokenRequired => "invalid_request",
+        Error::BadCredentials | Error::InactiveAccount => "invalid_grant",
+        Error::InvalidToken(_) | Error::UserNotUsable => "invalid_grant",
+        _ => "",
+    };
+    if format == ErrorFormat::Detail && !word.is_empty() {
+        body["error"] = word.into();
+        body["error_description"] = error.message().into();
+    }
+    with_headers(error, &body)
+}
+
+/// A response with this body and the headers of the error.
+fn with_headers(error: &Error, body: &Value) -> Response {
     let status = error.status();
-    let body = error_body(error, format, now).to_string();
-    let response = Response::new(status, "application/json", body.into_bytes());
+    let response = Response::new(status, "application/json", body.to_string().into_bytes());
     match error {
         Error::MethodNotAllowed(allow) => response.with_header("Allow", allow.clone()),
         Error::RateLimited { retry_after, .. } => response
@@ -42,7 +63,8 @@ fn challenge(error: &Error) -> Cow<'static, str> {
 
 /// The body of an error. Its hint is absent if there is none.
 fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
+    let (code, reason) = (error_code(error.status()), error.reason());
+    let (message, hint) = (error.message(), error.hint());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,
@@ -53,12 +75,17 @@ fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
             let mut details = errors.map(error_list).unwrap_or_default();
             details.extend(hint.map(|hint| json!({ "hint": hint })));
             let details = (!details.is_empty()).then_some(details);
-            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
+            return json!({ "error": {
+                "code": code, "reason": reason, "message": message, "details": details, "timestamp": now,
+            } });
         }
-        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
+        (ErrorFormat::Detail, None) => {
+            json!({ "detail": message, "error_code": code, "reason": reason })
+        }
         (ErrorFormat::Detail, Some(errors)) => json!({
             "detail": error_list(errors),
             "error_code": code,
+            "reason": reason,
             "field_errors": messages_by_field(errors),
         }),
     };

@@ -10,6 +10,9 @@
 //! - A `description` or a `hint` may be a list of lines.
 //! - `{max_upload_size}` in a text, and each other name in [`figures`], is replaced by its value.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "the examples of errors are still JSON"))]
+mod samples;
+
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
