@@ -62,13 +62,14 @@ pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(page.with_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
-/// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
-/// script inside the page.
+/// `GET /docs/start.js`: starts Swagger UI, with plugins of our own. It is a file of its own because the
+/// Content-Security-Policy allows no script inside the page.
 pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(JAVASCRIPT, include_str!("docs/start.js")))
 }
 
-/// `GET /docs/style.css`: hides what the sign-in dialog of Swagger UI asks for and this service does not use.
+/// `GET /docs/style.css`: makes Swagger UI fit a phone, and hides what its sign-in dialog asks for and this service does
+/// not use.
 pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(CSS, include_str!("docs/style.css")))
 }
