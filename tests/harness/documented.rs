@@ -150,7 +150,9 @@ impl Document {
         let Some(content) = named.or_else(|| contents.get("*/*")) else {
             return Err(format!("content type {media_type:?}"));
         };
-        if method == "HEAD" || media_type != Some("application/json") {
+        let is_readable =
+            media_type == Some("application/json") && !answer.has_header("Content-Encoding");
+        if method == "HEAD" || !is_readable {
             return Ok(());
         }
         let body = serde_json::from_slice(&answer.bytes).map_err(|e| e.to_string())?;
