@@ -1,5 +1,5 @@
 //! Every way in which a request can fail, named by its meaning. The table in `explanation` gives each its HTTP status,
-//! the message that clients see, and a hint about what they can do.
+//! a word for programs, the message that people see, and a hint about what they can do.
 
 mod explanation;
 
@@ -99,6 +99,8 @@ pub enum Forbidden {
     ForeignFile,
     /// The request has a personal access token, which is not accepted for it.
     PersonalToken,
+    /// The request has a personal access token, and would make, change or delete an administrator.
+    AdminByPersonalToken,
     /// The request has a read-only personal access token, and is not a `GET`.
     ReadOnlyToken,
     /// The account is the development admin's.
@@ -107,7 +109,8 @@ pub enum Forbidden {
     ForeignPage,
 }
 
-/// Why a request failed. [`Error::status`], [`Error::message`] and [`Error::hint`] say what the client is told.
+/// Why a request failed. [`Error::status`], [`Error::reason`], [`Error::message`] and [`Error::hint`] say what the client
+/// is told.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).

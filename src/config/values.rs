@@ -66,7 +66,7 @@ pub enum ApiKeyScope {
 /// The shape of the JSON body of error responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ErrorFormat {
-    /// `{"detail": ..., "error_code": ...}`
+    /// `{"detail": ..., "error_code": ..., "reason": ...}`
     Detail,
     /// `{"error": {"code": ..., "message": ..., ...}}`
     Envelope,

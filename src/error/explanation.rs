@@ -1,4 +1,4 @@
-//! The HTTP status, the message and the hint of each error.
+//! The HTTP status, the reason, the message and the hint of each error.
 
 use std::borrow::Cow;
 
@@ -7,26 +7,39 @@ use super::{Error, Forbidden, TokenProblem, Unique};
 /// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
 const MAX_DECLARED_TYPE: usize = 100;
 
-/// The status, the message, and the hint, which is empty if there is none.
-type Row = (u16, Cow<'static, str>, Cow<'static, str>);
+/// What the client is told about an error.
+struct Row {
+    status: u16,
+    reason: &'static str,
+    message: Cow<'static, str>,
+    /// Empty if there is none.
+    hint: Cow<'static, str>,
+}
 
 fn row(
     status: u16,
+    reason: &'static str,
     message: impl Into<Cow<'static, str>>,
     hint: impl Into<Cow<'static, str>>,
 ) -> Row {
-    (status, message.into(), hint.into())
+    Row { status, reason, message: message.into(), hint: hint.into() }
 }
 
 impl Error {
     /// The HTTP status of the response.
     pub fn status(&self) -> u16 {
-        explanation(self).0
+        explanation(self).status
+    }
+
+    /// The word by which programs recognise the error. It never changes, unlike messages and hints. Errors that a
+    /// program handles in the same way share one, such as the two statuses of a taken name.
+    pub fn reason(&self) -> &'static str {
+        explanation(self).reason
     }
 
     /// The sentence that clients see.
     pub fn message(&self) -> Cow<'static, str> {
-        explanation(self).1
+        explanation(self).message
     }
 
     /// Whole sentences that stand beside the message and tell the sender of the request how to go on. `None` if the
@@ -35,7 +48,7 @@ impl Error {
     /// A hint depends only on the request and on limits that the service tells everybody. So it reveals neither whether
     /// an account exists nor anything internal.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
-        Some(explanation(self).2).filter(|hint| !hint.is_empty())
+        Some(explanation(self).hint).filter(|hint| !hint.is_empty())
     }
 }
 
@@ -47,108 +60,129 @@ fn explanation(error: &Error) -> Row {
     use Unique::*;
     #[rustfmt::skip] // One row an error, as in a table.
     let row = match error {
-        BadRequest => row(400, "Malformed request",
+        BadRequest => row(400, "MALFORMED_REQUEST", "Malformed request",
             "Check the request line and the headers. The rules of HTTP/1.1 are in RFC 9112."),
-        HeadersTooLarge => row(431, "Request headers too large",
+        HeadersTooLarge => row(431, "HEADERS_TOO_LARGE", "Request headers too large",
             "The request line and the headers may have at most 16384 bytes, and there may be at most 100 headers."),
-        HeadTooSlow => row(408, "Request headers came too slowly", "Send the request line and the headers at once."),
-        VersionNotSupported => row(505, "HTTP version not supported", "Use HTTP/1.1 or HTTP/1.0."),
-        ExpectationFailed => row(417, "Expectation failed", "The only expectation that is supported is 100-continue."),
-        RouteNotFound { has_docs: true } => row(404, "Not Found",
+        HeadTooSlow => row(408, "HEADERS_TOO_SLOW", "Request headers came too slowly",
+            "Send the request line and the headers at once."),
+        VersionNotSupported => row(505, "VERSION_NOT_SUPPORTED", "HTTP version not supported",
+            "Use HTTP/1.1 or HTTP/1.0."),
+        ExpectationFailed => row(417, "EXPECTATION_FAILED", "Expectation failed",
+            "The only expectation that is supported is 100-continue."),
+        RouteNotFound { has_docs: true } => row(404, "PATH_NOT_FOUND", "Not Found",
             "The endpoints of the API are below /api/v1; /docs describes them."),
-        RouteNotFound { has_docs: false } => row(404, "Not Found", "The endpoints of the API are below /api/v1."),
-        MethodNotAllowed(methods) => row(405, "Method Not Allowed", format!("This path accepts {methods}.")),
-        AuthenticationRequired => row(401, "Authentication required",
+        RouteNotFound { has_docs: false } => row(404, "PATH_NOT_FOUND", "Not Found",
+            "The endpoints of the API are below /api/v1."),
+        MethodNotAllowed(methods) => row(405, "METHOD_NOT_ALLOWED", "Method Not Allowed",
+            format!("This path accepts {methods}.")),
+        AuthenticationRequired => row(401, "AUTHENTICATION_REQUIRED", "Authentication required",
             "Send a token from POST /api/v1/auth/login as `Authorization: Bearer <token>`."),
-        InvalidScheme => row(401, "Invalid authentication scheme",
+        InvalidScheme => row(401, "INVALID_AUTHENTICATION_SCHEME", "Invalid authentication scheme",
             "Send the token as `Authorization: Bearer <token>`."),
-        InvalidAuthorization => row(401, "Invalid authorization header format",
+        InvalidAuthorization => row(401, "INVALID_AUTHORIZATION_HEADER", "Invalid authorization header format",
             "Send the token as `Authorization: Bearer <token>`."),
-        InvalidToken(NotOurs) => row(401, "Invalid token",
+        InvalidToken(NotOurs) => row(401, "INVALID_TOKEN", "Invalid token",
             "Send the token exactly as the service issued it, or sign in again."),
-        InvalidToken(NotAccess) => row(401, "Invalid token",
+        InvalidToken(NotAccess) => row(401, "NOT_AN_ACCESS_TOKEN", "Invalid token",
             "Send an access token. Only POST /api/v1/auth/refresh accepts a refresh token."),
-        InvalidToken(NotRefresh) => row(401, "Invalid token",
+        InvalidToken(NotRefresh) => row(401, "NOT_A_REFRESH_TOKEN", "Invalid token",
             "Send the refresh token that came with the access token."),
-        InvalidToken(Expired) => row(401, "Invalid token",
+        InvalidToken(Expired) => row(401, "TOKEN_EXPIRED", "Invalid token",
             "Send the refresh token to POST /api/v1/auth/refresh, or sign in again."),
-        InvalidToken(SessionEnded) => row(401, "Invalid token", "Sign in again."),
-        InvalidToken(PersonalTokenEnded) => row(401, "Invalid token",
+        InvalidToken(SessionEnded) => row(401, "SESSION_ENDED", "Invalid token", "Sign in again."),
+        InvalidToken(PersonalTokenEnded) => row(401, "PERSONAL_TOKEN_ENDED", "Invalid token",
             "Sign in and make another personal access token with POST /api/v1/auth/tokens."),
-        UserNotUsable => row(401, "User not found or inactive",
+        UserNotUsable => row(401, "ACCOUNT_NOT_USABLE", "User not found or inactive",
             "Sign in with another account, or ask an administrator."),
-        ApiKeyMissing { is_export: true } => row(401, "API key required for export endpoints",
+        ApiKeyMissing { is_export: true } => row(401, "EXPORT_API_KEY_REQUIRED",
+            "API key required for export endpoints", "Send the key as `X-API-Key: <key>`."),
+        ApiKeyMissing { is_export: false } => row(401, "API_KEY_REQUIRED", "API key is required",
             "Send the key as `X-API-Key: <key>`."),
-        ApiKeyMissing { is_export: false } => row(401, "API key is required", "Send the key as `X-API-Key: <key>`."),
-        ApiKeyInvalid => row(401, "Invalid API key", "Ask the operator of the service for a valid key."),
-        ApiKeyMisconfigured => row(500, "API key validation misconfigured", ""),
-        AdminRequired => row(403, "Admin privileges required.", "Sign in with an account whose role is admin."),
-        UserNotFound => row(404, "User not found", "GET /api/v1/users lists all accounts."),
-        SessionNotFound => row(404, "Session not found", "GET /api/v1/auth/sessions lists your sessions."),
-        TokenNotFound => row(404, "Token not found", "GET /api/v1/auth/tokens lists your personal access tokens."),
-        TooManyTokens => row(409, "Too many tokens",
+        ApiKeyInvalid => row(401, "INVALID_API_KEY", "Invalid API key",
+            "Ask the operator of the service for a valid key."),
+        ApiKeyMisconfigured => row(500, "API_KEY_MISCONFIGURED", "API key validation misconfigured", ""),
+        AdminRequired => row(403, "ADMIN_REQUIRED", "Admin privileges required.",
+            "Sign in with an account whose role is admin."),
+        UserNotFound => row(404, "USER_NOT_FOUND", "User not found", "GET /api/v1/users lists all accounts."),
+        SessionNotFound => row(404, "SESSION_NOT_FOUND", "Session not found",
+            "GET /api/v1/auth/sessions lists your sessions."),
+        TokenNotFound => row(404, "TOKEN_NOT_FOUND", "Token not found",
+            "GET /api/v1/auth/tokens lists your personal access tokens."),
+        TooManyTokens => row(409, "TOO_MANY_TOKENS", "Too many tokens",
             "End one that is no longer needed with DELETE /api/v1/auth/tokens/{token_id}."),
-        LastAdmin => row(409, "At least one active admin is required",
+        LastAdmin => row(409, "LAST_ADMIN", "At least one active admin is required",
             "Make another active account an administrator first."),
-        FeatureOff => row(404, "This feature is not available", ""),
-        ExportTooLarge(limit) => row(413, "Export too large",
+        FeatureOff => row(404, "FEATURE_OFF", "This feature is not available", ""),
+        ExportTooLarge(limit) => row(413, "EXPORT_TOO_LARGE", "Export too large",
             format!("An export has at most {limit} rows. Leave some out with a filter.")),
-        OffsetOutOfRange => row(400, "Offset must be >= 0", ""),
-        LimitOutOfRange => row(400, "Limit must be between 1 and 100", ""),
-        BadCredentials => row(401, "Invalid username or password",
+        OffsetOutOfRange => row(400, "OFFSET_OUT_OF_RANGE", "Offset must be >= 0", ""),
+        LimitOutOfRange => row(400, "LIMIT_OUT_OF_RANGE", "Limit must be between 1 and 100", ""),
+        BadCredentials => row(401, "BAD_CREDENTIALS", "Invalid username or password",
             "Check both. In a password, upper and lower case are different."),
-        InactiveAccount => row(403, "Inactive or deleted user.", "Ask an administrator to activate the account."),
-        WrongCurrentPassword => row(400, "Current password is incorrect",
+        InactiveAccount => row(403, "ACCOUNT_INACTIVE", "Inactive or deleted user.",
+            "Ask an administrator to activate the account."),
+        WrongCurrentPassword => row(400, "WRONG_PASSWORD", "Current password is incorrect",
             "Send the password that the account has now as `current_password`."),
-        InvalidResetToken => row(400, "Invalid or expired token",
+        InvalidResetToken => row(400, "INVALID_RESET_TOKEN", "Invalid or expired token",
             "A token works once and expires. POST /api/v1/auth/request-password-reset sends another one."),
-        TakenAtRegistration(Username) => row(400, "Username already exists",
+        TakenAtRegistration(Username) => row(400, "USERNAME_TAKEN", "Username already exists",
             "Choose another one. Upper and lower case make no difference."),
-        TakenAtRegistration(Email) => row(400, "Email already exists",
+        TakenAtRegistration(Email) => row(400, "EMAIL_TAKEN", "Email already exists",
             "Sign in if the account is yours. Otherwise use another address."),
-        Taken(Username) => row(409, "Username already exists",
+        Taken(Username) => row(409, "USERNAME_TAKEN", "Username already exists",
             "Choose another one. Upper and lower case make no difference."),
-        Taken(Email) => row(409, "Email already exists", "Use another address."),
-        Invalid(errors) if errors.iter().any(|e| e.problem.kind == "json_invalid") => row(422, "Validation failed",
+        Taken(Email) => row(409, "EMAIL_TAKEN", "Email already exists", "Use another address."),
+        Invalid(errors) if errors.iter().any(|error| error.problem.kind == "json_invalid") => row(422, "INVALID_JSON",
+            "Validation failed",
+            
             r#"Send a JSON object in UTF-8, such as {"name": "value"}."#),
-        Invalid(_) => row(422, "Validation failed", ""),
-        BodyTooLarge(limit) => row(413, "Request body too large", format!("The body may have at most {limit} bytes.")),
-        FileTooLarge(limit) => row(413, file_too_large(*limit), format!("The file may have at most {limit} bytes.")),
-        TypeNotAllowed { declared, accepted } => row(415, "File type not allowed",
+        Invalid(_) => row(422, "VALIDATION_FAILED", "Validation failed", ""),
+        BodyTooLarge(limit) => row(413, "BODY_TOO_LARGE", "Request body too large",
+            format!("The body may have at most {limit} bytes.")),
+        FileTooLarge(limit) => row(413, "FILE_TOO_LARGE", file_too_large(*limit),
+            format!("The file may have at most {limit} bytes.")),
+        TypeNotAllowed { declared, accepted } => row(415, "TYPE_NOT_ALLOWED", "File type not allowed",
             format!("The file was declared as `{}`. Accepted are {accepted}.", shortened(declared))),
-        TypeContradicted { declared, recognised } => row(415, "File type not allowed",
+        TypeContradicted { declared, recognised } => row(415, "TYPE_CONTRADICTED", "File type not allowed",
             format!("The file was declared as `{declared}`, but its first bytes are those of `{recognised}`.")),
-        StorageFull => row(507, "Storage quota exceeded",
+        StorageFull => row(507, "STORAGE_FULL", "Storage quota exceeded",
             "Delete files that are no longer needed, or ask the operator of the service for more space."),
-        FileNotFound => row(404, "File not found", "GET /api/v1/uploads lists your files."),
-        NotPermitted(PrivateFile) => row(403, "Not enough permissions",
+        FileNotFound => row(404, "FILE_NOT_FOUND", "File not found", "GET /api/v1/uploads lists your files."),
+        NotPermitted(PrivateFile) => row(403, "PRIVATE_FILE", "Not enough permissions",
             "Only its owner may read this file. The owner can make it public with `is_public`."),
-        NotPermitted(ForeignFile) => row(403, "Not enough permissions",
+        NotPermitted(ForeignFile) => row(403, "NOT_FILE_OWNER", "Not enough permissions",
             "Only its owner may change or delete this file."),
-        NotPermitted(PersonalToken) => row(403, "Not enough permissions",
+        NotPermitted(PersonalToken) => row(403, "PERSONAL_TOKEN_REFUSED", "Not enough permissions",
             "A personal access token is not accepted for this. Sign in and send the access token."),
-        NotPermitted(ReadOnlyToken) => row(403, "Not enough permissions",
+        NotPermitted(AdminByPersonalToken) => row(403, "PERSONAL_TOKEN_CANNOT_CHANGE_ADMIN", "Not enough permissions",
+            "A personal access token cannot make, change or delete an administrator. Send the access token."),
+        NotPermitted(ReadOnlyToken) => row(403, "READ_ONLY_TOKEN", "Not enough permissions",
             "The personal access token is read-only. Send another token."),
-        NotPermitted(DevelopmentAdmin) => row(403, "Not enough permissions",
+        NotPermitted(DevelopmentAdmin) => row(403, "DEVELOPMENT_ADMIN", "Not enough permissions",
             "Authentication is switched off, and the account that all requests have then cannot be changed."),
-        NotPermitted(ForeignPage) => row(403, "Not enough permissions",
+        NotPermitted(ForeignPage) => row(403, "FOREIGN_PAGE", "Not enough permissions",
             "Authentication is switched off, so only this host's own pages are answered. \
              CLOAKROOM_CORS_ORIGINS can list more."),
-        RangeNotSatisfiable(length) => row(416, "Range not satisfiable",
+        RangeNotSatisfiable(length) => row(416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable",
             format!("The file has {length} bytes, of which the first is number 0.")),
-        BodyCutShort => row(400, "Request body ended early",
+        BodyCutShort => row(400, "BODY_CUT_SHORT", "Request body ended early",
             "Keep the connection open until the whole body is sent. Content-Length must be its exact size."),
-        BodyMalformed => row(400, "Malformed request body",
+        BodyMalformed => row(400, "MALFORMED_BODY", "Malformed request body",
             "Check the chunks of the body. Their rules are in RFC 9112, section 7.1."),
-        BodyTooSlow => row(408, "Request body came too slowly", "Send the body at 4096 bytes a second or faster."),
-        RateLimited { retry_after, login: true } => row(429, "Too many login attempts. Please try again later.",
+        BodyTooSlow => row(408, "BODY_TOO_SLOW", "Request body came too slowly",
+            "Send the body at 4096 bytes a second or faster."),
+        RateLimited { retry_after, login: true } => row(429, "LOGIN_RATE_LIMITED", "Too many login attempts. Please try again later.",
+            
             try_again(*retry_after)),
-        RateLimited { retry_after, login: false } => row(429, "Rate limit exceeded", try_again(*retry_after)),
-        Unavailable => row(503, "Service temporarily unavailable", "Try again in a few seconds."),
-        OutcomeUnknown => row(503, "Service temporarily unavailable",
+        RateLimited { retry_after, login: false } => row(429, "RATE_LIMITED", "Rate limit exceeded",
+            try_again(*retry_after)),
+        Unavailable => row(503, "SERVICE_UNAVAILABLE", "Service temporarily unavailable",
+            "Try again in a few seconds."),
+        OutcomeUnknown => row(503, "OUTCOME_UNKNOWN", "Service temporarily unavailable",
             "Find out whether the change was made before you send the request again."),
-        TimedOut => row(504, "Request timed out", ""),
-        Internal(_) => row(500, "Internal server error", ""),
+        TimedOut => row(504, "TIMED_OUT", "Request timed out", ""),
+        Internal(_) => row(500, "INTERNAL_ERROR", "Internal server error", ""),
     };
     row
 }

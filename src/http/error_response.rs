@@ -42,7 +42,8 @@ fn challenge(error: &Error) -> Cow<'static, str> {
 
 /// The body of an error. Its hint is absent if there is none.
 fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, message, hint) = (error_code(error.status()), error.message(), error.hint());
+    let (code, reason) = (error_code(error.status()), error.reason());
+    let (message, hint) = (error.message(), error.hint());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,
@@ -53,12 +54,17 @@ fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
             let mut details = errors.map(error_list).unwrap_or_default();
             details.extend(hint.map(|hint| json!({ "hint": hint })));
             let details = (!details.is_empty()).then_some(details);
-            return json!({"error": {"code": code, "message": message, "details": details, "timestamp": now}});
+            return json!({ "error": {
+                "code": code, "reason": reason, "message": message, "details": details, "timestamp": now,
+            } });
         }
-        (ErrorFormat::Detail, None) => json!({ "detail": message, "error_code": code }),
+        (ErrorFormat::Detail, None) => {
+            json!({ "detail": message, "error_code": code, "reason": reason })
+        }
         (ErrorFormat::Detail, Some(errors)) => json!({
             "detail": error_list(errors),
             "error_code": code,
+            "reason": reason,
             "field_errors": messages_by_field(errors),
         }),
     };

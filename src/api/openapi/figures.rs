@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::config::{ApiKeyScope, Config, Environment, Registration, Smtp};
+use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
 use crate::error::Error;
 
 /// Names that texts have in braces, and what replaces them.
@@ -20,6 +20,7 @@ pub fn conditions(config: &Config) -> HashMap<&'static str, bool> {
         ("api_key_for_exports", needs_key),
         ("auth", config.auth_enabled),
         ("docs", config.docs),
+        ("envelope", config.error_format == ErrorFormat::Envelope),
         ("export_by_anyone", may_export && !config.export_require_admin && !needs_key),
         ("export_is_refused_to_some", config.export_require_admin || !config.auth_enabled),
         ("mail", !matches!(config.smtp, Smtp::Off)),

@@ -114,6 +114,7 @@ fn errors_have_the_configured_format() {
                 {"loc": ["body", "password"], "msg": short_password, "type": "string_too_short"},
             ],
             "error_code": "VALIDATION_ERROR",
+            "reason": "VALIDATION_FAILED",
             "field_errors": {"username": [short_name], "email": [bad_address], "password": [short_password]},
         })
     );
@@ -128,14 +129,26 @@ fn errors_have_the_configured_format() {
         json!([{"loc": ["body", "password"], "msg": "Field required", "type": "missing"}]);
     assert_eq!(
         body["error"],
-        json!({"code": "VALIDATION_ERROR", "message": "Validation failed", "details": details, "timestamp": null})
+        json!({
+            "code": "VALIDATION_ERROR",
+            "reason": "VALIDATION_FAILED",
+            "message": "Validation failed",
+            "details": details,
+            "timestamp": null,
+        })
     );
     let body = envelope.request_at_root("GET", "/nope").send().expect(404).json();
     let hint = "The endpoints of the API are below /api/v1; /docs describes them.";
     let error = with_member(&body["error"], "timestamp", Value::Null);
     assert_eq!(
         error,
-        json!({"code": "NOT_FOUND", "message": "Not Found", "details": [{ "hint": hint }], "timestamp": null})
+        json!({
+            "code": "NOT_FOUND",
+            "reason": "PATH_NOT_FOUND",
+            "message": "Not Found",
+            "details": [{ "hint": hint }],
+            "timestamp": null,
+        })
     );
 }
 

@@ -14,6 +14,12 @@ pub fn named_examples<'a>(document: &'a Value, content: &'a Value) -> Vec<(&'a s
     examples.map(|(name, example)| (name.as_str(), &follow(document, example)["value"])).collect()
 }
 
+/// The parameters of an operation.
+pub fn parameters_of<'a>(document: &'a Value, operation: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    parameters.map(|parameter| follow(document, parameter))
+}
+
 /// The service, and an administrator whose requests the examples are.
 struct Stage {
     api: Server,
@@ -151,7 +157,7 @@ fn no_text_with_a_pattern_is_without_an_example() {
 fn parameters_are_explained_and_nothing_is_filled_into_them() {
     let document = everything();
     for (method, path, operation) in operations(&document) {
-        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        for parameter in parameters_of(&document, operation) {
             let name = &parameter["name"];
             assert!(parameter["description"].is_string(), "{method} {path}: {name}");
             let schema = &parameter["schema"];
@@ -176,7 +182,7 @@ fn what_only_repeats_something_is_deprecated() {
         if is_deprecated(operation) {
             found.insert(format!("{method} {path}"));
         }
-        let all = operation["parameters"].as_array().into_iter().flatten();
+        let all = parameters_of(&document, operation);
         for parameter in all.filter(|parameter| is_deprecated(parameter)) {
             parameters.insert(format!("{id} {}", parameter["name"].as_str().expect("a name")));
         }

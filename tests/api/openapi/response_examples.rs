@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::{everything, operations};
-use crate::openapi::request_examples::named_examples;
+use crate::openapi::request_examples::{named_examples, parameters_of};
 
 /// The file of the examples.
 const CONTENT: &str = "Keys are at the front desk.\n";
@@ -217,7 +217,7 @@ fn links_lead_from_an_example_to_an_operation() {
             for link in response["links"].as_object().into_iter().flat_map(|links| links.values()) {
                 let target = target(link);
                 let parameters = link["parameters"].as_object().into_iter().flatten();
-                let names: Vec<_> = target["parameters"].as_array().into_iter().flatten().collect();
+                let names: Vec<_> = parameters_of(&document, target).collect();
                 for (name, expression) in parameters {
                     assert!(names.iter().any(|one| one["name"] == **name), "{path}: {link}");
                     let pointer =
