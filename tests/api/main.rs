@@ -76,6 +76,7 @@ mod openapi {
     mod document;
     mod examples;
     mod inputs;
+    mod refusals;
     mod routes;
 }
 
