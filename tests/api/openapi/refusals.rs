@@ -11,7 +11,7 @@ use crate::openapi::examples::{key, keys_of};
 /// Requests with bad fields: the operation, the query, and the body.
 fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
     let none = Value::Null;
-    let user = json!({ "email": "ann", "password": "short" });
+    let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
     let events = "outcome=failed&from=yesterday";
     let files = "sort_by=size&page=2&limit=10";
@@ -21,14 +21,14 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
         ("login", "", json!({})),
         ("refresh_tokens", "", json!({ "refresh_token": 5 })),
         ("logout", "scope=mine", none.clone()),
-        ("request_password_reset", "", json!({ "email": "ann" })),
+        ("request_password_reset", "", user.clone()),
         ("reset_password", "", json!({ "token": "x", "new_password": "short" })),
         ("create_personal_token", "", json!({ "expires_in_days": 400 })),
-        ("update_my_profile", "", json!({ "username": "a b c" })),
+        ("update_my_profile", "", user.clone()),
         ("delete_my_account", "", json!({})),
         ("change_password", "", new_password),
         ("list_users", pages, none.clone()),
-        ("create_user", "", json!({ "email": "ann@example.com", "password": "short" })),
+        ("create_user", "", user.clone()),
         ("update_user", "", user.clone()),
         ("admin_list_users", pages, none.clone()),
         ("admin_update_user", "", user),
