@@ -157,7 +157,7 @@ fn counted(number: u64, unit: &str) -> String {
 /// A number of bytes in the largest binary unit in which it is whole.
 fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.into_iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0) {
+    match units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{} {name}", bytes / unit),
         None => counted(bytes, "byte"),
     }
