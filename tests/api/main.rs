@@ -76,9 +76,13 @@ mod mail {
 }
 
 mod openapi {
+    mod code_samples;
     mod document;
     mod examples;
     mod inputs;
+    mod refusals;
+    mod request_examples;
+    mod response_examples;
     mod routes;
 }
 
