@@ -155,6 +155,8 @@ fn explanation(error: &Error) -> Row {
             "Only its owner may change or delete this file."),
         NotPermitted(PersonalToken) => row(403, "PERSONAL_TOKEN_REFUSED", "Not enough permissions",
             "A personal access token is not accepted for this. Sign in and send the access token."),
+        NotPermitted(AdminByPersonalToken) => row(403, "PERSONAL_TOKEN_CANNOT_CHANGE_ADMIN", "Not enough permissions",
+            "A personal access token cannot make, change or delete an administrator. Send the access token."),
         NotPermitted(ReadOnlyToken) => row(403, "READ_ONLY_TOKEN", "Not enough permissions",
             "The personal access token is read-only. Send another token."),
         NotPermitted(DevelopmentAdmin) => row(403, "DEVELOPMENT_ADMIN", "Not enough permissions",

@@ -68,9 +68,17 @@ fn token_problems() -> [TokenProblem; 6] {
     [NotOurs, NotAccess, NotRefresh, Expired, SessionEnded, PersonalTokenEnded]
 }
 
-fn refusals() -> [Forbidden; 6] {
+fn refusals() -> [Forbidden; 7] {
     use Forbidden::*;
-    [PrivateFile, ForeignFile, PersonalToken, ReadOnlyToken, DevelopmentAdmin, ForeignPage]
+    [
+        PrivateFile,
+        ForeignFile,
+        PersonalToken,
+        AdminByPersonalToken,
+        ReadOnlyToken,
+        DevelopmentAdmin,
+        ForeignPage,
+    ]
 }
 
 #[cfg(test)]
