@@ -63,9 +63,8 @@ assert.equal(part.response.status, 206);
 assert.equal(ok(part), "first");
 
 // Change and delete.
-const changed = ok(
-  await api.PUT("/api/v1/uploads/{file_id}", { headers, params: { path }, body: { description: null, is_public: true } }),
-);
+const change = { description: null, is_public: true };
+const changed = ok(await api.PUT("/api/v1/uploads/{file_id}", { headers, params: { path }, body: change }));
 assert(changed.is_public);
 done(await api.DELETE("/api/v1/uploads/{file_id}", { headers, params: { path } }));
 const gone = refused(await api.GET("/api/v1/uploads/{file_id}", { headers, params: { path } }), 404);

@@ -169,10 +169,11 @@ impl Adapter {
     }
 }
 
-/// Adds a part to the document: joins objects and lists, and replaces any other value.
+/// Adds a part to the document: joins objects and lists, and replaces any other value, and references, beside which
+/// nothing may stand.
 fn merge(document: &mut Value, part: Value) {
     match (document, part) {
-        (Value::Object(document), Value::Object(part)) => {
+        (Value::Object(document), Value::Object(part)) if !document.contains_key("$ref") => {
             for (name, value) in part {
                 merge(document.entry(name).or_insert(Value::Null), value);
             }
