@@ -73,9 +73,12 @@ mod mail {
 }
 
 mod openapi {
+    mod code_samples;
     mod document;
     mod examples;
     mod inputs;
+    mod request_examples;
+    mod response_examples;
     mod routes;
 }
 

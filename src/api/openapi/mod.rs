@@ -12,6 +12,7 @@
 //! - `{max_upload_size}` in a text, and each other name in [`figures`], is replaced by its value.
 
 mod errors;
+mod figures;
 mod samples;
 mod sharing;
 
@@ -20,13 +21,14 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use self::errors::Errors;
-use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
-use crate::error::Error;
+use self::figures::{Figures, conditions, figures};
+use crate::config::Config;
 use crate::model::audit;
 
 /// The parts, in the order in which pages show the groups of endpoints.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 13] = [
     include_str!("components.json"),
+    include_str!("successes.json"),
     include_str!("errors.json"),
     include_str!("authentication.json"),
     include_str!("sessions.json"),
@@ -37,10 +39,9 @@ const PARTS: [&str; 11] = [
     include_str!("exports.json"),
     include_str!("test_only.json"),
     include_str!("service.json"),
+    include_str!("conventions.json"),
 ];
 const FRAGMENTS: &str = include_str!("fragments.json");
-/// What a client's developer must know about all endpoints, in Markdown.
-const INTRODUCTION: &str = include_str!("introduction.md");
 
 /// The document of a service with these settings, as JSON.
 pub fn document(config: &Config) -> String {
@@ -58,45 +59,10 @@ pub fn document(config: &Config) -> String {
     document.to_string()
 }
 
-/// Whether each condition of `x-if` holds.
-fn conditions(config: &Config) -> HashMap<&'static str, bool> {
-    let needs_key = config.auth_enabled && config.api_key_enabled;
-    let is_development = config.environment == Environment::Development;
-    let may_export = config.allow_anonymous_export || is_development;
-    HashMap::from([
-        ("api_key_enabled", config.api_key_enabled),
-        ("api_key_for_all", needs_key && config.api_key_scope == ApiKeyScope::All),
-        ("api_key_for_exports", needs_key),
-        ("auth", config.auth_enabled),
-        ("docs", config.docs),
-        ("password_for_email", config.email_change_requires_password),
-        ("envelope", config.error_format == ErrorFormat::Envelope),
-        ("export_by_anyone", may_export && !config.export_require_admin && !needs_key),
-        ("export_is_refused_to_some", config.export_require_admin || !config.auth_enabled),
-        ("mail", !matches!(config.smtp, Smtp::Off)),
-        ("rate_limits", config.rate_limit_enabled),
-        ("registration", config.registration == Registration::Open),
-        ("test_endpoints", config.test_endpoints_enabled),
-    ])
-}
-
-/// The names that texts have in braces, and what replaces them.
-fn figures(config: &Config) -> [(&'static str, String); 6] {
-    let types: Vec<_> = config.allowed_upload_types.iter().collect();
-    [
-        ("{allowed_upload_types}", types.join(", ")),
-        ("{export_max_rows}", config.export_max_rows.to_string()),
-        ("{file_too_large}", Error::FileTooLarge(config.max_upload_size).message().into_owned()),
-        ("{introduction}", INTRODUCTION.to_owned()),
-        ("{max_upload_size}", config.max_upload_size.to_string()),
-        ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
-    ]
-}
-
 /// Adapts the parts of the document to the settings.
 struct Adapter {
     conditions: HashMap<&'static str, bool>,
-    figures: [(&'static str, String); 6],
+    figures: Figures,
     fragments: Value,
     errors: Errors,
 }
@@ -191,15 +157,17 @@ fn parse(json: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{ApiKeyScope, ErrorFormat, Registration, Smtp};
 
     /// The default settings, changed in each way that the document knows.
     fn settings() -> Vec<Config> {
-        let changes: [fn(&mut Config); 11] = [
+        let changes: [fn(&mut Config); 12] = [
             |_| {},
             |config| config.api_key_enabled = true,
             |config| config.api_key_scope = ApiKeyScope::All,
             |config| config.auth_enabled = false,
             |config| config.docs = false,
+            |config| config.email_change_requires_password = true,
             |config| config.export_require_admin = true,
             |config| config.smtp = Smtp::Off,
             |config| config.rate_limit_enabled = false,
@@ -223,23 +191,17 @@ mod tests {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    assert!(
-                        !name.starts_with("x-") && !value.is_null() || name == "details",
-                        "{name}: {value}"
-                    );
+                    let is_known = !name.starts_with("x-") || name == "x-codeSamples";
+                    let may_be_null = ["details", "last_login", "last_used_at", "name"];
+                    let is_value = !value.is_null() || may_be_null.contains(&name.as_str());
+                    assert!(is_known && is_value, "{name}: {value}");
                     check(value, document);
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| check(item, document)),
             Value::String(text) => {
-                let is_filled = |word: &str| !text.contains(&format!("{{{word}}}"));
-                let names = [
-                    "allowed_upload_types",
-                    "export_max_rows",
-                    "file_too_large",
-                    "max_upload_size",
-                ];
-                assert!(names.into_iter().all(is_filled), "{text}");
+                let figures = figures(&Config::of_test_database());
+                assert!(figures.iter().all(|(name, _)| !text.contains(name)), "{text}");
                 let target =
                     text.strip_prefix("#/").map(|path| document.pointer(&format!("/{path}")));
                 assert!(target != Some(None), "{text}");

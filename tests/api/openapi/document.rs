@@ -169,8 +169,8 @@ fn error_examples(document: &Value) -> Vec<(&Value, &Value)> {
     let all = operations(document).into_iter();
     let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
     let contents = responses
-        .flat_map(|responses| responses.values())
-        .map(|response| &follow(document, response)["content"]["application/json"]);
+        .flat_map(|responses| responses.iter().filter(|(status, _)| !status.starts_with('2')))
+        .map(|(_, response)| &follow(document, response)["content"]["application/json"]);
     let examples = contents.filter_map(|content| {
         let examples = content["examples"].as_object()?.values();
         let schema = follow(document, &content["schema"]);
