@@ -11,8 +11,9 @@ from http import HTTPStatus
 
 from cloakroom_client import AuthenticatedClient, Client
 from cloakroom_client.api.administration import list_audit_events
-from cloakroom_client.api.authentication import get_current_user, login, logout, refresh_tokens, register
+from cloakroom_client.api.authentication import login, logout, refresh_tokens, register
 from cloakroom_client.api.files import delete_file, download_file, get_file, list_files, update_file, upload_file
+from cloakroom_client.api.your_account import get_my_profile
 from cloakroom_client.models import (
     ApiError,
     AuditEventList,
@@ -108,14 +109,14 @@ def main() -> None:
     tokens = refresh_tokens.sync(client=anyone, body=RefreshTokensRequest(refresh_token=refresh_token))
     assert isinstance(tokens, TokenResponse), tokens
     user = AuthenticatedClient(base_url=url, token=tokens.access_token)
-    profile = get_current_user.sync(client=user)
+    profile = get_my_profile.sync(client=user)
     assert isinstance(profile, Profile) and profile.id == account.id and profile.stats.total_uploads == 0, profile
 
     use_files(user)
 
     # Sign out: the access token is refused from then on.
     assert logout.sync_detailed(client=user).status_code == HTTPStatus.NO_CONTENT
-    ended = get_current_user.sync(client=user)
+    ended = get_my_profile.sync(client=user)
     assert isinstance(ended, ApiError) and ended.reason == Reason.SESSION_ENDED, ended
 
     admin = AuthenticatedClient(base_url=url, token=sign_in(url, admin_name, admin_password).access_token)

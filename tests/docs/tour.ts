@@ -26,7 +26,7 @@ const signIn = ok(await api.POST("/api/v1/auth/login", { body: { username, passw
 const tokens = ok(await api.POST("/api/v1/auth/refresh", { body: { refresh_token: signIn.refresh_token } }));
 const headers = bearer(tokens.access_token);
 
-const profile = ok(await api.GET("/api/v1/auth/me", { headers }));
+const profile = ok(await api.GET("/api/v1/users/me", { headers }));
 assert.equal(profile.id, account.id);
 assert.equal(profile.stats.total_uploads, 0);
 
@@ -72,7 +72,7 @@ assert.equal(gone.reason, "FILE_NOT_FOUND");
 
 // Sign out: the access token is refused from then on.
 done(await api.POST("/api/v1/auth/logout", { headers }));
-const ended = refused(await api.GET("/api/v1/auth/me", { headers }), 401);
+const ended = refused(await api.GET("/api/v1/users/me", { headers }), 401);
 assert.equal(ended.reason, "SESSION_ENDED");
 
 // An administrator reads the audit log with a cursor.

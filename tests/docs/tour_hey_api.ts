@@ -26,7 +26,7 @@ const signIn = ok(await api.login({ client: anyone, body: { username, password }
 const tokens = ok(await api.refreshTokens({ client: anyone, body: { refresh_token: signIn.refresh_token } }));
 const client = signedIn(tokens.access_token);
 
-const profile = ok(await api.getCurrentUser({ client }));
+const profile = ok(await api.getMyProfile({ client }));
 assert.equal(profile.id, account.id);
 assert.equal(profile.stats.total_uploads, 0);
 
@@ -66,7 +66,7 @@ assert.equal(gone.reason, "FILE_NOT_FOUND");
 
 // Sign out: the access token is refused from then on.
 done(await api.logout({ client }));
-const ended = refused(await api.getCurrentUser({ client }), 401);
+const ended = refused(await api.getMyProfile({ client }), 401);
 assert.equal(ended.reason, "SESSION_ENDED");
 
 // An administrator reads the audit log with a cursor.

@@ -25,6 +25,7 @@ from cloakroom_client import (
     TokenResponse,
     UpdateFileRequest,
     User,
+    YourAccountApi,
 )
 
 CONTENT = b"The first file of a tour.\n"
@@ -35,7 +36,8 @@ def reason_of_refusal(request: Callable[[], object]) -> str:
     try:
         answer = request()
     except ApiException as error:
-        return json.loads(error.body or "")["reason"]
+        reason: str = json.loads(error.body or "")["reason"]
+        return reason
     raise AssertionError(answer)
 
 
@@ -94,13 +96,13 @@ def main() -> None:
     refresh_token = sign_in(url, username, password).refresh_token
     tokens = anyone.refresh_tokens(RefreshTokensRequest(refresh_token=refresh_token))
     client = signed_in(url, tokens.access_token)
-    user = AuthenticationApi(client)
-    assert user.get_current_user().id == account.id
+    profile = YourAccountApi(client).get_my_profile
+    assert profile().id == account.id
 
     use_files(FilesApi(client))
 
-    user.logout()
-    assert reason_of_refusal(user.get_current_user) == "SESSION_ENDED"
+    AuthenticationApi(client).logout()
+    assert reason_of_refusal(profile) == "SESSION_ENDED"
 
     admin = AdministrationApi(signed_in(url, sign_in(url, admin_name, admin_password).access_token))
     actions = audit_actions(admin, account.id)

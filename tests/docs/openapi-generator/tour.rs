@@ -7,17 +7,16 @@ use std::error::Error as StdError;
 use std::fs;
 
 use cloakroom_client::apis::administration_api::list_audit_events;
-use cloakroom_client::apis::authentication_api::{
-    get_current_user, login, logout, refresh_tokens, register,
-};
+use cloakroom_client::apis::authentication_api::{login, logout, refresh_tokens, register};
 use cloakroom_client::apis::configuration::Configuration;
 use cloakroom_client::apis::files_api::{
     delete_file, download_file, get_file, list_files, update_file, upload_file,
 };
+use cloakroom_client::apis::your_account_api::get_my_profile;
 use cloakroom_client::apis::Error;
 use cloakroom_client::models::{
     ApiError, FileSortKey, LoginRequest, RefreshTokensRequest, RegisterRequest, Registered,
-    SortOrder, UpdateFileRequest,
+    SortOrder, TokenResponse, UpdateFileRequest,
 };
 
 type Outcome<T = ()> = Result<T, Box<dyn StdError>>;
@@ -38,6 +37,15 @@ fn reason_of_refusal<T, E>(answer: Result<T, Error<E>>) -> Outcome<String> {
         Err(error) => Err(error.to_string().into()),
         Ok(_) => Err("the request was not refused".into()),
     }
+}
+
+async fn sign_in(
+    anyone: &Configuration,
+    username: String,
+    password: String,
+) -> Outcome<TokenResponse> {
+    let request = LoginRequest { username: Some(username), ..LoginRequest::new(password) };
+    Ok(login(anyone, request).await?)
 }
 
 async fn use_files(user: &Configuration) -> Outcome {
@@ -64,9 +72,9 @@ async fn use_files(user: &Configuration) -> Outcome {
     assert_eq!(listed, ["first.txt", "second.txt", "third.txt"]);
 
     let id = files[0].id.to_string();
-    let whole = download_file(user, &id, None, None, None).await?;
+    let whole = download_file(user, &id, None, None, None, None).await?;
     assert_eq!(whole.text().await?, CONTENT);
-    let part = download_file(user, &id, Some("bytes=4-8"), None, None).await?;
+    let part = download_file(user, &id, Some("bytes=4-8"), None, None, None).await?;
     assert_eq!(part.status(), 206);
     assert_eq!(part.text().await?, "first");
 
@@ -116,19 +124,18 @@ async fn main() -> Outcome {
     assert_eq!(account.username.as_ref(), Some(&username));
     assert_eq!(reason_of_refusal(register(&anyone, registration).await)?, "USERNAME_TAKEN");
 
-    let tokens = login(&anyone, LoginRequest::new(username, password)).await?;
+    let tokens = sign_in(&anyone, username, password).await?;
     let refresh = RefreshTokensRequest { refresh_token: Some(Some(tokens.refresh_token)) };
     let tokens = refresh_tokens(&anyone, Some(refresh)).await?;
     let user = client(url, Some(tokens.access_token));
-    assert_eq!(get_current_user(&user).await?.id, account.id);
+    assert_eq!(get_my_profile(&user).await?.id, account.id);
 
     use_files(&user).await?;
 
     logout(&user, None).await?;
-    assert_eq!(reason_of_refusal(get_current_user(&user).await)?, "SESSION_ENDED");
+    assert_eq!(reason_of_refusal(get_my_profile(&user).await)?, "SESSION_ENDED");
 
-    let tokens =
-        login(&anyone, LoginRequest::new(admin_name.clone(), admin_password.clone())).await?;
+    let tokens = sign_in(&anyone, admin_name.clone(), admin_password.clone()).await?;
     let actions =
         audit_actions(&client(url, Some(tokens.access_token)), &account.id.to_string()).await?;
     assert_eq!(actions[..3], ["auth.logout", "file.delete", "file.update"]);
