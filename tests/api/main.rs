@@ -77,6 +77,7 @@ mod openapi {
     mod document;
     mod examples;
     mod inputs;
+    mod refusals;
     mod request_examples;
     mod response_examples;
     mod routes;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
-use crate::error::Error;
 
 /// Names that texts have in braces, and what replaces them.
 pub type Figures = Vec<(&'static str, String)>;
@@ -40,25 +39,20 @@ pub fn figures(config: &Config) -> Figures {
     figures.extend([
         ("{rate_limits}", rate_limits(config)),
         ("{access_token_lifetime}", minutes(config.access_token_lifetime)),
-        ("{access_token_seconds}", config.access_token_lifetime.as_secs().to_string()),
         ("{allowed_upload_types}", types.join(", ")),
         ("{audit_days}", counted(config.audit_days.into(), "day")),
         ("{export_max_rows}", config.export_max_rows.to_string()),
         ("{exporters}", exporters(config)),
-        ("{file_too_large}", Error::FileTooLarge(config.max_upload_size).message().into_owned()),
         ("{largest_file}", size(config.max_upload_size)),
-        ("{max_upload_size}", config.max_upload_size.to_string()),
         ("{password_reset_lifetime}", minutes(config.password_reset_lifetime)),
         ("{refresh_reuse}", counted(config.refresh_reuse.as_secs(), "second")),
         ("{refresh_token_lifetime}", days(config.refresh_token_lifetime)),
-        ("{registrations_per_day}", config.registrations_per_day.to_string()),
         ("{session_max_age}", days(config.session_max_age)),
         ("{user_file_quota}", config.user_file_quota.to_string()),
         ("{user_storage_quota}", size(config.user_storage_quota)),
         ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
     ]);
     figures.extend([
-        ("{rate_limit_address}", config.rate_limit_address.to_string()),
         ("{rate_limit_admin}", config.rate_limit_admin.to_string()),
         ("{rate_limit_auth}", config.rate_limit_auth.to_string()),
         ("{rate_limit_general}", config.rate_limit_general.to_string()),
@@ -107,11 +101,15 @@ fn rate_limits(config: &Config) -> String {
     }
     let mut text = include_str!("text/rate_limits.md").trim_end().to_owned();
     if config.rate_limit_address > 0 {
-        text += " Anonymous callers and accounts younger than seven days together may send {rate_limit_address} \
-                 requests a minute from an address.";
+        text += &format!(
+            " Anonymous callers and accounts younger than seven days together may send {} requests a minute from an \
+             address.",
+            config.rate_limit_address
+        );
     }
     if config.registration == Registration::Open && config.registrations_per_day > 0 {
-        text += " An address may register {registrations_per_day} accounts a day.";
+        text +=
+            &format!(" An address may register {} accounts a day.", config.registrations_per_day);
     }
     text
 }
@@ -152,6 +150,15 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::audit::ACTIONS;
+
+    #[test]
+    fn the_table_of_the_audit_log_has_a_row_for_each_action() {
+        let rows =
+            include_str!("text/audit.md").lines().filter_map(|line| line.strip_prefix("| `"));
+        let actions: Vec<_> = rows.filter_map(|row| row.split('`').next()).collect();
+        assert_eq!(actions, ACTIONS);
+    }
 
     #[test]
     fn sizes_are_written_in_the_largest_unit_in_which_they_are_whole() {

@@ -9,7 +9,7 @@
 //!   response with these errors, which are named by their reasons. An item may also be an object with `reasons`, or a
 //!   list: the errors of the fields of one request. Without any error the object is left out.
 //! - A `description` may be a list of lines.
-//! - `{max_upload_size}` in a text, and each other name in [`figures`], is replaced by its value.
+//! - `{largest_file}` in a text, and each other name in [`figures`], is replaced by its value.
 
 mod errors;
 mod figures;
@@ -218,6 +218,10 @@ mod tests {
             for (name, _) in fragments.as_object().into_iter().flatten() {
                 assert!(is_used(&format!("\"x-include\": \"{group}/{name}\"")), "{group}/{name}");
             }
+        }
+        let figures = figures(&Config::of_test_database());
+        for (name, _) in &figures {
+            assert!(is_used(name) || figures.iter().any(|(_, text)| text.contains(name)), "{name}");
         }
         let conditions = conditions(&Config::of_test_database());
         let mut forms =

@@ -15,7 +15,10 @@ pub fn named_examples<'a>(document: &'a Value, content: &'a Value) -> Vec<(&'a s
 }
 
 /// The parameters of an operation.
-pub fn parameters_of<'a>(document: &'a Value, operation: &'a Value) -> impl Iterator<Item = &'a Value> {
+pub fn parameters_of<'a>(
+    document: &'a Value,
+    operation: &'a Value,
+) -> impl Iterator<Item = &'a Value> {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     parameters.map(|parameter| follow(document, parameter))
 }

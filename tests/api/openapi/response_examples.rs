@@ -106,7 +106,7 @@ fn examples_have_the_members_of_real_responses() {
         answer
     };
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
-    like("register", api.register("bo"));
+    like("register", api.register("bob"));
     like("register", api.register_with(json!({"email": "eve@example.com", "password": PASSWORD})));
     like("login", api.login("ann", PASSWORD));
     like("refresh_tokens", api.refresh(&ann.refresh));
@@ -138,7 +138,7 @@ fn examples_have_the_members_of_real_responses() {
     like("get_health", api.healthz());
     like("get_readiness", api.readyz());
     like("change_password", api.change_password(&ann, PASSWORD, NEW_PASSWORD));
-    let token = api.reset_token("bo@example.com");
+    let token = api.reset_token("bob@example.com");
     like("reset_password", api.reset_password(&token, NEW_PASSWORD));
     like("test_only_delete_all_users", api.delete("/users/test-only/delete-all", &root));
 }
