@@ -90,6 +90,20 @@ impl TokenProblem {
     }
 }
 
+/// How many bytes the form of an upload may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UploadLimits {
+    pub file: u64,
+    /// All but the content of the file.
+    pub rest: u64,
+}
+
+impl UploadLimits {
+    pub fn form(self) -> u64 {
+        self.file.saturating_add(self.rest)
+    }
+}
+
 /// Why a request is refused although its sender is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forbidden {
@@ -115,6 +129,8 @@ pub enum Forbidden {
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
     BadRequest,
+    /// The request has more than one `Authorization` header.
+    SecondAuthorization,
     /// The request line and headers are longer than the server accepts, or there are too many headers.
     HeadersTooLarge,
     /// The request line and headers did not arrive in time.
@@ -132,6 +148,8 @@ pub enum Error {
     MethodNotAllowed(String),
     /// The request carries no token, and the endpoint needs one.
     AuthenticationRequired,
+    /// A request for new tokens carries no refresh token.
+    RefreshTokenRequired,
     /// `Authorization` names a scheme other than `Bearer`.
     InvalidScheme,
     /// `Authorization` is not exactly a scheme and a token.
@@ -186,8 +204,12 @@ pub enum Error {
     Invalid(Vec<FieldError>),
     /// The body is longer than the endpoint accepts. Holds the limit in bytes.
     BodyTooLarge(u64),
+    /// The form of an upload is longer than the limit, and not because of its file.
+    FormTooLarge(UploadLimits),
     /// The uploaded file is larger than the limit. Holds the limit in bytes.
     FileTooLarge(u64),
+    /// The announced length of an upload is over the limit, most likely because of its file.
+    UploadTooLarge(UploadLimits),
     /// The type that was declared for the file is not accepted.
     TypeNotAllowed {
         declared: String,

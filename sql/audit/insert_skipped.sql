@@ -1,10 +1,10 @@
 -- Writes events for changes that have none of their own, see migrations/V11__audit_limits.sql, once their hour is over:
--- up to a thousand, the oldest first, each with the number of a user's changes of one action in one hour; returns how
+-- up to $1, the oldest first, each with the number of a user's changes of one action in one hour; returns how
 -- many. Several processes may run this at once: SKIP LOCKED gives each of them other rows.
 WITH due AS MATERIALIZED (
     SELECT hour, user_id, action FROM skipped_changes
     WHERE hour < date_trunc('hour', now(), 'UTC')
-    ORDER BY hour, user_id, action LIMIT 1000
+    ORDER BY hour, user_id, action LIMIT $1
     FOR UPDATE SKIP LOCKED
 ), taken AS (
     DELETE FROM skipped_changes s USING due

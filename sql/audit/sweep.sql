@@ -1,4 +1,4 @@
--- Removes up to ten thousand audit events that are older than $1 days, or failures older than $2 days, and as many rows
+-- Removes up to $3 audit events that are older than $1 days, or failures older than $2 days, and as many rows
 -- of own_changes that are too old to limit another event; returns how many rows it removed. Several processes may run
 -- this at once: SKIP LOCKED gives each of them other rows.
 -- The setting lets the trigger audit_events_no_delete pass until the end of this transaction.
@@ -13,17 +13,17 @@ WITH allowed AS MATERIALIZED (
         SELECT e.at, e.id FROM audit_events e
         WHERE e.action = kind.action AND e.outcome = ending.outcome
           AND e.at < now() - make_interval(days => ending.days)
-        ORDER BY e.at, e.id LIMIT 10000
+        ORDER BY e.at, e.id LIMIT $3
         FOR UPDATE SKIP LOCKED
     ) oldest
     WHERE allowed.setting = 'on'
-    LIMIT 10000
+    LIMIT $3
 ), removed AS (
     DELETE FROM audit_events e USING expired WHERE e.at = expired.at AND e.id = expired.id RETURNING e.id
 ), forgotten AS (
     DELETE FROM own_changes
     WHERE user_id = ANY (ARRAY(
-        SELECT user_id FROM own_changes WHERE hour < now() - interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED
+        SELECT user_id FROM own_changes WHERE hour < now() - interval '1 day' LIMIT $3 FOR UPDATE SKIP LOCKED
     ))
     RETURNING user_id
 )

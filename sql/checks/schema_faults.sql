@@ -13,7 +13,7 @@ WITH expected AS (
         'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_pkey',
         'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
-        'users_email_unfilled', 'users_inactive', 'users_name', 'users_pkey', 'users_username_key'
+        'users_email_unfilled', 'users_inactive', 'users_name', 'users_name_desc', 'users_pkey', 'users_username_key'
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[

@@ -1,9 +1,9 @@
--- Removes up to ten thousand personal access tokens that have expired; returns how many it removed. Several processes
+-- Removes up to $1 personal access tokens that have expired; returns how many it removed. Several processes
 -- may run this at once: SKIP LOCKED gives each of them other rows.
 WITH removed AS (
     DELETE FROM personal_tokens
     WHERE id = ANY (ARRAY(
-        SELECT id FROM personal_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT 10000
+        SELECT id FROM personal_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT $1
         FOR UPDATE SKIP LOCKED
     ))
     RETURNING id

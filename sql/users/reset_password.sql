@@ -1,6 +1,6 @@
 -- Uses a password reset token. $1: user; $2: version of the credentials the token was made for; $3: the new password
--- hash; $4: id of the record of the use; $5: hash of the token; $6: when the record may be removed; $7, $8: address and
--- request id of the event.
+-- hash; $4: id of the record of the use; $5: hash of the token; $6: when the token expires; $7, $8: address and request
+-- id of the event.
 -- New password, record and end of all sessions happen together or not at all. The version allows one use, and none
 -- after the password, the e-mail address or is_active has changed. The account is settled from now on, because its
 -- owner reads the mail of its address. No row means that the token is not valid.

@@ -3,7 +3,7 @@
 use super::context::{PathId, RequestContext};
 use super::middleware::identity::{Admin, Credential, CurrentUser, RefreshToken};
 use super::middleware::rate_limit::Limit;
-use crate::config::{Config, Registration, Smtp};
+use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
 use crate::http::response::Response;
 use crate::telemetry::metrics::EndpointName;
@@ -34,16 +34,32 @@ pub enum Feature {
     PasswordResets,
     TestEndpoints,
     Docs,
+    Metrics,
 }
 
 impl Feature {
-    pub fn is_on(self, config: &Config) -> bool {
+    /// Whether the feature exists for a client. `is_local` says whether that is on this host.
+    pub fn is_on(self, config: &Config, is_local: bool) -> bool {
         match self {
             Feature::Core => true,
             Feature::Registration => config.registration == Registration::Open,
             Feature::PasswordResets => !matches!(config.smtp, Smtp::Off),
             Feature::TestEndpoints => config.test_endpoints_enabled,
             Feature::Docs => config.docs,
+            Feature::Metrics => match config.metrics {
+                MetricsAccess::Off => false,
+                MetricsAccess::Loopback => is_local,
+                MetricsAccess::Any => true,
+            },
+        }
+    }
+
+    /// The error of a request for it, whatever the method, if it is not on. Metrics are not for clients, so their path
+    /// then is like an unknown one.
+    pub fn refusal(self, config: &Config) -> Error {
+        match self {
+            Feature::Metrics => Error::RouteNotFound { has_docs: config.docs },
+            _ => Error::FeatureOff,
         }
     }
 }

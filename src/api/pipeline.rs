@@ -18,7 +18,7 @@ use super::router;
 use crate::error::Error;
 use crate::http::body::Body;
 use crate::http::client_address::{client_address, is_trusted_proxy};
-use crate::http::error_response::error_response;
+use crate::http::error_response::{error_response, grant_error_response};
 use crate::http::request::{Request, request_id};
 use crate::http::response::{Response, check_headers};
 use crate::model::audit::RefusedAction;
@@ -66,7 +66,8 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
 /// Finds the endpoint, lets the request in, and runs the handler.
 fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     let (config, request) = (&context.app.config, &context.request);
-    let mut endpoint = match router::find(config, request.method(), request.path()) {
+    let (method, path) = (request.method(), request.path());
+    let mut endpoint = match router::find(config, request.is_local(), method, path) {
         Err(Error::MethodNotAllowed(methods)) => {
             return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
         }
@@ -180,8 +181,11 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let now = Timestamp::now();
-    error_response(error, context.app.config.error_format, now)
+    let (format, now) = (context.app.config.error_format, Timestamp::now());
+    match context.request.is_form() {
+        true => grant_error_response(error, format, now),
+        false => error_response(error, format, now),
+    }
 }
 
 /// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::endpoint::Feature::{Docs, PasswordResets, Registration, TestEndpoints};
+use super::endpoint::Feature::{Docs, Metrics, PasswordResets, Registration, TestEndpoints};
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, at};
 use super::handlers::{
@@ -17,14 +17,15 @@ use crate::error::Error;
 /// The methods that endpoints have, in the order in which `Allow` lists them.
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
-/// Finds the endpoint for the method and the path of a request. `HEAD` has the endpoint of `GET`. Fails with
-/// [`Error::RouteNotFound`] if no endpoint has the path, with [`Error::FeatureOff`] if the settings switch it off, and
-/// with [`Error::MethodNotAllowed`] if endpoints for other methods have it.
+/// Finds the endpoint for the method and the path of a request, whose client is on this host if `is_local`. `HEAD` has
+/// the endpoint of `GET`. Fails with [`Error::RouteNotFound`] if no endpoint has the path, with that or
+/// [`Error::FeatureOff`] if the settings switch it off, and with [`Error::MethodNotAllowed`] if endpoints for other
+/// methods have it.
 ///
 /// The path is split before its segments are decoded, so that an encoded slash does not split a segment. One trailing
 /// slash is ignored. Bytes that are not UTF-8 are replaced: no literal segment has the character that takes their
 /// place, and it makes an id invalid.
-pub fn find(config: &Config, method: &str, path: &str) -> Result<Endpoint, Error> {
+pub fn find(config: &Config, is_local: bool, method: &str, path: &str) -> Result<Endpoint, Error> {
     let path = path.strip_prefix('/').ok_or(Error::RouteNotFound { has_docs: config.docs })?;
     let path = path.strip_suffix('/').unwrap_or(path);
     let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
@@ -32,18 +33,20 @@ pub fn find(config: &Config, method: &str, path: &str) -> Result<Endpoint, Error
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     let method = if method == "HEAD" { "GET" } else { method };
     match endpoint(method, &segments) {
-        Some(endpoint) if endpoint.feature.is_on(config) => Ok(endpoint),
-        Some(_) => Err(Error::FeatureOff),
-        None => Err(no_endpoint(config, &segments)),
+        Some(endpoint) if endpoint.feature.is_on(config, is_local) => Ok(endpoint),
+        Some(endpoint) => Err(endpoint.feature.refusal(config)),
+        None => Err(no_endpoint(config, is_local, &segments)),
     }
 }
 
 /// The error of a request whose path has no endpoint for its method.
-fn no_endpoint(config: &Config, segments: &[&str]) -> Error {
+fn no_endpoint(config: &Config, is_local: bool, segments: &[&str]) -> Error {
     let others: Vec<_> = METHODS.iter().filter_map(|method| endpoint(method, segments)).collect();
     match others.first() {
         None => Error::RouteNotFound { has_docs: config.docs },
-        Some(endpoint) if !endpoint.feature.is_on(config) => Error::FeatureOff,
+        Some(endpoint) if !endpoint.feature.is_on(config, is_local) => {
+            endpoint.feature.refusal(config)
+        }
         Some(_) => {
             let methods = others.iter().map(|endpoint| endpoint.name.method);
             let methods = methods.map(|method| if method == "GET" { "GET, HEAD" } else { method });
@@ -74,7 +77,7 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, segments) {
         ("GET", ["healthz"]) => at("/healthz", Anyone(health::alive)).unlimited(),
         ("GET", ["readyz"]) => at("/readyz", Anyone(health::ready)).unlimited(),
-        ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited(),
+        ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited().part_of(Metrics),
         ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(docs::openapi)).unlimited().part_of(Docs),
         _ => return None,
     };
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     fn outcome(method: &str, path: &str) -> Result<(), String> {
-        match find(&Config::of_test_database(), method, path) {
+        match find(&Config::of_test_database(), true, method, path) {
             Ok(_) => Ok(()),
             Err(Error::MethodNotAllowed(methods)) => Err(methods),
             Err(Error::FeatureOff) => Err("off".into()),
@@ -203,14 +206,14 @@ mod tests {
             ("GET", "/api/v1/uploads/me/download", "GET /api/v1/uploads/{file_id}/download"),
             ("GET", "/readyz/", "GET /readyz"),
         ] {
-            let endpoint = find(&config, method, path).unwrap_or_else(|_| panic!("{path}"));
+            let endpoint = find(&config, true, method, path).unwrap_or_else(|_| panic!("{path}"));
             assert_eq!(endpoint.name.to_string(), expected);
         }
     }
 
     #[test]
     fn an_id_has_the_name_that_the_template_gives_it() {
-        let found = find(&Config::of_test_database(), "GET", "/api/v1/uploads/7/download");
+        let found = find(&Config::of_test_database(), true, "GET", "/api/v1/uploads/7/download");
         let endpoint = found.unwrap_or_else(|_| panic!("no endpoint"));
         let id = endpoint.path_id.expect("an id");
         assert_eq!((id.name, &*id.text), ("file_id", "7"));

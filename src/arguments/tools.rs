@@ -21,7 +21,8 @@ pub enum Tool {
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
-    /// otherwise the first line of standard input.
+    /// otherwise the first line of standard input. Fails if there is none, or the two differ, if the address, the
+    /// username or the password is not acceptable, or if another account has the username.
     CreateAdmin {
         /// E-mail address of the account.
         #[arg(long)]
@@ -83,6 +84,11 @@ pub enum Tool {
         skip_damaged: bool,
     },
     /// Print the audit log, the oldest event first.
+    ///
+    /// With --follow it prints each later event once it is committed, also after newer ones, and none twice. While the
+    /// database is away it waits, and then goes on with what it missed. It may miss a refused action that the service
+    /// could write only over ten minutes later. SIGINT and SIGTERM end it with status 0, and so does the end of the
+    /// program that reads its output.
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
         #[arg(long, default_value = "1d", value_parser = parse_age)]
@@ -98,6 +104,9 @@ pub enum Tool {
         id: ExpectedId,
     },
     /// Send a test message and show the dialogue with the mail server; uses no database.
+    ///
+    /// Fails if the server cannot be reached or does not take the message. If the settings name no server, or not all
+    /// that mail needs, the status is 2.
     SendTestMail {
         /// E-mail address of the recipient.
         #[arg(long)]

@@ -52,6 +52,8 @@ pub struct Claims {
     pub version: Option<i32>,
     /// `iat`: when the token was made, in seconds since 1970.
     pub issued_at: Option<u64>,
+    /// `exp`: the second since 1970 from which on the token is not valid.
+    pub expires_at: u64,
 }
 
 /// The claims that are not registered in RFC 7519, 4.1, as they are written in a token.
@@ -84,8 +86,6 @@ pub struct SigningKeys {
 /// A token that one of the keys has signed. Its times are not checked yet.
 struct SignedToken {
     claims: Claims,
-    /// `exp`, in seconds since 1970.
-    expires_at: u64,
     /// `nbf`, in seconds since 1970.
     not_before: Option<u64>,
 }
@@ -106,12 +106,11 @@ impl SigningKeys {
         }
     }
 
-    /// Signs a token with `claims` that is valid until just before `expires_at`, in seconds since 1970. Errors are not
-    /// expected: the library fails only if the claims cannot be serialised.
-    pub fn sign(&self, claims: Claims, expires_at: u64) -> Result<String, Error> {
+    /// Signs a token with `claims`. Errors are not expected: the library fails only if the claims cannot be serialised.
+    pub fn sign(&self, claims: Claims) -> Result<String, Error> {
         let claims = JWTClaims {
             issued_at: claims.issued_at.map(Seconds::from_secs),
-            expires_at: Some(Seconds::from_secs(expires_at)),
+            expires_at: Some(Seconds::from_secs(claims.expires_at)),
             invalid_before: None,
             issuer: self.issuer.clone(),
             subject: Some(claims.user.to_string()),
@@ -150,7 +149,7 @@ impl SigningKeys {
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
-        if signed.expires_at <= now {
+        if signed.claims.expires_at <= now {
             return Err(TokenProblem::Expired);
         }
         // The library ignores `nbf` if it is told to accept an `iat` in the future.
@@ -180,8 +179,8 @@ impl SigningKeys {
                 id: claims.jwt_id.and_then(|id| id.parse().ok()),
                 version: claims.custom.ver,
                 issued_at: claims.issued_at.map(|at| at.as_secs()),
+                expires_at: claims.expires_at?.as_secs(),
             },
-            expires_at: claims.expires_at?.as_secs(),
             not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
         });
         // Other tokens are used once.
@@ -237,6 +236,7 @@ mod tests {
             id: Some(Uuid::from_u128(3)),
             version: Some(4),
             issued_at: Some(NOW),
+            expires_at: NOW + 1,
         }
     }
 
@@ -246,7 +246,7 @@ mod tests {
         for algorithm in [Algorithm::Hs256, Algorithm::Hs384, Algorithm::Hs512] {
             let keys = keys_of(algorithm, &[7; 64], &[]);
             assert_eq!(
-                keys.verify(&keys.sign(claims(), NOW + 1)?, TokenType::Refresh, NOW),
+                keys.verify(&keys.sign(claims())?, TokenType::Refresh, NOW),
                 Ok(verified.clone())
             );
         }
@@ -257,7 +257,7 @@ mod tests {
     fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it() -> Result<(), Error> {
         let keys = keys();
         let claims = Claims { username: None, token_type: TokenType::Access, ..claims() };
-        let token = keys.sign(claims.clone(), NOW + 1)?;
+        let token = keys.sign(claims.clone())?;
         for _ in 0..2 {
             assert_eq!(keys.verify(&token, TokenType::Access, NOW), Ok(claims.clone()));
         }
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_token_is_refused_from_its_expiry_on() -> Result<(), Error> {
-        let token = keys().sign(claims(), NOW + 1)?;
+        let token = keys().sign(claims())?;
         assert!(keys().verify(&token, TokenType::Refresh, NOW).is_ok());
         for late in [NOW + 1, NOW + 2] {
             let verified = keys().verify(&token, TokenType::Refresh, late);
@@ -288,11 +288,11 @@ mod tests {
     #[test]
     fn a_token_of_another_type_is_refused_as_such_also_when_it_has_expired() -> Result<(), Error> {
         for expires_at in [NOW + 1, NOW - 1] {
-            let token = keys().sign(claims(), expires_at)?;
+            let token = keys().sign(Claims { expires_at, ..claims() })?;
             let verified = keys().verify(&token, TokenType::Access, NOW);
             assert_eq!(verified, Err(TokenProblem::NotAccess));
-            let access = Claims { token_type: TokenType::Access, ..claims() };
-            let token = keys().sign(access, expires_at)?;
+            let access = Claims { token_type: TokenType::Access, expires_at, ..claims() };
+            let token = keys().sign(access)?;
             let verified = keys().verify(&token, TokenType::Refresh, NOW);
             assert_eq!(verified, Err(TokenProblem::NotRefresh));
         }
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_token_issued_in_the_future_is_accepted() -> Result<(), Error> {
-        let token = keys().sign(claims(), NOW + 60)?;
+        let token = keys().sign(claims())?;
         assert!(keys().verify(&token, TokenType::Refresh, NOW - 30).is_ok());
         Ok(())
     }
@@ -313,7 +313,7 @@ mod tests {
         {
             // Whether a forged token has expired is nobody's business.
             for expires_at in [NOW + 60, NOW - 60] {
-                let token = other.sign(claims(), expires_at)?;
+                let token = other.sign(Claims { expires_at, ..claims() })?;
                 let verified = keys().verify(&token, TokenType::Refresh, NOW);
                 assert_eq!(verified, Err(TokenProblem::NotOurs));
             }
@@ -339,7 +339,7 @@ mod tests {
             (&changed, &after, true),
             (&after, &announced, true),
         ] {
-            let token = signer.sign(claims(), NOW + 1)?;
+            let token = signer.sign(claims())?;
             assert_eq!(verifier.verify(&token, TokenType::Refresh, NOW).is_ok(), is_valid);
         }
         Ok(())

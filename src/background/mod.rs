@@ -26,24 +26,32 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
-/// A part of the background work, independent of the others. Does a limited part of it, and returns how many records it
-/// removed or changed: 0 if nothing is left.
-type Task = fn(&Background) -> Result<i64, Error>;
+/// Most records that a statement removes. So each transaction is short, and holds its locks for as long.
+const MAX_BATCH: i64 = 10_000;
+/// Most files of a deleted user that are removed at a time: uploads wait for the end of the transaction.
+const MAX_FILES: i64 = 1000;
 
-/// All tasks, the most urgent first: the name in the log, and the time from the end of the work to the next look for
-/// more. A task does a limited part at a time, so that none waits long for another; only the last one reads whole
-/// directories, once an hour.
-const TASKS: [(&str, Duration, Task); 10] = [
-    ("password resets", Duration::ZERO, queue_password_resets),
-    ("files of deleted users", Duration::ZERO, remove_files_of_deleted_users),
-    ("events of many changes", Duration::ZERO, |work| db::audit::insert_skipped(&work.db)),
-    ("expired sessions", SWEEP_PERIOD, |work| db::sessions::sweep(&work.db)),
-    ("expired personal tokens", SWEEP_PERIOD, |work| db::personal_tokens::sweep(&work.db)),
-    ("networks of former sign-ins", SWEEP_PERIOD, |work| db::sessions::sweep_networks(&work.db)),
-    ("used reset tokens", SWEEP_PERIOD, |work| db::resets::sweep(&work.db)),
-    ("mail given up", SWEEP_PERIOD, |work| db::outbox::sweep(&work.db)),
-    ("old audit events", SWEEP_PERIOD, |work| db::audit::sweep(&work.db, work.config.audit_days)),
-    ("contents without a record", SWEEP_PERIOD, sweep::run),
+/// A part of the background work, independent of the others. Does a limited part of it, at most as many records as the
+/// number says, and returns how many it removed or changed: 0 if nothing is left.
+type Task = fn(&Background, i64) -> Result<i64, Error>;
+
+/// All tasks, the most urgent first: the name in the log, the time from the end of the work to the next look for more,
+/// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
+/// that none waits long for another; only the last one reads whole directories, once an hour.
+#[rustfmt::skip] // One row a task, as in a table.
+const TASKS: [(&str, Duration, i64, Task); 10] = [
+    ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
+    ("files of deleted users", Duration::ZERO, MAX_FILES, remove_files_of_deleted_users),
+    ("events of many changes", Duration::ZERO, 1000, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
+    ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
+    ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
+        |work, limit| db::sessions::sweep_networks(&work.db, limit)),
+    ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::resets::sweep(&work.db, limit)),
+    ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::outbox::sweep(&work.db, limit)),
+    ("old audit events", SWEEP_PERIOD, MAX_BATCH,
+        |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
+    ("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
 ];
 
 /// The thread of all other work, with the parts of the process that its tasks use.
@@ -67,15 +75,15 @@ impl Background {
     /// Works until every sender is gone. The tasks take turns as long as any of them has work left. A task that fails
     /// or panics is tried again later and does not keep the others from running.
     fn run(&self, woken: &Receiver<()>) {
-        let mut due = TASKS.map(|_| Instant::now());
+        let mut states = TASKS.map(|(_, _, max_batch, _)| (Instant::now(), max_batch));
         loop {
             let mut has_more = false;
-            for ((name, period, task), due) in TASKS.iter().zip(&mut due) {
+            for ((name, period, max_batch, task), (due, batch)) in TASKS.iter().zip(&mut states) {
                 if *due > Instant::now() {
                     continue;
                 }
-                match attempt(&self.db, name, || task(self)) {
-                    Some(0) => *due = Instant::now() + *period,
+                match attempt(&self.db, name, || self.run_batch(name, *task, batch)) {
+                    Some(0) => (*due, *batch) = (Instant::now() + *period, *max_batch),
                     Some(_) => has_more = true,
                     None => *due = Instant::now() + POLL_PERIOD,
                 }
@@ -84,6 +92,21 @@ impl Background {
             if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
+        }
+    }
+
+    /// Does one batch of a task. If that takes longer than the statement timeout, as on a slow disk, the next ones have
+    /// half as many records: a batch of fixed size would fail again each time, and nothing would ever be removed.
+    fn run_batch(&self, name: &str, task: Task, batch: &mut i64) -> Result<i64, Error> {
+        match task(self, *batch) {
+            Err(Error::TimedOut) if *batch > 1 => {
+                *batch /= 2;
+                log::info!(
+                    "background task took too long, goes on with {batch} records at a time: {name}"
+                );
+                Ok(1) // There is more to do.
+            }
+            outcome => outcome,
         }
     }
 }
@@ -100,11 +123,11 @@ fn queue_password_resets(work: &Background) -> Result<i64, Error> {
     Ok(queued.requests)
 }
 
-/// Removes up to a thousand files of one deleted user, which no response shows any more; their records in one short
+/// Removes up to `limit` files of one deleted user, which no response shows any more; their records in one short
 /// transaction. The contents are removed first: after a failure in between, the records are still there, and the next
 /// run finds them again.
-fn remove_files_of_deleted_users(work: &Background) -> Result<i64, Error> {
-    let Some((user, files)) = db::files::next_removal(&work.db)? else { return Ok(0) };
+fn remove_files_of_deleted_users(work: &Background, limit: i64) -> Result<i64, Error> {
+    let Some((user, files)) = db::files::next_removal(&work.db, limit)? else { return Ok(0) };
     if files.is_empty() {
         db::files::finish_removal(&work.db, user)?;
         return Ok(1);

@@ -125,8 +125,9 @@ impl OutboxSender {
             id: Some(Uuid::new_v4()),
             version: Some(message.version),
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
+            expires_at: expires_at.unix_timestamp().cast_unsigned(),
         };
-        let token = self.signing_keys.sign(claims, expires_at.unix_timestamp().cast_unsigned())?;
+        let token = self.signing_keys.sign(claims)?;
         Ok((token, Timestamp(expires_at)))
     }
 }

@@ -10,7 +10,7 @@ mod values;
 
 pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
-pub use reader::{ShownSetting, UnknownVariable};
+pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
 pub use values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -20,7 +20,7 @@ pub use values::{
 use std::collections::HashMap;
 use std::ffi::OsString;
 
-use reader::SettingsReader;
+use reader::{DATABASE_URL, SettingsReader};
 use values::word;
 
 /// The settings that a command uses, by the beginnings of their names.
@@ -57,11 +57,17 @@ impl Config {
                 faults.extend(config.unsafe_in_production());
             }
         }
-        if is_used("CLOAKROOM_DATABASE_URL") && !config.database_url.expose().is_empty() {
+        if is_used(DATABASE_URL) && !config.database_url.expose().is_empty() {
             faults.extend(check_database(&config).err());
         }
         config.unknown.retain(|unknown| is_used(unknown.nearest) && !unknown.explain(&mut faults));
         (config, faults)
+    }
+
+    /// The variable that holds the connection string of the database, for messages.
+    pub fn database_url_variable(&self) -> &'static str {
+        let shown = self.shown.iter().find(|setting| setting.name == DATABASE_URL);
+        shown.and_then(|setting| setting.variable).unwrap_or(DATABASE_URL)
     }
 
     /// One line for each setting with which production refuses to start, whether or not this is production.

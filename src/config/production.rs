@@ -19,7 +19,10 @@ pub fn refusals(config: &Config) -> Vec<String> {
             refusals.push(format!("{state}; in production {remedy}"));
         }
     };
-    let remedy = "use a long random text, the same for every process";
+    let min = config.jwt_algorithm.min_secret_bytes();
+    let remedy = &format!(
+        "use a random text of at least {min} bytes, {MIN_SECRET_VARIETY} of them different, the same for every process"
+    );
     rule(config.jwt_secret.is_none(), "CLOAKROOM_JWT_SECRET is not set", remedy);
     for (name, secret) in config.signing_secrets() {
         let variety = secret.bytes().collect::<HashSet<_>>().len();
@@ -69,7 +72,7 @@ pub fn refusals(config: &Config) -> Vec<String> {
     rule(
         config.api_keys.iter().any(|key| key.expose().chars().count() < MIN_API_KEY),
         &format!("CLOAKROOM_API_KEY holds a key of fewer than {MIN_API_KEY} characters"),
-        "use long random ones",
+        &format!("each must have at least {MIN_API_KEY}, such as `openssl rand -hex 32` prints"),
     );
     refusals
 }

@@ -29,6 +29,11 @@ const OTHER_VARIABLES: [&str; 4] = [
     "CLOAKROOM_TEST_DATABASE_URL",
 ];
 
+/// The setting of the database's connection string, and what it may hold.
+pub const DATABASE_URL: &str = "CLOAKROOM_DATABASE_URL";
+pub const DATABASE_URLS: &str = "a PostgreSQL URL, such as postgres://user:password@host/database, or key/value text, \
+                                 such as host=localhost dbname=cloakroom";
+
 /// Looks settings up, and collects their effective values and everything that is wrong with them.
 ///
 /// An unset or empty variable gives the default. A value that is refused is noted in `faults` and gives the default
@@ -169,7 +174,8 @@ impl SettingsReader {
             "false" | "0" | "no" | "off" => Some(false),
             _ => None,
         };
-        self.read(name, default, "true or false", parse).unwrap_or(default)
+        let allowed = "true or false (also 1, yes, on; 0, no, off)";
+        self.read(name, default, allowed, parse).unwrap_or(default)
     }
 
     /// A whole number within `range`.
@@ -213,7 +219,8 @@ impl SettingsReader {
 
     /// The connection string of the database, which must be set. If it is not, or is the URL of another kind of
     /// database, that is a fault, and the result is empty.
-    pub fn database_url(&mut self, name: &'static str) -> Secret {
+    pub fn database_url(&mut self) -> Secret {
+        let name = DATABASE_URL;
         self.secret(name, "");
         let fault = match self.look_up(name) {
             None => format!("{name} is not set"),
@@ -224,8 +231,7 @@ impl SettingsReader {
                 _ => return Secret::new(url),
             },
         };
-        let allowed = "a PostgreSQL URL, such as postgres://user:password@host/database";
-        self.faults.push((name, format!("{fault}; allowed: {allowed}")));
+        self.faults.push((name, format!("{fault}; allowed: {DATABASE_URLS}")));
         Secret::new(String::new())
     }
 
@@ -296,7 +302,7 @@ mod tests {
     fn a_setting_is_shown_with_the_variable_it_comes_from() {
         let mut reader =
             reader(&[("DATABASE_URL", "postgres://x"), ("CLOAKROOM_ENV", "production")]);
-        reader.database_url("CLOAKROOM_DATABASE_URL");
+        reader.database_url();
         reader.parsed("CLOAKROOM_ENV", String::new(), "");
         reader.parsed("CLOAKROOM_LOG", "info".to_owned(), "");
         let shown = reader.shown.iter().map(|it| (it.name, it.value.as_str(), it.variable));

@@ -159,7 +159,7 @@ impl Config {
                 SocketAddr::from(([127, 0, 0, 1], 8000)),
                 "an address and port, such as 127.0.0.1:8000 or [::]:8000",
             ),
-            database_url: r.database_url("CLOAKROOM_DATABASE_URL"),
+            database_url: r.database_url(),
             database_ca: r
                 .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
             database_pool_size: r.number("CLOAKROOM_DATABASE_POOL_SIZE", connections, 1..=10_000),

@@ -92,17 +92,17 @@ pub fn page(
     Ok(rows.iter().map(from_row).collect())
 }
 
-/// Writes events for changes that were too many for events of their own, once their hour is over: up to a thousand.
+/// Writes events for changes that were too many for events of their own, once their hour is over: up to `limit`.
 /// Returns how many it wrote.
-pub fn insert_skipped(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("audit/insert_skipped"), &[])?)?.get("events"))
+pub fn insert_skipped(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("audit/insert_skipped"), &[&limit])?)?.get("events"))
 }
 
-/// Removes up to ten thousand events that are older than `days`, or than 30 days for failures, and as many rows of
+/// Removes up to `limit` events that are older than `days`, or than 30 days for failures, and as many rows of
 /// `own_changes` that limit nothing any more. Returns how many rows it removed.
-pub fn sweep(db: &Database, days: u32) -> Result<i64, Error> {
+pub fn sweep(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
     let days = i32::try_from(days).unwrap_or(i32::MAX);
-    let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS)])?;
+    let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS), &limit])?;
     Ok(one_row(rows)?.get("removed"))
 }
 

@@ -10,7 +10,7 @@ use r2d2_postgres::PostgresConnectionManager;
 
 use super::deadline::Deadline;
 use super::tls::TlsSettings;
-use crate::config;
+use crate::config::{self, DATABASE_URLS};
 
 /// The port of PostgreSQL if the settings name none.
 pub const DEFAULT_PORT: u16 = 5432;
@@ -18,39 +18,69 @@ pub const DEFAULT_PORT: u16 = 5432;
 /// The beginning of those errors of the `postgres` crate that name an option, and repeat nothing of the text.
 const INVALID_VALUE: &str = "invalid value for option `";
 
-/// Parses the text of `CLOAKROOM_DATABASE_URL`. On failure: what to tell the operator.
+/// How to write what would otherwise end a part of a URL.
+const ENCODING: &str = "in a user, a password and a parameter of a URL, @ : / ? # % and blanks are written as %40 %3A \
+                        %2F %3F %23 %25 %20";
+
+/// What `sslmode` may be. The others that libpq knows verify certificates, which here is another setting's matter.
+const SSL_MODES: &str = "sslmode disable, prefer or require; the server's certificate is verified where \
+                         CLOAKROOM_DATABASE_CA names a PEM file with its authority";
+/// The values of libpq that are not among these.
+const OTHER_SSL_MODES: [&str; 3] = ["allow", "verify-ca", "verify-full"];
+
+/// Parses the connection string of the database. On failure: what to tell the operator.
+pub fn parse(settings: &config::Config) -> Result<Config, String> {
+    parse_text(settings.database_url.expose()).map_err(|(fault, allowed)| {
+        format!("{} {fault}; allowed: {allowed}", settings.database_url_variable())
+    })
+}
+
+/// Parses a connection string. On failure: what is wrong with it, and what is allowed.
 ///
 /// If a password has characters that should have been encoded, any part of the text may be a part of the password:
 /// the crate ends a password at the first `@`, so that the rest of it becomes a host, a database or an option. So such
 /// texts are refused, and no message repeats any of them.
-pub fn parse(text: &str) -> Result<Config, String> {
-    const NAME: &str = "CLOAKROOM_DATABASE_URL";
-    const ENCODING: &str = "in a user, a password and a parameter of a URL, @ : / ? # % and blanks are written as %40 \
-                            %3A %2F %3F %23 %25 %20";
+fn parse_text(text: &str) -> Result<Config, (String, &'static str)> {
     let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme));
     if is_url && text.matches('@').count() > 1 {
-        return Err(format!("{NAME} has more than one @: {ENCODING}"));
+        return Err((format!("has more than one @: {ENCODING}"), DATABASE_URLS));
     }
-    let config: Config = text.parse().map_err(|e: postgres::Error| {
-        let source = e.source().map(ToString::to_string);
-        let source = source.filter(|source| source.starts_with(INVALID_VALUE));
-        let fault = source.unwrap_or_else(|| {
-            format!(
-                "it cannot be read, or has an option that is unknown here, such as sslrootcert; {ENCODING}; in \
-                 key/value text, values with blanks or quotes are written as 'it\\'s one'"
-            )
-        });
-        format!("{NAME} is no PostgreSQL URL or key/value text: {fault}")
-    })?;
+    let config: Config = text.parse().map_err(|e| unreadable(text, &e))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(format!("{NAME} names no host"));
+        return Err(("names no host".to_owned(), DATABASE_URLS));
     }
     let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
     let is_host = |host: &Host| !matches!(host, Host::Tcp(name) if !name.chars().all(is_name));
     if !config.get_hosts().iter().all(is_host) {
-        return Err(format!("{NAME} names a host that cannot be one: {ENCODING}"));
+        return Err((format!("names a host that cannot be one: {ENCODING}"), DATABASE_URLS));
     }
     Ok(config)
+}
+
+/// Says why the crate refuses a connection string, and what is allowed. Of the text it repeats only words of libpq.
+fn unreadable(text: &str, error: &postgres::Error) -> (String, &'static str) {
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    match source.strip_prefix(INVALID_VALUE) {
+        Some("sslmode`") => {
+            let holds = |mode: &&&str| text.contains(&format!("sslmode={mode}"));
+            let known = OTHER_SSL_MODES.iter().find(holds);
+            let fault = known.map(|mode| format!("holds sslmode={mode}"));
+            (fault.unwrap_or_else(|| "holds an unknown sslmode".to_owned()), SSL_MODES)
+        }
+        Some("target_session_attrs`") => (
+            "holds an unknown target_session_attrs".to_owned(),
+            "target_session_attrs any, read-write or read-only",
+        ),
+        Some(_) => (format!("is no PostgreSQL URL or key/value text: {source}"), DATABASE_URLS),
+        None => {
+            let fault = format!(
+                "is no PostgreSQL URL or key/value text: it cannot be read, or has an option that is unknown here, \
+                 such as sslrootcert, in whose place there is CLOAKROOM_DATABASE_CA; {ENCODING}; in key/value text, \
+                 values with blanks or quotes are written as 'it\\'s one'"
+            );
+            (fault, DATABASE_URLS)
+        }
+    }
 }
 
 /// Opens connections to the configured database.
@@ -65,7 +95,7 @@ pub struct Connector {
 impl Connector {
     /// Checks the settings of the database without connecting. On failure: what to tell the operator.
     pub fn new(settings: &config::Config) -> Result<Connector, String> {
-        let mut config = parse(settings.database_url.expose())?;
+        let mut config = parse(settings)?;
         if config.get_application_name().is_none() {
             config.application_name("cloakroom");
         }
@@ -73,8 +103,8 @@ impl Connector {
         let share = settings.database_timeout / hosts;
         let host_timeout = config.get_connect_timeout().copied().unwrap_or(share);
         config.connect_timeout(host_timeout);
-        let tls = TlsSettings::new(&mut config, settings.database_ca.as_deref())
-            .map_err(|e| format!("CLOAKROOM_DATABASE_CA or CLOAKROOM_DATABASE_URL: {e}"))?;
+        let ca = settings.database_ca.as_deref();
+        let tls = TlsSettings::new(&mut config, ca, settings.database_url_variable())?;
         Ok(Connector { config, tls, host_timeout })
     }
 

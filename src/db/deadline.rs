@@ -21,15 +21,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// moves it before each statement, and the connection's stream looks at it while it waits.
 #[derive(Clone)]
 pub struct Deadline {
-    /// An `Instant` does not fit an atomic, so the deadline is kept in milliseconds after this one.
+    /// An `Instant` does not fit an atomic, so the deadline is kept in nanoseconds after this one. Not in a coarser
+    /// unit: a check that ended a moment before its limit would not count as one that the server let pass.
     start: Instant,
-    millis: Arc<AtomicU64>,
+    nanos: Arc<AtomicU64>,
 }
 
 impl Deadline {
     /// Creates a deadline `wait` from now.
     pub fn new(wait: Duration) -> Deadline {
-        let deadline = Deadline { start: Instant::now(), millis: Arc::new(AtomicU64::new(0)) };
+        let deadline = Deadline { start: Instant::now(), nanos: Arc::new(AtomicU64::new(0)) };
         deadline.set(wait);
         deadline
     }
@@ -37,12 +38,12 @@ impl Deadline {
     /// Moves the deadline to `wait` from now.
     pub fn set(&self, wait: Duration) {
         // Relaxed: only one thread at a time uses a connection, and the number guards no other memory.
-        self.millis.store((self.start.elapsed() + wait).as_millis() as u64, Ordering::Relaxed);
+        self.nanos.store((self.start.elapsed() + wait).as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Returns the deadline as a point in time.
     pub fn at(&self) -> Instant {
-        self.start + Duration::from_millis(self.millis.load(Ordering::Relaxed))
+        self.start + Duration::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
 }
 

@@ -174,7 +174,7 @@ pub enum FileSort {
     Size,
 }
 
-/// The filter and the order of a list. Ties are in the order of ids.
+/// The filter and the order of a list. Names are compared without regard to case. Ties are in the order of ids.
 pub struct FileQuery {
     /// Part of the filename or of the description, without regard to case.
     pub search: Option<String>,
@@ -280,12 +280,12 @@ pub fn forget_kept(db: &Database) -> Result<(), Error> {
     db.write(sql!("files/forget_kept"), &[]).map(drop)
 }
 
-/// Returns a deleted user whose files still have records, with the ids of up to a thousand of them, or with none if all
+/// Returns a deleted user whose files still have records, with the ids of up to `limit` of them, or with none if all
 /// are removed. `None` if there is no such user, or while a backup runs, which needs the contents. The table
-/// `pending_removals` has these users. No response shows their files any more, and with a thousand at a time no upload
+/// `pending_removals` has these users. No response shows their files any more, and with a limited number at a time no upload
 /// waits long, even if a user had a million.
-pub fn next_removal(db: &Database) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
-    let rows = db.read(sql!("removals/next"), &[])?;
+pub fn next_removal(db: &Database, limit: i64) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
+    let rows = db.read(sql!("removals/next"), &[&limit])?;
     let files = rows.iter().filter_map(|row| row.get("file_id")).collect();
     Ok(rows.first().map(|row| (row.get("user_id"), files)))
 }

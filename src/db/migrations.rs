@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(10, "ascii_addresses"),
     migration!(11, "audit_limits"),
     migration!(12, "mail_limits"),
+    migration!(13, "names_descending"),
 ];
 
 /// The newest version of the schema that this program knows.

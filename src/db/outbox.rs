@@ -66,9 +66,9 @@ pub fn defer(
     Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
 }
 
-/// Removes up to ten thousand messages that were given up 30 days ago, and as many rows each of
+/// Removes up to `limit` messages that were given up 30 days ago, and as many rows each of
 /// `password_reset_messages` and `mail_counts` that are too old to limit another message. Returns how many rows it
 /// removed.
-pub fn sweep(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("outbox/sweep"), &[])?)?.get("removed"))
+pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("outbox/sweep"), &[&limit])?)?.get("removed"))
 }

@@ -97,7 +97,7 @@ pub fn delete_all(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(),
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
-/// Removes up to ten thousand tokens that have expired. Returns how many it removed.
-pub fn sweep(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("personal_tokens/sweep"), &[])?)?.get("removed"))
+/// Removes up to `limit` tokens that have expired. Returns how many it removed.
+pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("personal_tokens/sweep"), &[&limit])?)?.get("removed"))
 }

@@ -41,7 +41,7 @@ pub struct ResetTokenUse<'a> {
     pub password_hash: &'a str,
     /// SHA-256 of the token, hexadecimal.
     pub token_hash: &'a str,
-    /// When the record of the use may be removed: not before the token has expired.
+    /// When the token expires. From then on the record of its use may be removed.
     pub expires_at: OffsetDateTime,
 }
 
@@ -68,7 +68,7 @@ pub fn reset_password(
     Ok(!rows.is_empty())
 }
 
-/// Removes up to ten thousand records of used tokens that have expired since. Returns how many it removed.
-pub fn sweep(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("resets/sweep"), &[])?)?.get("removed"))
+/// Removes up to `limit` records of used tokens that have expired since. Returns how many it removed.
+pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("resets/sweep"), &[&limit])?)?.get("removed"))
 }

@@ -258,13 +258,13 @@ pub fn end(
     Ok(())
 }
 
-/// Removes up to ten thousand sessions that have expired. Returns how many it removed.
-pub fn sweep(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("sessions/sweep"), &[])?)?.get("removed"))
+/// Removes up to `limit` sessions that have expired. Returns how many it removed.
+pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep"), &[&limit])?)?.get("removed"))
 }
 
-/// Removes up to ten thousand networks from which their account has not signed in for 30 days. Returns how many it
+/// Removes up to `limit` networks from which their account has not signed in for 30 days. Returns how many it
 /// removed.
-pub fn sweep_networks(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[])?)?.get("removed"))
+pub fn sweep_networks(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[&limit])?)?.get("removed"))
 }

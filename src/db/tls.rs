@@ -40,15 +40,27 @@ pub struct TlsSettings {
 impl TlsSettings {
     /// Takes the `sslmode` from `config`, and changes `config` so that its connections go through [`Negotiation`]. A
     /// file of certificate authorities, `ca`, makes TLS required and the server's certificate verified. Fails if the
-    /// file cannot be read, or if TLS is required on a Unix socket.
-    pub fn new(config: &mut Config, ca: Option<&Path>) -> Result<TlsSettings, String> {
+    /// file cannot be read, or if TLS is required on a Unix socket; then says so for the operator, who knows the
+    /// connection string by the name `url_variable`.
+    pub fn new(
+        config: &mut Config,
+        ca: Option<&Path>,
+        url_variable: &str,
+    ) -> Result<TlsSettings, String> {
         let mode = if ca.is_some() { SslMode::Require } else { config.get_ssl_mode() };
         let rustls = MakeRustlsConnect::new(client_config(ca)?);
         let has_unix_socket = config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)));
         if !has_unix_socket {
             config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
         } else if mode == SslMode::Require {
-            return Err("TLS is required, but a host is a Unix socket, which has none".into());
+            let (reason, allowed) = match ca {
+                Some(_) => ("CLOAKROOM_DATABASE_CA is set", "no CLOAKROOM_DATABASE_CA"),
+                None => ("sslmode is require", "sslmode disable or prefer"),
+            };
+            return Err(format!(
+                "{url_variable} names a Unix socket, which has no TLS, and {reason}; allowed: the name or address of a \
+                 host, or {allowed}"
+            ));
         } else {
             // The crate never uses a TLS connector on a Unix socket, so reads from one have no deadline.
             config.ssl_mode(SslMode::Disable);
@@ -74,7 +86,13 @@ fn client_config(ca: Option<&Path>) -> Result<ClientConfig, String> {
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         return Ok(builder.with_no_client_auth());
     };
-    let describe = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let describe = |e: &dyn std::fmt::Display| {
+        format!(
+            "CLOAKROOM_DATABASE_CA holds \"{}\": {e}; allowed: a PEM file with the certificates of the authorities \
+             that sign the server's",
+            path.display()
+        )
+    };
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|e| describe(&e))? {
         roots.add(certificate.map_err(|e| describe(&e))?).map_err(|e| describe(&e))?;

@@ -254,8 +254,8 @@ pub fn count(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.read(sql!("users/count"), &[])?)?.get("accounts"))
 }
 
-/// The column by which a list of accounts is sorted. Texts are compared without regard to case. Ties are in the order
-/// of ids.
+/// The column by which a list of accounts is sorted. Texts are compared without regard to case. Accounts without a name
+/// come last in both orders of names. Ties are in the order of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserSort {
     CreatedAt,
@@ -266,7 +266,6 @@ pub enum UserSort {
 
 /// A filter for lists of accounts, which must match all that is given. A text matches if it is part of the column,
 /// without regard to case.
-#[derive(Default)]
 pub struct UserFilter {
     pub email: Option<String>,
     /// In the display name.

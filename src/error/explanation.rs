@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Forbidden, TokenProblem, Unique};
+use super::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
 
 /// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
 const MAX_DECLARED_TYPE: usize = 100;
@@ -62,6 +62,8 @@ fn explanation(error: &Error) -> Row {
     let row = match error {
         BadRequest => row(400, "MALFORMED_REQUEST", "Malformed request",
             "Check the request line and the headers. The rules of HTTP/1.1 are in RFC 9112."),
+        SecondAuthorization => row(400, "SECOND_AUTHORIZATION", "Malformed request",
+            "There is more than one `Authorization` header. Send one."),
         HeadersTooLarge => row(431, "HEADERS_TOO_LARGE", "Request headers too large",
             "The request line and the headers may have at most 16384 bytes, and there may be at most 100 headers."),
         HeadTooSlow => row(408, "HEADERS_TOO_SLOW", "Request headers came too slowly",
@@ -78,6 +80,8 @@ fn explanation(error: &Error) -> Row {
             format!("This path accepts {methods}.")),
         AuthenticationRequired => row(401, "AUTHENTICATION_REQUIRED", "Authentication required",
             "Send a token from POST /api/v1/auth/login as `Authorization: Bearer <token>`."),
+        RefreshTokenRequired => row(401, "REFRESH_TOKEN_REQUIRED", "Authentication required",
+            "Send the refresh token as `refresh_token` in the body, or as `Authorization: Bearer <token>`."),
         InvalidScheme => row(401, "INVALID_AUTHENTICATION_SCHEME", "Invalid authentication scheme",
             "Send the token as `Authorization: Bearer <token>`."),
         InvalidAuthorization => row(401, "INVALID_AUTHORIZATION_HEADER", "Invalid authorization header format",
@@ -134,12 +138,16 @@ fn explanation(error: &Error) -> Row {
             "Choose another one. Upper and lower case make no difference."),
         Taken(Email) => row(409, "EMAIL_TAKEN", "Email already exists", "Use another address."),
         Invalid(errors) if errors.iter().any(|error| error.problem.kind == "json_invalid") => row(422, "INVALID_JSON",
-            "Validation failed",
-            
-            r#"Send a JSON object in UTF-8, such as {"name": "value"}."#),
+            "Validation failed", r#"Send a JSON object in UTF-8, such as {"name": "value"}."#),
         Invalid(_) => row(422, "VALIDATION_FAILED", "Validation failed", ""),
         BodyTooLarge(limit) => row(413, "BODY_TOO_LARGE", "Request body too large",
             format!("The body may have at most {limit} bytes.")),
+        FormTooLarge(limits) => row(413, "FORM_TOO_LARGE", "Request body too large",
+            format!("The form may have at most {} bytes: {} for the file, and {} for all else.",
+                limits.form(), limits.file, limits.rest)),
+        UploadTooLarge(UploadLimits { file, rest }) => row(413, "FILE_TOO_LARGE", file_too_large(*file),
+            format!("The announced length is over that of the largest form: the file may have at most {file} bytes, \
+                     and all else {rest}.")),
         FileTooLarge(limit) => row(413, "FILE_TOO_LARGE", file_too_large(*limit),
             format!("The file may have at most {limit} bytes.")),
         TypeNotAllowed { declared, accepted } => row(415, "TYPE_NOT_ALLOWED", "File type not allowed",
@@ -172,12 +180,11 @@ fn explanation(error: &Error) -> Row {
             "Check the chunks of the body. Their rules are in RFC 9112, section 7.1."),
         BodyTooSlow => row(408, "BODY_TOO_SLOW", "Request body came too slowly",
             "Send the body at 4096 bytes a second or faster."),
-        RateLimited { retry_after, login: true } => row(429, "LOGIN_RATE_LIMITED", "Too many login attempts. Please try again later.",
-            
-            try_again(*retry_after)),
+        RateLimited { retry_after, login: true } => row(429, "LOGIN_RATE_LIMITED",
+            "Too many login attempts. Please try again later.", try_again(*retry_after)),
         RateLimited { retry_after, login: false } => row(429, "RATE_LIMITED", "Rate limit exceeded",
             try_again(*retry_after)),
-        Unavailable => row(503, "SERVICE_UNAVAILABLE", "Service temporarily unavailable",
+        Unavailable => row(503, "UNAVAILABLE", "Service temporarily unavailable",
             "Try again in a few seconds."),
         OutcomeUnknown => row(503, "OUTCOME_UNKNOWN", "Service temporarily unavailable",
             "Find out whether the change was made before you send the request again."),

@@ -45,16 +45,21 @@ impl<'a> Body<'a> {
     }
 
     /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. Fails with
-    /// [`Error::BodyTooLarge`] beyond the limit. Fails with [`Error::BodyCutShort`] if the client sent less than it
-    /// announced, which is compared here because the `rouille` server reports that as an ordinary end.
+    /// [`Error::BodyTooLarge`] beyond the limit, but first returns all bytes within it, which show what is too large.
+    /// Fails with [`Error::BodyCutShort`] if the client sent less than it announced, which is compared here because the
+    /// `rouille` server reports that as an ordinary end.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        let room = self.limit - self.received;
+        // Only at the limit is a byte more asked for, which must not be there.
+        let length = buffer.len().min(usize::try_from(room).unwrap_or(usize::MAX).max(1));
+        let buffer = &mut buffer[..length];
         let length = loop {
-            match self.source.read_at_most(buffer, self.limit - self.received) {
+            match self.source.read_at_most(buffer, room) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => break outcome.map_err(|error| self.read_error(error))?,
             }
         };
-        if length as u64 > self.limit - self.received {
+        if length as u64 > room {
             return Err(Error::BodyTooLarge(self.limit));
         }
         self.received += length as u64;
@@ -62,6 +67,11 @@ impl<'a> Body<'a> {
             return Err(Error::BodyCutShort);
         }
         Ok(length)
+    }
+
+    /// How many bytes were read so far.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// Reads the whole body, at most `limit` bytes. Returns `None` if it is not UTF-8.

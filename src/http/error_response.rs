@@ -13,9 +13,30 @@ use crate::model::timestamp::Timestamp;
 
 /// The response to a failed request, with a body in the configured format.
 pub fn error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    with_headers(error, &error_body(error, format, now))
+}
+
+/// The response to a failed request for tokens by form. In the `detail` format the body also has the members that
+/// clients of OAuth 2.0 show (RFC 6749, 5.2).
+pub fn grant_error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    let mut body = error_body(error, format, now);
+    let word = match error {
+        Error::Invalid(_) | Error::RefreshTokenRequired => "invalid_request",
+        Error::BadCredentials | Error::InactiveAccount => "invalid_grant",
+        Error::InvalidToken(_) | Error::UserNotUsable => "invalid_grant",
+        _ => "",
+    };
+    if format == ErrorFormat::Detail && !word.is_empty() {
+        body["error"] = word.into();
+        body["error_description"] = error.message().into();
+    }
+    with_headers(error, &body)
+}
+
+/// A response with this body and the headers of the error.
+fn with_headers(error: &Error, body: &Value) -> Response {
     let status = error.status();
-    let body = error_body(error, format, now).to_string();
-    let response = Response::new(status, "application/json", body.into_bytes());
+    let response = Response::new(status, "application/json", body.to_string().into_bytes());
     match error {
         Error::MethodNotAllowed(allow) => response.with_header("Allow", allow.clone()),
         Error::RateLimited { retry_after, .. } => response

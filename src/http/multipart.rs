@@ -126,6 +126,16 @@ impl<'b, 'a> Multipart<'b, 'a> {
         Ok(String::from_utf8(text).ok())
     }
 
+    /// How many bytes of the body were returned or skipped so far.
+    pub fn position(&self) -> u64 {
+        self.body.received().saturating_sub(self.buffered().len() as u64)
+    }
+
+    /// How many bytes of the body have arrived so far.
+    pub fn received(&self) -> u64 {
+        self.body.received()
+    }
+
     fn buffered(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

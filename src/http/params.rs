@@ -147,6 +147,19 @@ impl Params {
         outcome.map_err(|problem| self.add_error(name, problem)).ok()
     }
 
+    /// Reads a filter of a list, which must obey `rule`. An empty text is no filter, because forms send the fields that
+    /// were left empty, too.
+    pub fn filter<T>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Option<T> {
+        match self.sent_text(name) {
+            Some("") => None,
+            _ => self.optional(name, rule),
+        }
+    }
+
     /// Reads a word of a closed list. Returns the value that is paired with it.
     pub fn choice<T: Copy>(&mut self, name: &'static str, choices: &[(&str, T)]) -> Option<T> {
         self.optional(name, |text| rules::choice(text, choices))
@@ -177,15 +190,16 @@ impl Params {
         })
     }
 
-    /// Reads a boolean: JSON `true` or `false` in a body, a word in a query.
+    /// Reads a boolean of a JSON body.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        let outcome = match self.values.get(name)? {
-            Value::Null => return None,
-            Value::Bool(value) => Ok(*value),
-            Value::String(text) if self.location == FieldLocation::Query => rules::boolean(text),
-            _ => Err(problems::NOT_A_BOOLEAN),
-        };
-        outcome.map_err(|problem| self.add_error(name, problem)).ok()
+        match self.values.get(name)? {
+            Value::Null => None,
+            Value::Bool(value) => Some(*value),
+            _ => {
+                self.add_error(name, problems::NOT_A_BOOLEAN);
+                None
+            }
+        }
     }
 
     /// Reads a JSON array of strings that must obey `rule` if it is present.
@@ -226,8 +240,8 @@ mod tests {
             params.integer("page", 1, 1..=i64::MAX);
             params.integer("size", 20, 1..=100);
             params.choice("order", &[("asc", 1), ("desc", 2)]);
-            params.boolean("active");
-            params.optional("q", rules::non_empty);
+            params.filter("active", rules::boolean);
+            params.filter("q", rules::search);
         });
         let Err(Error::Invalid(errors)) = outcome else {
             panic!("not refused");
@@ -303,9 +317,18 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_a_boolean_only_in_a_query() -> Result<(), Error> {
+    fn an_empty_filter_is_none() -> Result<(), Error> {
+        let filter = |params: &mut Params| params.filter("flag", rules::boolean);
+        assert_eq!(query("").read(filter)?, None);
+        assert_eq!(query("flag=").read(filter)?, None);
+        assert_eq!(query("flag=0&flag=TRUE").read(filter)?, Some(true));
+        assert!(query("flag=%20").read(filter).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_boolean_of_a_body_is_no_text() -> Result<(), Error> {
         let flag = |params: &mut Params| params.boolean("flag");
-        assert_eq!(query("flag=TRUE").read(flag)?, Some(true));
         assert_eq!(Params::from_json(r#"{"flag": false}"#)?.read(flag)?, Some(false));
         assert_eq!(Params::from_json(r#"{"flag": null}"#)?.read(flag)?, None);
         assert!(Params::from_json(r#"{"flag": "true"}"#)?.read(flag).is_err());

@@ -24,11 +24,13 @@ pub fn request_id(header: Option<&str>) -> Uuid {
 pub struct Request<'a> {
     head: &'a rouille::Request,
     body: Body<'a>,
+    /// Whether the body was read and is an HTML form.
+    is_form: bool,
 }
 
 impl<'a> Request<'a> {
     pub fn new(head: &'a rouille::Request, body: Body<'a>) -> Request<'a> {
-        Request { head, body }
+        Request { head, body, is_form: false }
     }
 
     /// The method as the client sent it. Methods are case-sensitive (RFC 9110, 9.1).
@@ -105,11 +107,17 @@ impl<'a> Request<'a> {
     pub fn json_or_form(&mut self) -> Result<Params, Error> {
         let text = self.text()?;
         let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
-        if is_form && !text.trim_start().starts_with('{') {
+        self.is_form = is_form && !text.trim_start().starts_with('{');
+        if self.is_form {
             Ok(Params::from_urlencoded(FieldLocation::Body, &text))
         } else {
             Params::from_json(&text)
         }
+    }
+
+    /// Whether [`Request::json_or_form`] has read a form.
+    pub fn is_form(&self) -> bool {
+        self.is_form
     }
 
     /// Reads the whole body.

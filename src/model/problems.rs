@@ -28,6 +28,11 @@ pub fn not_beside(others: &str) -> Problem {
     value_error(format!("Must not be given beside {others}"))
 }
 
+/// The parameter is given under both of its names, with different values.
+pub fn not_the_same_as(other: &str) -> Problem {
+    value_error(format!("Must be the same as {other}"))
+}
+
 /// The value is something other than a string.
 pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 

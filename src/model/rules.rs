@@ -119,7 +119,7 @@ pub fn search(text: &str) -> Result<String, Problem> {
     check_text(text, 0..=usize::MAX).map(str::to_owned)
 }
 
-/// A part of a name or an address to search for: at most 255 characters. An empty part matches everything.
+/// A part of a name or an address to search for: at most 255 characters.
 pub fn search_part(text: &str) -> Result<String, Problem> {
     check_text(text, 0..=MAX_SEARCH).map(str::to_owned)
 }

@@ -48,7 +48,7 @@ struct ProtocolHeaders {
 
 impl RequestHead {
     /// Parses a complete head, including its empty line, that `peer` has sent. Errors are `BadRequest`,
-    /// `HeadersTooLarge`, `VersionNotSupported` and `ExpectationFailed`.
+    /// `SecondAuthorization`, `HeadersTooLarge`, `VersionNotSupported` and `ExpectationFailed`.
     pub fn parse(bytes: &[u8], peer: SocketAddr) -> Result<RequestHead, Error> {
         let mut header_slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut raw = httparse::Request::new(&mut header_slots);
@@ -118,7 +118,7 @@ impl ProtocolHeaders {
             }
         } else if is("authorization") {
             if std::mem::replace(&mut self.has_authorization, true) {
-                return Err(Error::BadRequest);
+                return Err(Error::SecondAuthorization);
             }
         } else if is("content-length") {
             let is_number = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());

@@ -3,65 +3,136 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::process;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::database;
 use crate::config::Config;
-use crate::db::{audit::from_row, sql};
+use crate::db::{Database, audit::from_row, one_row, sql};
+use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
+use crate::server::ShutdownSignal;
 
-/// How often new events are looked for.
-const POLL_PERIOD: Duration = Duration::from_secs(1);
-/// How far before the newest printed event later ones are looked for. An event has the time of the change, and is seen
-/// when its transaction is committed, which may happen after a newer event was committed and printed.
-const OVERLAP: Duration = Duration::from_secs(10);
+/// Shortest pause between two looks at the log.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// How many times as long as a look took the pause after it is at least, so that a log that grows fast is not read all
+/// the time.
+const PAUSE_FACTOR: u32 = 9;
+/// How late an event may be that nothing in the database announces: a refused action waits in the memory of the service
+/// while that cannot write, and clocks differ.
+const MAX_LATENESS: Duration = Duration::from_secs(600);
 
 /// Prints the events of the last `age`, the oldest first, one line each, and then those that come if `follow` is set.
 /// It changes nothing, and applies no migrations either.
 pub fn print_audit(config: &Config, age: Duration, follow: bool) -> Result<(), String> {
-    let db = database::open(config)?;
     let begin = Timestamp(OffsetDateTime::now_utc() - age);
-    let (mut last, mut newest) = (AuditPosition { at: begin, id: Uuid::nil() }, begin);
-    // Printed events of the overlap, each with its time.
-    let mut printed: HashMap<Uuid, Timestamp> = HashMap::new();
-    loop {
-        // Up to a thousand events that follow `last`, the oldest first.
-        let rows = db.read(sql!("audit/since"), &[&last.at.0, &last.id])?;
-        let events: Vec<AuditEvent> = rows.iter().map(from_row).collect();
-        let new: Vec<_> = events.iter().filter(|event| !printed.contains_key(&event.id)).collect();
-        if !print(&new)? {
-            return Ok(());
+    let mut log = AuditLog { db: database::open(config)?, from: begin, printed: HashMap::new() };
+    if !follow {
+        return log.print_new().map(drop).map_err(String::from);
+    }
+    end_on_signals().map_err(|e| format!("signals: {e}"))?;
+    let mut began = Instant::now();
+    let mut is_read = log.look()?;
+    let mut is_failing = false;
+    while is_read && is_wanted(MIN_PAUSE.max(began.elapsed() * PAUSE_FACTOR)) {
+        began = Instant::now();
+        match log.look() {
+            Err(error @ (Error::Unavailable | Error::TimedOut)) => {
+                // If the connection was lost, the pool has said so.
+                if !is_failing && !log.db.was_lost_since(began) {
+                    log::warn!(
+                        "the audit log cannot be read, and is tried again: {}",
+                        error.cause()
+                    );
+                }
+                is_failing = true;
+            }
+            outcome => (is_read, is_failing) = (outcome?, false),
         }
-        printed.extend(new.iter().map(|event| (event.id, event.at)));
-        if let Some(event) = events.last() {
-            last = AuditPosition::of(event);
-            newest = newest.max(event.at);
-        } else if follow {
-            thread::sleep(POLL_PERIOD);
-            let from = begin.max(Timestamp(newest.0 - OVERLAP));
-            printed.retain(|_, at| *at >= from);
-            last = AuditPosition { at: from, id: Uuid::nil() };
-        } else {
-            return Ok(());
+    }
+    Ok(())
+}
+
+/// The audit log, as far as it was printed.
+struct AuditLog {
+    db: Database,
+    /// All events before this time were printed, if they had to be. So each look begins here: an event has the time of
+    /// the change, and is seen when its transaction is committed, which may be after newer events were.
+    from: Timestamp,
+    /// The printed events that are not before `from`, each with its time.
+    printed: HashMap<Uuid, Timestamp>,
+}
+
+impl AuditLog {
+    /// Prints what is new, and moves `from` on to the time before which nothing is still to come. That is asked first:
+    /// what is committed between the two questions is printed now or found by the next look. Returns false if nobody
+    /// reads the output any more.
+    fn look(&mut self) -> Result<bool, Error> {
+        let lateness = MAX_LATENESS.as_secs_f64();
+        let row = one_row(self.db.read(sql!("audit/settled_before"), &[&lateness])?)?;
+        let is_read = self.print_new()?;
+        // It never moves back, because what was printed before it is forgotten.
+        self.from = self.from.max(Timestamp(row.get("settled_before")));
+        self.printed.retain(|_, at| *at >= self.from);
+        Ok(is_read)
+    }
+
+    /// Prints the events from `from` on that were not printed yet, the oldest first. Returns false if nobody reads them
+    /// any more.
+    fn print_new(&mut self) -> Result<bool, Error> {
+        let mut last = AuditPosition { at: self.from, id: Uuid::nil() };
+        loop {
+            // Up to a thousand events that follow `last`, the oldest first.
+            let rows = self.db.read(sql!("audit/since"), &[&last.at.0, &last.id])?;
+            let Some(row) = rows.last() else { return Ok(true) };
+            last = AuditPosition::of(&from_row(row));
+            for event in rows.iter().map(from_row) {
+                let is_new = self.printed.insert(event.id, event.at).is_none();
+                if is_new && !print(&event)? {
+                    return Ok(false);
+                }
+            }
         }
     }
 }
 
-/// Prints a line for each event. Returns false if nobody reads them any more, as `head`, which has seen enough.
-fn print(events: &[&AuditEvent]) -> Result<bool, String> {
-    let mut out = io::stdout().lock();
-    for event in events {
-        match writeln!(out, "{}", line(event)) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
-            outcome => outcome.map_err(|e| e.to_string())?,
+/// Has the first SIGINT or SIGTERM end the process with status 0, also while it waits for the database or for the
+/// reader of its output. Nothing is lost: each line is written at once, and no other state is kept.
+fn end_on_signals() -> io::Result<()> {
+    let signal = ShutdownSignal::on_signals()?;
+    let wait = move || {
+        signal.wait();
+        process::exit(0)
+    };
+    thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+/// Waits for `pause`. Returns false as soon as nobody reads the output any more, such as `head`, which has seen enough.
+fn is_wanted(pause: Duration) -> bool {
+    let limit = Timespec::try_from(pause).ok();
+    // Without flags to wait for, only errors and the end of a pipe or a terminal are reported.
+    let (output, mut is_over) = (io::stdout(), false);
+    let mut fds = [PollFd::new(&output, PollFlags::empty())];
+    if poll(&mut fds, limit.as_ref()).is_ok() {
+        is_over = fds.iter().any(|fd| !fd.revents().is_empty());
+    }
+    !is_over
+}
+
+/// Prints an event as a line, in one write, so that none is ever cut short. Returns false if nobody reads it.
+fn print(event: &AuditEvent) -> Result<bool, Error> {
+    match io::stdout().write_all((line(event) + "\n").as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        outcome => {
+            outcome.map(|()| true).map_err(|e| Error::Internal(format!("standard output: {e}")))
         }
     }
-    Ok(true)
 }
 
 /// Returns the event as a line of words. Fields without a value are left out.

@@ -5,8 +5,8 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
-mod hints;
 mod pages;
+mod reasons;
 mod rings;
 mod structure;
 
@@ -17,6 +17,7 @@ mod api {
     mod bad_input;
     mod docs_pages;
     mod exports;
+    mod features;
     mod metrics;
     mod protocol;
     mod rate_limits;

@@ -33,11 +33,13 @@ def filter_case(context, case):
 
 @schemathesis.hook
 def map_case(context, case):
-    """Asks for pages in one way. By `page` and `size` as well as by `limit` and `offset` is an error, which OpenAPI
-    cannot say."""
+    """Says nothing twice, which may be an error that OpenAPI cannot describe: asks for pages either by `page` and
+    `size` or by `limit` and `offset`, and for active accounts either by `is_active` or by `active`."""
     query = case.query or {}
-    if case.meta.generation.mode.is_positive and {"page", "size"} & query.keys():
-        case.query = {name: value for name, value in query.items() if name not in ("limit", "offset")}
+    if query and case.meta.generation.mode.is_positive:
+        twice = {"limit", "offset"} if {"page", "size"} & query.keys() else set()
+        twice |= {"active"} if "is_active" in query else set()
+        case.query = {name: value for name, value in query.items() if name not in twice}
     return case
 
 
@@ -66,6 +68,11 @@ def is_trimmed(case, response):
     return isinstance(name, str) and name != name.strip()
 
 
+def has_empty_filter(case, response):
+    """A filter without a value is no filter. OpenAPI has only a deprecated word for that."""
+    return "" in (case.query or {}).values()
+
+
 # What schemathesis takes for a failure, and the condition under which it is none.
 EXCEPTIONS = [
     (ObjectLevelAuthorizationViolation, is_public),
@@ -73,6 +80,7 @@ EXCEPTIONS = [
     (RejectedPositiveData, is_trimmed),
     (AcceptedNegativeData, sends_text_beside_file),
     (AcceptedNegativeData, is_trimmed),
+    (AcceptedNegativeData, has_empty_filter),
 ]
 
 

@@ -1,7 +1,11 @@
 //! `cloakroom audit`: the events of the audit log on the command line.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Lines, Read};
+use std::process::{Child, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::*;
 
@@ -57,28 +61,185 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
     assert_eq!(empty.count("pg_tables WHERE schemaname = 'public'"), 0, "it migrates nothing");
 }
 
+/// A running `cloakroom audit --follow`. It is killed when this is dropped.
+struct Follower {
+    process: Child,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Follower {
+    fn start(database_url: &str) -> Follower {
+        let mut command = command(database_url, &Directory::create(), &[]);
+        command.args(["audit", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.current_dir("/").spawn().expect("it starts");
+        let output = BufReader::new(process.stdout.take().expect("its output"));
+        Follower { process, lines: Some(output.lines()) }
+    }
+
+    fn next(&mut self) -> String {
+        self.lines.as_mut().and_then(Iterator::next).expect("a line").expect("text")
+    }
+
+    /// Expects the next event to be of this action.
+    #[track_caller]
+    fn expect(&mut self, action: &str) {
+        let line = self.next();
+        assert!(line.contains(&format!(" success {action}")), "{action}: {line}");
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Waits for the end of the process, and returns its exit status, what it still printed, and its errors.
+    fn end(mut self) -> (Option<i32>, Vec<String>, String) {
+        let status = eventually(|| self.process.try_wait().expect("a child"));
+        let lines = self.lines.take().into_iter().flatten().map_while(Result::ok).collect();
+        let mut errors = String::new();
+        let stderr = self.process.stderr.as_mut().expect("its errors");
+        stderr.read_to_string(&mut errors).expect("text");
+        (status.code(), lines, errors)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 #[test]
-fn the_command_goes_on_printing_what_comes_until_it_is_stopped() {
+fn the_command_goes_on_printing_what_comes_until_a_signal_ends_it() {
     let api = Server::start(&[]);
     api.sign_up("ann");
-    let mut follow = command(&api.database.url, &api.data, &[]);
-    let mut process =
-        follow.args(["audit", "--follow"]).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
-    let mut next = || lines.next().expect("a line").expect("text");
-    assert!(next().contains("auth.register"));
-    assert!(next().contains("auth.login"));
-    // One that was committed after a newer one is printed as well.
-    let late = api.database.begin(
-        "INSERT INTO audit_events (at, action) VALUES (now() - interval '1 s', 'admin.create')",
+    for (signal, name) in [(Signal::INT, "bob"), (Signal::TERM, "eve")] {
+        let count = api.database.count("audit_events");
+        let mut follower = Follower::start(&api.database.url);
+        for _ in 0..count {
+            follower.next();
+        }
+        api.register(name).expect(201);
+        follower.expect("auth.register");
+        follower.signal(signal);
+        assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+    }
+}
+
+#[test]
+fn an_event_is_printed_however_late_it_is_committed_and_none_twice() {
+    let api = Server::start(&[]);
+    let database = &api.database;
+    api.sign_up("ann");
+    let mut follower = Follower::start(&database.url);
+    follower.expect("auth.register");
+    follower.expect("auth.login");
+    let late = database.begin(
+        "INSERT INTO audit_events (at, action) VALUES (now() - interval '5 min', 'admin.create')",
     );
+    // The clock of a host that writes events may be ahead of the others.
+    database.run(
+        "INSERT INTO audit_events (at, action) VALUES (now() + interval '1 hour', 'user.create')",
+    );
+    follower.expect("user.create");
     for name in ["bob", "eve"] {
         api.register(name).expect(201);
-        assert!(next().contains("auth.register"));
+        follower.expect("auth.register");
     }
     late.commit();
-    assert!(next().contains("admin.create"));
-    process.kill().expect("it runs");
-    process.wait().expect("it ends");
-    assert!(lines.next().is_none(), "each event once");
+    follower.expect("admin.create");
+    follower.signal(Signal::TERM);
+    assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+}
+
+#[test]
+fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_service() {
+    let (database, data) = (Database::create_migrated(), Arc::new(Directory::create()));
+    let api = Server::start_with(&database, &data, &[]);
+    api.register("ann").expect(201);
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+    database.run(
+        "INSERT INTO password_reset_requests (email, requested_at)
+         VALUES ('ann@example.com', now() - interval '3 hours')",
+    );
+    let mut follower = Follower::start(&database.url);
+    follower.expect("auth.register");
+    for _ in 0..2 {
+        database.run("INSERT INTO audit_events (action) VALUES ('user.update')");
+        follower.expect("user.update");
+    }
+    let _api = Server::start_with(&database, &data, &[]);
+    follower.expect("password.reset_request");
+    database.run("INSERT INTO audit_events (action) VALUES ('user.update')");
+    follower.expect("user.update");
+    follower.signal(Signal::TERM);
+    assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+}
+
+/// What is asked before each look at the log: a later look begins where no unfinished transaction can add anything.
+#[test]
+fn events_of_a_transaction_that_is_not_finished_are_still_to_come() {
+    let database = Database::create_migrated();
+    let sql = include_str!("../../sql/audit/settled_before.sql").replace("$1::float8", "0");
+    let age = || -> f64 {
+        database.value(&format!(
+            "SELECT extract(epoch FROM clock_timestamp() - settled_before)::float8
+             FROM ({sql}) AS found"
+        ))
+    };
+    assert!(age() < 1.0);
+    let reads = database.begin("SELECT count(*) FROM audit_events");
+    let writes = database.begin("INSERT INTO audit_events (action) VALUES ('user.create')");
+    let begun: f64 = database.value(
+        "SELECT extract(epoch FROM xact_start)::float8 FROM pg_stat_activity
+         WHERE backend_xid IS NOT NULL AND datname = current_database()
+         ORDER BY xact_start LIMIT 1",
+    );
+    wait_until(|| age() > 1.0);
+    let found: f64 = database
+        .value(&format!("SELECT extract(epoch FROM settled_before)::float8 FROM ({sql}) AS found"));
+    assert!((found - begun).abs() < 0.001, "{found} {begun}");
+    writes.commit();
+    assert!(age() < 1.0, "a transaction that only reads adds nothing");
+    reads.commit();
+}
+
+#[test]
+fn the_command_ends_quietly_when_nobody_reads_it_any_more() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    let mut follower = Follower::start(&api.database.url);
+    follower.expect("auth.register");
+    follower.lines = None;
+    assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "without a further event");
+}
+
+#[test]
+fn the_command_waits_for_a_database_that_went_away_and_says_so_once() {
+    let cluster = Cluster::start("follow");
+    let api = cluster.serve(&[]);
+    api.sign_up("ann");
+    let mut follower = Follower::start(&api.database.url);
+    follower.expect("auth.register");
+    follower.expect("auth.login");
+    cluster.stop();
+    // Long enough for several attempts.
+    wait_until(|| api.login("ann", PASSWORD).status == 503);
+    assert_eq!(api.login("ann", PASSWORD).status, 503);
+    cluster.start_again();
+    wait_until(|| api.login("ann", PASSWORD).status == 200);
+    follower.expect("auth.login");
+    api.register("bob").expect(201);
+    follower.expect("auth.register");
+    cluster.stop();
+    follower.signal(Signal::INT);
+    let begin = Instant::now();
+    let (status, lines, errors) = follower.end();
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_eq!((status, lines), (Some(0), Vec::new()));
+    let lost = errors.matches("no connection to the database at").count();
+    assert!((1..=2).contains(&lost), "once for each of the two times: {errors}");
+    assert!(errors.contains("is back after"), "{errors}");
 }

@@ -300,7 +300,7 @@ fn beside_a_running_service_there_are_no_false_alarms() {
 }
 
 #[test]
-fn ten_thousand_files_and_users_are_compared_in_batches() {
+fn ten_thousand_files_and_users_are_compared() {
     let (service, ()) = StoppedService::after(|api| {
         fill(api, 10_000);
         api.data.contents().iter().for_each(|path| make_older(path, 5));

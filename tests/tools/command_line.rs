@@ -45,7 +45,8 @@ fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
     let sweep = [db[0], db[1], ("CLOAKROOM_TRASH_DAYS", "")];
     let document = [("CLOAKROOM_ERROR_FORMAT", ""), ("CLOAKROOM_SMTP_URL", "")];
     let (url, cost, days, format, sender) = (
-        "DATABASE_URL is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database",
+        "DATABASE_URL is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database, or \
+         key/value text, such as host=localhost dbname=cloakroom",
         "SCRYPT holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
          such as 14,8,5",
         "TRASH_DAYS holds \"x\"; allowed: a whole number from 1 to 3650",
@@ -86,6 +87,7 @@ fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
 #[test]
 fn every_command_ends_with_the_status_that_the_readme_says() {
     let api = Server::start(&[]);
+    api.register("taken").expect(201);
     let password = ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD);
     let taken_port = ("CLOAKROOM_LISTEN", &*api.address);
     let bad = ("CLOAKROOM_DATABASE_POOL_SIZE", "x");
@@ -104,6 +106,10 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["openapi", "nonsense"], &[], 2),
         (&["create-admin", "--email", "root@example.com"], &[password], 0),
         (&["create-admin", "--email", "root@example.com"], &[], 1),
+        (&["create-admin", "--email", "nonsense"], &[password], 1),
+        (&["create-admin", "--email", "b@example.com", "--username", "a b"], &[password], 1),
+        (&["create-admin", "--email", "b@example.com"], &[("CLOAKROOM_ADMIN_PASSWORD", "x")], 1),
+        (&["create-admin", "--email", "b@example.com", "--username", "taken"], &[password], 1),
         (&["create-admin", "--email", "root@example.com"], &[password, bad], 2),
         (&["create-admin"], &[password], 2),
         (&["audit"], &[], 0),
@@ -121,6 +127,8 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["restore"], &[], 2),
         (&["send-test-mail", "--to", "ann@example.com"], &closed_mail, 1),
         (&["send-test-mail", "--to", "ann@example.com"], &[], 2),
+        (&["send-test-mail", "--to", "ann@example.com"], &closed_mail[..2], 2),
+        (&["send-test-mail", "--to", "nonsense"], &closed_mail, 1),
         (&["send-test-mail"], &closed_mail, 2),
         (&["adopt-data-dir", "none"], &[], 0),
         (&["adopt-data-dir", UNKNOWN_ID], &[], 1),

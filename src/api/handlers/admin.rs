@@ -2,34 +2,18 @@
 
 use serde_json::json;
 
-use super::paging::page_request;
+use super::users::find_page;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::Admin;
 use crate::db::stats;
-use crate::db::users::{self, UserFilter, UserSort};
 use crate::error::Error;
-use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::page::Page;
-use crate::model::rules;
-use crate::model::user::{Profile, Role};
+use crate::model::user::Profile;
 
-fn read_filter(query: &mut Params) -> UserFilter {
-    UserFilter {
-        search: query.optional("search", rules::search_part),
-        role: query.choice("role", &Role::CHOICES),
-        is_active: query.boolean("active"),
-        ..UserFilter::default()
-    }
-}
-
-/// `GET /api/v1/admin/users`: a page of accounts with `stats`, newest first.
+/// `GET /api/v1/admin/users`: a page of accounts with `stats`, filtered and sorted as those of `GET /api/v1/users`.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (filter, page) =
-        context.request.query().read(|query| (read_filter(query), page_request(query)))?;
-    let page = page?;
-    let db = &context.app.db;
-    let (users, total) = users::list(db, &filter, UserSort::CreatedAt, true, page)?;
+    let (users, total, page) = find_page(context)?;
     let profiles = users.iter().map(Profile::of).collect();
     response::json(200, &Page::new(profiles, total, page))
 }

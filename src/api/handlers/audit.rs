@@ -53,12 +53,14 @@ fn read_list_query(query: &mut Params) -> EventListQuery {
 }
 
 fn read_filter(query: &mut Params) -> AuditFilter {
-    let actor = query.optional("actor_id", rules::uuid);
-    let subject = query.optional("subject_id", rules::uuid);
-    let action = query.choice("action", &ACTIONS.map(|word| (word, word)));
-    let outcome = query.choice("outcome", &OUTCOMES.map(|word| (word, word)));
-    let from = query.optional("from", rules::timestamp);
-    let to = query.optional("to", rules::timestamp);
+    let actor = query.filter("actor_id", rules::uuid);
+    let subject = query.filter("subject_id", rules::uuid);
+    let action =
+        query.filter("action", |text| rules::choice(text, &ACTIONS.map(|word| (word, word))));
+    let outcome =
+        query.filter("outcome", |text| rules::choice(text, &OUTCOMES.map(|word| (word, word))));
+    let from = query.filter("from", rules::timestamp);
+    let to = query.filter("to", rules::timestamp);
     AuditFilter { actor, subject, action, outcome, from, to }
 }
 

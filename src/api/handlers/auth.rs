@@ -194,8 +194,9 @@ fn token_response(
             id: Some(id),
             version: None,
             issued_at: Some(now),
+            expires_at,
         };
-        app.signing_keys.sign(claims, expires_at)
+        app.signing_keys.sign(claims)
     };
     let access = expiry(app.config.access_token_lifetime);
     let refresh = expiry(app.config.refresh_token_lifetime);

@@ -21,7 +21,7 @@ use crate::model::timestamp::Timestamp;
 const ROW_BYTES: usize = 256;
 
 fn read_export_query(query: &mut Params) -> Option<String> {
-    let email = query.optional("email", rules::search_part);
+    let email = query.filter("email", rules::search_part);
     query.choice("format", &[("csv", ())]);
     email
 }

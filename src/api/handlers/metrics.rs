@@ -2,7 +2,6 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::config::MetricsAccess;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
@@ -12,18 +11,10 @@ use crate::telemetry::metrics::Reading;
 /// The media type of OpenMetrics 1.0.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// `GET /metrics`: all metrics in the text format of OpenMetrics 1.0. Clients that `CLOAKROOM_METRICS` does not let
-/// read them get the same 404 as for an unknown path.
+/// `GET /metrics`: all metrics in the text format of OpenMetrics 1.0, for clients that `CLOAKROOM_METRICS` lets read
+/// them.
 pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
-    let is_allowed = match app.config.metrics {
-        MetricsAccess::Off => false,
-        MetricsAccess::Loopback => context.request.is_local(),
-        MetricsAccess::Any => true,
-    };
-    if !is_allowed {
-        return Err(app.route_not_found());
-    }
     let text = app.metrics.text(readings(app));
     let text = text.map_err(|e| Error::Internal(format!("metrics: {e}")))?;
     Ok(Response::new(200, OPENMETRICS, text.into_bytes()))

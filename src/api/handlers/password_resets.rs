@@ -47,12 +47,15 @@ fn use_token(
 ) -> Result<(), Error> {
     let app = context.app;
     let claims = claims.ok_or(Error::InvalidResetToken)?;
+    // No token that is signed here expires so late that this fails.
+    let expires_at = i64::try_from(claims.expires_at).ok();
+    let expires_at = expires_at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
     let used = resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
         password_hash: &app.hasher.hash(password, context.hash_request(HashPurpose::SignIn))?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
-        expires_at: OffsetDateTime::now_utc() + app.config.password_reset_lifetime,
+        expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
     if !resets::reset_password(&app.db, &used, &context.origin())? {
         return Err(Error::InvalidResetToken);

@@ -2,7 +2,7 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::error::{Error, FieldLocation};
+use crate::error::{Error, FieldLocation, UploadLimits};
 use crate::http::multipart::Multipart;
 use crate::http::params::Params;
 use crate::model::media_type::{self, SIGNATURE_BYTES};
@@ -30,29 +30,38 @@ pub struct UploadedFile {
 }
 
 /// Receives the form of an upload whose file may have at most `room` bytes. Fails with [`Error::FileTooLarge`] if the
-/// file exceeds the limit of files, and with [`Error::BodyTooLarge`] if it is the rest of the form that is too long.
+/// file exceeds the limit of files, with [`Error::FormTooLarge`] if it is the rest of the form that is too long, and
+/// with [`Error::UploadTooLarge`] if a length that is announced before all bytes leaves that open.
 pub fn receive(context: &mut RequestContext, room: u64) -> Result<UploadForm, Error> {
     let app = context.app;
-    let limit = app.config.max_upload_size;
-    let parts = context.request.multipart(limit.saturating_add(MAX_FORM_OVERHEAD));
-    // What an announced body consists of is not known yet. It is most likely the file that makes it so long.
-    let mut parts = parts.map_err(|error| because_of_file(error, limit))?;
-    receive_parts(app, room, &mut parts)
+    let limits = UploadLimits { file: app.config.max_upload_size, rest: MAX_FORM_OVERHEAD };
+    let parts = context.request.multipart(limits.form());
+    let mut parts = parts.map_err(|error| if_too_large(error, Error::UploadTooLarge(limits)))?;
+    let mut file = None;
+    receive_parts(app, room, &mut parts, &mut file).map_err(|error| {
+        // A chunk is refused by its length, before it arrives. Then the file may be to blame unless it has arrived, or
+        // the other parts have left nothing for its header.
+        let is_rest = file.is_some() || parts.received() >= limits.rest;
+        let cause = if is_rest { Error::FormTooLarge } else { Error::UploadTooLarge };
+        if_too_large(error, cause(limits))
+    })
 }
 
-/// Turns the error of a body that is too long into that of a file that is.
-fn because_of_file(error: Error, limit: u64) -> Error {
-    match error {
-        Error::BodyTooLarge(_) => Error::FileTooLarge(limit),
-        other => other,
-    }
+/// Returns `cause` in the place of the error of a body that is too long.
+fn if_too_large(error: Error, cause: Error) -> Error {
+    if matches!(error, Error::BodyTooLarge(_)) { cause } else { error }
 }
 
-/// Reads all parts of the body. There must be exactly one `file`, of at most `room` bytes; of several descriptions the
-/// first one counts, and the others are skipped.
-fn receive_parts(app: &App, room: u64, parts: &mut Multipart) -> Result<UploadForm, Error> {
+/// Reads all parts of the body. There must be exactly one `file`, of at most `room` bytes, which goes to `file` as soon
+/// as it has arrived; of several descriptions the first one counts, and the others are skipped.
+fn receive_parts(
+    app: &App,
+    room: u64,
+    parts: &mut Multipart,
+    file: &mut Option<UploadedFile>,
+) -> Result<UploadForm, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut count, mut file, mut is_described) = (0, None, false);
+    let (mut count, mut is_described) = (0, false);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" => {
@@ -67,9 +76,7 @@ fn receive_parts(app: &App, room: u64, parts: &mut Multipart) -> Result<UploadFo
                 // A file whose name is refused is not stored at all.
                 match name.and_then(|name| filename::uploaded_filename(&name)) {
                     Ok(name) => {
-                        let received = receive_file(app, room, parts, name, part.content_type);
-                        let limit = app.config.max_upload_size;
-                        file = Some(received.map_err(|error| because_of_file(error, limit))?);
+                        *file = Some(receive_file(app, room, parts, name, part.content_type)?);
                     }
                     Err(problem) => form.add_error("file", problem),
                 }
@@ -88,13 +95,30 @@ fn receive_parts(app: &App, room: u64, parts: &mut Multipart) -> Result<UploadFo
         form.add_error("file", problems::MISSING);
     }
     let description = form.optional("description", rules::description);
-    form.finish(file.map(|file| UploadForm { file, description }))
+    form.finish(file.take().map(|file| UploadForm { file, description }))
+}
+
+/// Receives the content of the current part. Fails as [`write_file`] does, and if the body becomes too long meanwhile,
+/// that is because of the file unless what came before it took more than it may.
+fn receive_file(
+    app: &App,
+    room: u64,
+    parts: &mut Multipart,
+    filename: String,
+    declared_type: Option<String>,
+) -> Result<UploadedFile, Error> {
+    let is_rest_small = parts.position() <= MAX_FORM_OVERHEAD;
+    let too_large = Error::FileTooLarge(app.config.max_upload_size);
+    write_file(app, room, parts, filename, declared_type).map_err(|error| match is_rest_small {
+        true => if_too_large(error, too_large),
+        false => error,
+    })
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
 /// accepted, with [`Error::TypeContradicted`] if the content is of another type, with [`Error::FileTooLarge`] beyond
 /// the limit, and with [`Error::StorageFull`] beyond `room` bytes.
-fn receive_file(
+fn write_file(
     app: &App,
     room: u64,
     parts: &mut Multipart,

@@ -92,12 +92,10 @@ fn read_file_query(query: &mut Params) -> FileQuery {
         ("filename", FileSort::Filename),
         ("file_size", FileSort::Size),
     ];
-    // An empty text is the same as no filter.
-    let search = query.optional("search", rules::search);
-    let content_type = query.optional("content_type", rules::search);
+    let content_type = query.filter("content_type", rules::search);
     FileQuery {
-        search: search.filter(|text| !text.is_empty()),
-        content_type: content_type.filter(|text| !text.is_empty()).map(|essence| {
+        search: query.filter("search", rules::search),
+        content_type: content_type.map(|essence| {
             let essence = essence.to_ascii_lowercase();
             media_type::spellings(&essence).into_iter().map(str::to_owned).collect()
         }),

@@ -15,8 +15,8 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::page::PageRequest;
-use crate::model::rules;
 use crate::model::user::{Role, User};
+use crate::model::{problems, rules};
 
 fn read_new_account(body: &mut Params) -> (AccountFields, String) {
     let account = AccountFields {
@@ -70,7 +70,7 @@ fn read_optional_fields(body: &mut Params) -> AccountFields {
     }
 }
 
-/// The query of a list of accounts.
+/// The query of a list of accounts. `/users` and `/admin/users` take the same.
 struct UserListQuery {
     filter: UserFilter,
     sort: UserSort,
@@ -81,19 +81,40 @@ struct UserListQuery {
 fn read_user_list_query(query: &mut Params) -> UserListQuery {
     let columns =
         [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
-    let email = query.optional("email", rules::search_part);
-    let name = query.optional("name", rules::search_part);
-    let (role, is_active) = (query.choice("role", &Role::CHOICES), query.boolean("is_active"));
-    let created_after = query.optional("created_after", rules::timestamp);
-    let created_before = query.optional("created_before", rules::timestamp);
-    let filter =
-        UserFilter { email, name, search: None, role, is_active, created_after, created_before };
+    let filter = UserFilter {
+        email: query.filter("email", rules::search_part),
+        name: query.filter("name", rules::search_part),
+        search: query.filter("search", rules::search_part),
+        role: query.filter("role", rules::role),
+        is_active: read_is_active(query),
+        created_after: query.filter("created_after", rules::timestamp),
+        created_before: query.filter("created_before", rules::timestamp),
+    };
     UserListQuery {
         filter,
         sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
         descending: is_descending(query),
         page: page_request(query),
     }
+}
+
+/// Reads the filter `is_active`, of which `active` is another name.
+fn read_is_active(query: &mut Params) -> Option<bool> {
+    let is_active = query.filter("is_active", rules::boolean);
+    let active = query.filter("active", rules::boolean);
+    if is_active.zip(active).is_some_and(|(one, other)| one != other) {
+        query.add_error("active", problems::not_the_same_as("is_active"));
+    }
+    is_active.or(active)
+}
+
+/// The accounts of the page that the query asks for, how many match on all pages, and which page it is.
+pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageRequest), Error> {
+    let UserListQuery { filter, sort, descending, page } =
+        context.request.query().read(read_user_list_query)?;
+    let page = page?;
+    let (users, total) = users::list(&context.app.db, &filter, sort, descending, page)?;
+    Ok((users, total, page))
 }
 
 #[derive(Serialize)]
@@ -107,10 +128,7 @@ struct UserList {
 
 /// `GET /api/v1/users`: a page of accounts, filtered and sorted.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let UserListQuery { filter, sort, descending, page } =
-        context.request.query().read(read_user_list_query)?;
-    let page = page?;
-    let (users, total) = users::list(&context.app.db, &filter, sort, descending, page)?;
+    let (users, total, page) = find_page(context)?;
     response::json(200, &UserList { users, total, limit: page.size, offset: page.offset })
 }
 

@@ -69,7 +69,10 @@ pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error
             return Err(Error::Invalid(errors));
         }
         no_token => {
-            let in_header = context.request.bearer_token();
+            let in_header = context.request.bearer_token().map_err(|error| match error {
+                Error::AuthenticationRequired => Error::RefreshTokenRequired,
+                other => other,
+            });
             let token = in_header.map_err(|missing| no_token.err().unwrap_or(missing))?;
             context.app.verify_token(token, TokenType::Refresh)?
         }

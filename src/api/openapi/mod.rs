@@ -92,13 +92,13 @@ impl Adapter {
         if let Some(Value::String(path)) = members.shift_remove("x-include") {
             return self.adapted(self.included(&path, members));
         }
-        let (mut adapted, mut response) = (Map::new(), json!({}));
+        let (mut adapted, mut response) = (Map::new(), Map::new());
         for (name, value) in members {
             match (name.as_str(), self.adapted(value)) {
                 (_, None) => {}
                 ("x-errors", Some(Value::Array(items))) if items.is_empty() => return None,
                 ("x-errors", Some(Value::Array(items))) => {
-                    response = self.errors.response(&items).into();
+                    response = self.errors.response(&items);
                 }
                 ("description", Some(Value::Array(lines))) => {
                     let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
@@ -111,8 +111,14 @@ impl Adapter {
                 (_, Some(value)) => drop(adapted.insert(name, value)),
             }
         }
-        merge(&mut response, adapted.into());
-        Some(response)
+        // Of a response with errors, its own headers are added to theirs.
+        for (name, value) in adapted {
+            match (response.get_mut(&name), value) {
+                (Some(Value::Object(all)), Value::Object(own)) => all.extend(own),
+                (_, value) => drop(response.insert(name, value)),
+            }
+        }
+        Some(response.into())
     }
 
     /// The fragment at this path with `members` added, which replace its own of the same name unless they are left out.

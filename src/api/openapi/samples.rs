@@ -1,65 +1,36 @@
 //! The errors that the document shows as examples.
 
 use crate::config::Config;
-use crate::error::{Error, Forbidden, TokenProblem, Unique};
+use crate::error::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
 use crate::http::request::MAX_TEXT_BODY;
 
 /// One error of each kind but 422, whose examples depend on the fields of an endpoint. Limits are those of the
 /// settings. No two have the same status and reason.
 pub fn samples(config: &Config) -> Vec<Error> {
+    use Error::*;
     let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
+    let limits = UploadLimits { file: config.max_upload_size, rest: 65_536 };
+    let limited = |login| RateLimited { retry_after: 12, login };
+    #[rustfmt::skip] // In groups, as in the table of errors.
     let mut samples = vec![
-        Error::BadRequest,
-        Error::HeadersTooLarge,
-        Error::HeadTooSlow,
-        Error::VersionNotSupported,
-        Error::ExpectationFailed,
-        Error::RouteNotFound { has_docs: config.docs },
-        Error::MethodNotAllowed("GET, HEAD".to_owned()),
-        Error::AuthenticationRequired,
-        Error::InvalidScheme,
-        Error::InvalidAuthorization,
-        Error::UserNotUsable,
-        Error::ApiKeyMissing { is_export: true },
-        Error::ApiKeyMissing { is_export: false },
-        Error::ApiKeyInvalid,
-        Error::ApiKeyMisconfigured,
-        Error::AdminRequired,
-        Error::UserNotFound,
-        Error::SessionNotFound,
-        Error::TokenNotFound,
-        Error::TooManyTokens,
-        Error::LastAdmin,
-        Error::FeatureOff,
-        Error::ExportTooLarge(config.export_max_rows),
-        Error::OffsetOutOfRange,
-        Error::LimitOutOfRange,
-        Error::BadCredentials,
-        Error::InactiveAccount,
-        Error::WrongCurrentPassword,
-        Error::InvalidResetToken,
-        Error::BodyTooLarge(MAX_TEXT_BODY),
-        Error::FileTooLarge(config.max_upload_size),
-        Error::TypeNotAllowed { declared: "text/html".to_owned(), accepted: accepted.join(", ") },
-        Error::TypeContradicted { declared: "image/jpeg".to_owned(), recognised: "image/png" },
-        Error::StorageFull,
-        Error::FileNotFound,
-        Error::RangeNotSatisfiable(4096),
-        Error::BodyCutShort,
-        Error::BodyMalformed,
-        Error::BodyTooSlow,
-        Error::RateLimited { retry_after: 12, login: true },
-        Error::RateLimited { retry_after: 12, login: false },
-        Error::Unavailable,
-        Error::OutcomeUnknown,
-        Error::TimedOut,
-        Error::Internal(String::new()),
+        BadRequest, SecondAuthorization, HeadersTooLarge, HeadTooSlow, VersionNotSupported, ExpectationFailed,
+        RouteNotFound { has_docs: config.docs }, MethodNotAllowed("GET, HEAD".to_owned()), FeatureOff,
+        AuthenticationRequired, RefreshTokenRequired, InvalidScheme, InvalidAuthorization, UserNotUsable,
+        ApiKeyMissing { is_export: true }, ApiKeyMissing { is_export: false }, ApiKeyInvalid, ApiKeyMisconfigured,
+        AdminRequired, UserNotFound, SessionNotFound, TokenNotFound, FileNotFound, TooManyTokens, LastAdmin,
+        ExportTooLarge(config.export_max_rows), OffsetOutOfRange, LimitOutOfRange,
+        BadCredentials, InactiveAccount, WrongCurrentPassword, InvalidResetToken,
+        BodyTooLarge(MAX_TEXT_BODY), BodyCutShort, BodyMalformed, BodyTooSlow,
+        FileTooLarge(config.max_upload_size), FormTooLarge(limits), StorageFull, RangeNotSatisfiable(4096),
+        TypeNotAllowed { declared: "text/html".to_owned(), accepted: accepted.join(", ") },
+        TypeContradicted { declared: "image/jpeg".to_owned(), recognised: "image/png" },
+        limited(true), limited(false), Unavailable, OutcomeUnknown, TimedOut, Internal(String::new()),
     ];
     let taken = [Unique::Username, Unique::Email];
-    samples.extend(taken.map(Error::TakenAtRegistration));
-    samples.extend(taken.map(Error::Taken));
-    samples.extend(token_problems().map(Error::InvalidToken));
-    samples.extend(refusals().map(Error::NotPermitted));
+    samples.extend(taken.map(TakenAtRegistration));
+    samples.extend(taken.map(Taken));
+    samples.extend(token_problems().map(InvalidToken));
+    samples.extend(refusals().map(NotPermitted));
     samples
 }
 

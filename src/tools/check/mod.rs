@@ -6,9 +6,7 @@ mod contents;
 
 use std::time::Instant;
 
-use uuid::Uuid;
-
-use super::database::checks::{self, UserTotals};
+use super::database::checks::{self, MAX_NAMED_ACCOUNTS, UserTotals};
 use super::findings::Findings;
 use super::progress::Progress;
 use super::{open_installation, print_line};
@@ -83,19 +81,17 @@ impl Check<'_> {
             );
             self.findings.warning(text, "");
         }
-        let mut progress = Progress::of_items("comparing totals", None);
-        let (mut users, mut last) = (0, Uuid::nil());
-        loop {
-            let batch = checks::user_totals(self.db, last)?;
-            let Some(newest) = batch.last() else { break };
-            last = newest.id;
-            users += batch.len();
-            progress.erase();
-            batch.iter().for_each(|user| self.compare_totals_of(user));
-            progress.advance(batch.len() as u64);
-        }
+        let accounts: i64 = row.get("accounts");
+        let progress = Progress::of_items("comparing totals", Some(accounts.unsigned_abs()));
+        let Config { user_storage_quota: max_bytes, user_file_quota: max_files, .. } = self.config;
+        let named = checks::user_totals(self.db, *max_bytes, *max_files)?;
         drop(progress);
-        let text = format_args!("totals: {counted} bytes; {users} accounts, also deleted ones");
+        named.iter().take(MAX_NAMED_ACCOUNTS).for_each(|user| self.compare_totals_of(user));
+        if named.len() > MAX_NAMED_ACCOUNTS {
+            let text = format_args!("more than {MAX_NAMED_ACCOUNTS} accounts have such totals");
+            self.findings.warning(text, "");
+        }
+        let text = format_args!("totals: {counted} bytes; {accounts} accounts, also deleted ones");
         self.findings.sum_up(text);
         Ok(())
     }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use postgres::Row;
 use postgres::error::DbError;
-use postgres::types::Type;
-use uuid::Uuid;
+use postgres::types::{ToSql, Type};
 
 use crate::db::postgres_error::{describe, is_connection_lost};
 use crate::db::{Database, sql};
@@ -17,9 +16,11 @@ pub const MAX_STATEMENT_TIME: Duration = Duration::from_secs(600);
 /// cached.
 const MAX_INDEX_TIME: Duration = Duration::from_secs(3600);
 
+/// Most accounts that are named because of their totals, so that the memory for them has a limit.
+pub const MAX_NAMED_ACCOUNTS: usize = 10_000;
+
 /// The totals of an account: the number of its files, and their bytes.
 pub struct UserTotals {
-    pub id: Uuid,
     /// The username, or the id of an account without one.
     pub name: String,
     pub is_deleted: bool,
@@ -29,12 +30,20 @@ pub struct UserTotals {
     pub counted: (i64, i64),
 }
 
-/// Returns the totals of the thousand accounts that follow `after`, or of what is left of them, in the order of ids.
-pub fn user_totals(db: &Database, after: Uuid) -> Result<Vec<UserTotals>, Error> {
-    let params = &[(&after as _, Type::UUID)];
-    let rows = db.read_unprepared(sql!("checks/user_totals"), params, Some(MAX_STATEMENT_TIME))?;
+/// Returns the accounts whose totals are wrong or above a quota, at most [`MAX_NAMED_ACCOUNTS`] and one.
+pub fn user_totals(
+    db: &Database,
+    max_bytes: u64,
+    max_files: u32,
+) -> Result<Vec<UserTotals>, Error> {
+    let sql = sql!("checks/user_totals");
+    // The casts lose nothing: quotas are at most an exbibyte.
+    let (max_bytes, max_files) = (max_bytes as i64, i64::from(max_files));
+    let limit = MAX_NAMED_ACCOUNTS as i64 + 1;
+    let params =
+        &[&max_bytes, &max_files, &limit].map(|number| (number as &(dyn ToSql + Sync), Type::INT8));
+    let rows = db.read_unprepared(sql, params, Some(MAX_STATEMENT_TIME))?;
     let totals = |row: &Row| UserTotals {
-        id: row.get("id"),
         name: row.get("name"),
         is_deleted: row.get("is_deleted"),
         kept: (row.get("total_uploads"), row.get("total_storage_used")),

@@ -18,7 +18,7 @@ type Variable = (&'static str, OsString);
 /// Environment Variables). All settings are in variables, because every user of the machine can read the arguments of a
 /// process. On failure: what to tell the operator.
 pub fn environment(settings: &config::Config) -> Result<Vec<Variable>, String> {
-    let config = parse(settings.database_url.expose())?;
+    let config = parse(settings)?;
     variables(&config, settings.database_ca.as_deref(), settings.database_timeout)
 }
 

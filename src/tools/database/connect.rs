@@ -33,7 +33,7 @@ pub struct ConnectedServer {
 pub fn connect(settings: &Config) -> Result<ConnectedServer, (String, &'static str)> {
     let wrong = |reason| (reason, "Correct the settings of the database.");
     let connector = Connector::new(settings).map_err(wrong)?;
-    let hosts = parse(settings.database_url.expose()).map_err(wrong)?;
+    let hosts = parse(settings).map_err(wrong)?;
     let server = connector.server();
     let failed = |e: postgres::Error| {
         let reason = format!("no connection to the database at {server}: {}", describe(&e));

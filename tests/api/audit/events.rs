@@ -277,6 +277,8 @@ fn files_and_exports(tour: &Tour) {
     let rows = tour.api.database.count("users WHERE NOT is_deleted");
     for (path, sender, is_filtered, rows) in [
         ("/users/export-full", Some(tour.root()), false, rows),
+        ("/users/export?email=", None, false, rows),
+        ("/users/exports/csv?email=&format=csv", None, false, rows),
         ("/users/export?email=annie@", None, true, 0),
         ("/users/exports/csv?email=mia", None, true, 1),
     ] {

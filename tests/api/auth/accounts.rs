@@ -49,7 +49,11 @@ fn registration_by_e_mail_signs_in() {
         (&tokens.user["email"], &tokens.user["username"]),
         (&json!("bo@example.com"), &json!(null))
     );
-    api.me(&tokens).expect(200);
+    // The sign-in is that of the registration, to the microsecond.
+    assert_eq!(tokens.user["last_login"], tokens.user["created_at"]);
+    api.me(&tokens).expect(200).has(json!({"last_login": tokens.user["created_at"]}));
+    let signed_in = "users WHERE username IS NULL AND last_login = created_at";
+    assert_eq!(api.database.count(signed_in), 1);
     api.refresh(&tokens.refresh).expect(200);
 }
 
@@ -162,6 +166,51 @@ fn login_takes_username_or_e_mail_as_json_or_form() {
         assert_eq!(tokens.user["username"], "ann");
         assert!(tokens.user["last_login"].is_string());
     }
+}
+
+/// Sends an HTML form.
+fn send_form(api: &Server, path: &str, body: &str) -> Answer {
+    let request = api.request("POST", path);
+    request.header("Content-Type", "application/x-www-form-urlencoded").body(body).send()
+}
+
+#[test]
+fn a_refused_form_says_why_in_the_words_of_oauth_too() {
+    let api = Server::start(&[]);
+    api.sign_up("ann");
+    api.sign_up("carl");
+    api.database.run("UPDATE users SET is_active = false WHERE username = 'carl'");
+    let (login, refresh) = ("/auth/login", "/auth/refresh");
+    for (path, body, status, error, message) in [
+        (login, "username=ann&password=x", 401, "invalid_grant", "Invalid username or password"),
+        (
+            login,
+            "username=carl&password=correct+horse",
+            403,
+            "invalid_grant",
+            "Inactive or deleted user.",
+        ),
+        (login, "grant_type=password&username=ann", 422, "invalid_request", "Validation failed"),
+        (login, "username=%ff&password=x", 422, "invalid_request", "Validation failed"),
+        (refresh, "refresh_token=x", 401, "invalid_grant", "Invalid token"),
+        (refresh, "grant_type=refresh_token", 401, "invalid_request", "Authentication required"),
+    ] {
+        let answer = send_form(&api, path, body).case(body).expect(status);
+        let answer = answer.has(json!({"error": error, "error_description": message}));
+        let names = answer.member_names();
+        assert!(
+            ["detail", "error_code", "reason"].iter().all(|name| names.contains(&(*name).into()))
+        );
+    }
+    // Nobody else is told so: neither clients that send JSON, whatever they call it, nor where envelopes are asked for.
+    let json = r#"{"username": "ann", "password": "x"}"#;
+    let names = ["detail", "error_code", "hint", "reason"];
+    assert_eq!(send_form(&api, login, json).expect(401).member_names(), names);
+    assert_eq!(api.login("ann", "x").expect(401).member_names(), names);
+    let api = Server::start(&[("CLOAKROOM_ERROR_FORMAT", "envelope")]);
+    let answer = send_form(&api, login, "username=ann&password=x").expect(401);
+    assert_eq!(answer.member_names(), ["error"]);
+    assert_eq!(answer.json()["error"]["code"], "UNAUTHORIZED");
 }
 
 #[test]

@@ -76,6 +76,25 @@ fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
 }
 
 #[test]
+fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() {
+    let (database, data, ann) = service();
+    insert_expired_sessions(&database, &ann, 2000);
+    count_deletions(&database, "sessions");
+    // A row takes over a millisecond, so all of them over two seconds, as on a slow memory card.
+    database.run(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(0.001); RETURN OLD; END $$;
+         CREATE TRIGGER wait BEFORE DELETE ON sessions FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let live = database.count("sessions WHERE expires_at > now()");
+    let api = Server::start_with(&database, &data, &[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    wait_until(|| database.count("sessions") == live);
+    api.logged("goes on with 1250 records at a time: expired sessions");
+    assert_eq!(database.value::<i64>("SELECT sum(deleted)::bigint FROM deletions"), 2000);
+    assert!(database.count("deletions WHERE deleted > 1000") == 0);
+}
+
+#[test]
 fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
     for (table, task) in [
         ("password_reset_requests", "password resets"),

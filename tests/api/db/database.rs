@@ -46,7 +46,7 @@ fn a_database_that_is_down_is_a_503_until_it_is_back() {
             let answer = api.request_at_root(method, path).by(&ann).json(body).send();
             let answer = answer.refused(503, "Service temporarily unavailable");
             let answer = answer.has(json!({"error_code": "SERVICE_UNAVAILABLE"}));
-            let answer = answer.has(json!({"hint": "Try again in a few seconds."}));
+            let answer = answer.has(json!({"reason": "UNAVAILABLE"}));
             assert!(answer.header("Retry-After").parse::<u64>().unwrap() >= 1);
             begin.elapsed()
         });
@@ -82,7 +82,7 @@ fn a_slow_statement_is_a_504_and_a_full_pool_a_503() {
     assert!(answers.iter().any(|answer| answer.status == 504), "{answers:?}");
     for answer in answers {
         match answer.status {
-            504 => answer.refused(504, "Request timed out"),
+            504 => answer.refused(504, "Request timed out").has(json!({"reason": "TIMED_OUT"})),
             _ => answer.refused(503, "Service temporarily unavailable"),
         };
     }

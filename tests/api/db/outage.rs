@@ -165,7 +165,8 @@ fn an_error_that_only_a_pooler_of_transactions_causes_is_logged_with_what_to_do(
              $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$;
              CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail()"
         ));
-        api.register(&format!("ann{number}")).refused(500, "Internal server error");
+        let answer = api.register(&format!("ann{number}")).refused(500, "Internal server error");
+        answer.has(json!({"reason": "INTERNAL_ERROR"}));
         let line = api.logged(&format!("ERROR: no ({code})"));
         assert!(line.contains("must use session pooling"), "{line}");
     }

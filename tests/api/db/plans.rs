@@ -27,6 +27,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
     (
         "by commands and at the start",
         &[
+            "audit/settled_before",
             "audit/since",
             "checks/user_totals",
             "checks/verify_index",
@@ -47,13 +48,20 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
         "by the background threads",
         &[
             "audit/insert_failures",
+            "audit/insert_skipped",
             "audit/sweep",
             "files/contents_after",
             "files/unrecorded",
             "outbox/defer",
             "outbox/remove",
+            "outbox/sweep",
+            "personal_tokens/sweep",
             "removals/finish",
+            "removals/next",
             "removals/remove",
+            "resets/sweep",
+            "sessions/sweep",
+            "sessions/sweep_networks",
         ],
     ),
     ("only by tests of clients", &["users/delete_all"]),
@@ -270,6 +278,48 @@ fn no_statement_is_planned_anew_for_each_request() {
         })
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn each_order_of_accounts_has_an_index() {
+    let database = Database::create_migrated();
+    // A third has no name.
+    database.run(
+        "INSERT INTO users (id, username, email, name, password_hash, created_at)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com',
+                    CASE WHEN i % 3 > 0 THEN 'User ' || i * 7919 % 100000 END, '-', now() - make_interval(mins => i)
+             FROM generate_series(1, 100000) i;
+         ANALYZE users",
+    );
+    let mut client = database.client();
+    let list = include_str!("../../../sql/users/list.sql");
+    let prepared = client.batch_execute(&format!(
+        "SET plan_cache_mode = force_custom_plan;
+         PREPARE list (text, text, text, text, boolean, timestamptz, timestamptz, text, bigint, bigint) AS {list}"
+    ));
+    prepared.expect("a statement");
+    for (order, index) in [
+        ("created_at asc", "using users_created"),
+        ("created_at desc", "Backward using users_created"),
+        ("name asc", "using users_name on"),
+        ("name desc", "using users_name_desc"),
+        ("email asc", "using users_email_key"),
+        ("email desc", "Backward using users_email_key"),
+    ] {
+        let nulls = "NULL, ".repeat(7);
+        let explain = format!("EXPLAIN (ANALYZE) EXECUTE list ({nulls}'{order}', 20, 20)");
+        let rows = client.query(&explain, &[]).expect("a plan");
+        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        // The index leads to no more accounts than those up to the end of the page and a few that compare equal.
+        let rows_read = |line: &String| {
+            let (_, rows) = line.split_once("(actual ")?.1.split_once("rows=")?;
+            rows.split_whitespace().next()?.parse::<u32>().ok()
+        };
+        let mut reads = plan.iter().filter(|line| line.contains(index)).filter_map(rows_read);
+        assert!(reads.any(|count| count < 100), "{order}: {plan:#?}");
+        // Parallel workers would start before they find out that another order has nothing to do.
+        assert!(!plan.iter().any(|line| line.contains("One-Time Filter")), "{order}: {plan:#?}");
+    }
 }
 
 #[test]

@@ -143,8 +143,7 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     });
     let answer = answer.refused(503, "Service temporarily unavailable");
     assert!(answer.has_header("Retry-After"));
-    let hint = "Find out whether the change was made before you send the request again.";
-    answer.has(json!({ "hint": hint }));
+    answer.has(json!({"reason": "OUTCOME_UNKNOWN"}));
     lock.roll_back();
     // The connection broke before an answer: the server cannot know whether the record was made, and keeps the content.
     // It was not made, so the garbage collection removes the content once it is old enough.

@@ -34,8 +34,9 @@ fn the_list_pages_searches_filters_and_sorts() {
         ("size=100&page=9223372036854775807", "", 4, 1),
         ("sort_order=asc", "b.txt C.png a.txt d.pdf", 4, 1),
         ("sort_by=uploaded_at&sort_order=desc&size=1", "d.pdf", 4, 4),
-        ("sort_by=filename&sort_order=asc", "C.png a.txt b.txt d.pdf", 4, 1),
-        ("sort_by=filename", "d.pdf b.txt a.txt C.png", 4, 1),
+        ("sort_by=filename&sort_order=asc", "a.txt b.txt C.png d.pdf", 4, 1),
+        ("sort_by=filename", "d.pdf C.png b.txt a.txt", 4, 1),
+        ("search=&content_type=&sort_by=filename&size=2", "d.pdf C.png", 4, 2),
         ("search=HOLI", "d.pdf b.txt", 2, 1),
         ("search=.TXT&size=1", "a.txt", 2, 2),
         ("search=.TXT&size=1&page=9223372036854775807", "", 2, 2),
@@ -102,6 +103,20 @@ fn files_of_one_size_are_in_the_order_of_ids() {
     assert!(ascending.is_sorted(), "{ascending:?}");
     ascending.sort_by_key(|(size, id)| (-size, id.clone()));
     assert_eq!(by_size("desc"), ascending);
+}
+
+#[test]
+fn files_whose_names_differ_in_case_only_are_in_the_order_of_ids() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    for i in 0..12 {
+        api.new_file(&ann, ["same.txt", "Same.TXT", "SAME.txt"][i % 3], "");
+    }
+    for order in ["asc", "desc"] {
+        let query = format!("sort_by=filename&sort_order={order}");
+        let ids = names_of(&api.list_files(&ann, &query).expect(200).json()["items"], "id");
+        assert!(ids.len() == 12 && ids.is_sorted(), "{order}: {ids:?}");
+    }
 }
 
 #[test]

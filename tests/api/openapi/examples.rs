@@ -9,12 +9,13 @@ use crate::harness::*;
 use crate::openapi::document::operations;
 
 /// Errors that the test of this file does not provoke, by their reasons, and the tests that do.
-const PROVOKED_ELSEWHERE: [(&str, &str); 6] = [
+const PROVOKED_ELSEWHERE: [(&str, &str); 7] = [
     ("HEADERS_TOO_SLOW", "server/request_heads.rs, in seconds"),
     ("BODY_TOO_SLOW", "server/slow_clients.rs, in seconds"),
     ("INTERNAL_ERROR", "db/outage.rs, with a table that is gone"),
     ("SERVICE_UNAVAILABLE", "db/outage.rs, with a database that is gone"),
     ("OUTCOME_UNKNOWN", "files/file_faults.rs, with a connection that breaks"),
+    ("FORM_TOO_LARGE", "files/hostile_uploads.rs, in chunks"),
     ("TIMED_OUT", "db/database.rs, with a database that hangs"),
 ];
 
@@ -112,6 +113,7 @@ fn from_the_server(provoked: &mut Provoked, api: &Server, user: &Tokens) {
         "GET /healthz HTTP/1.1\r\nHost: x\r\nno header\r\n\r\n",
         &format!("GET /healthz HTTP/1.1\r\nHost: x\r\nLong: {long}\r\n\r\n"),
         "GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: a b\r\nAuthorization: a b\r\n\r\n",
         "GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n",
     ] {
         provoked.note_raw("get_health", &ask(&api.address, head).1);

@@ -48,7 +48,7 @@ fn send_a_body_slowly(api: &Server) {
     }
     let answer = connection.answer();
     assert_eq!((answer.status, &answer.json()["error_code"]), (408, &json!("REQUEST_TIMEOUT")));
-    assert_eq!(answer.json()["hint"], "Send the body at 4096 bytes a second or faster.");
+    assert_eq!(answer.json()["reason"], "BODY_TOO_SLOW");
     expect_seconds(begin, 10);
 }
 

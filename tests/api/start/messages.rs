@@ -133,6 +133,93 @@ fn faults(command: &str, settings: &[(&str, &str)]) -> Vec<String> {
     lines.map(|line| line.strip_prefix("  ").expect("an indent").to_owned()).collect()
 }
 
+/// What is allowed as the connection string of the database.
+const DATABASE_URLS: &str = "a PostgreSQL URL, such as postgres://user:password@host/database, or key/value text, \
+                             such as host=localhost dbname=cloakroom";
+
+#[test]
+fn a_bad_connection_string_is_named_by_the_variable_that_holds_it_with_what_is_allowed() {
+    let verified = "the server's certificate is verified where CLOAKROOM_DATABASE_CA names a PEM file with its \
+                    authority";
+    for name in ["CLOAKROOM_DATABASE_URL", "DATABASE_URL"] {
+        for (value, fault) in [
+            ("nonsense", "is no PostgreSQL URL or key/value text"),
+            ("postgres://a:s3cret@b@c/x", "has more than one @"),
+            ("dbname=x", "names no host"),
+            ("host='a b' password=s3cret", "names a host that cannot be one"),
+            ("postgres://h/x?sslrootcert=/ca.pem", "such as sslrootcert, in whose place there is"),
+            ("host=h port=x", "invalid value for option `port`"),
+        ] {
+            let lines = faults("serve", &[("CLOAKROOM_DATABASE_URL", ""), (name, value)]);
+            let [line] = &lines[..] else { panic!("{value}: {lines:?}") };
+            assert!(line.starts_with(&format!("{name} ")) && line.contains(fault), "{line}");
+            assert!(line.ends_with(&format!("; allowed: {DATABASE_URLS}")), "{line}");
+            assert!(!line.contains("s3cret"), "{line}");
+        }
+        for mode in ["verify-full", "verify-ca", "allow"] {
+            let url = format!("postgres://ann:s3cret@h/x?sslmode={mode}");
+            let expected = format!(
+                "{name} holds sslmode={mode}; allowed: sslmode disable, prefer or require; {verified}"
+            );
+            let settings = [("CLOAKROOM_DATABASE_URL", ""), (name, &*url)];
+            assert_eq!(faults("config", &settings), [expected]);
+        }
+        let settings =
+            [("CLOAKROOM_DATABASE_URL", ""), (name, "host=h target_session_attrs=s3cret")];
+        let expected = format!(
+            "{name} holds an unknown target_session_attrs; allowed: target_session_attrs any, read-write or read-only"
+        );
+        assert_eq!(faults("config", &settings), [expected]);
+        let settings = [("CLOAKROOM_DATABASE_URL", ""), (name, "host=h sslmode=s3cret")];
+        let expected = format!(
+            "{name} holds an unknown sslmode; allowed: sslmode disable, prefer or require; {verified}"
+        );
+        assert_eq!(faults("config", &settings), [expected]);
+    }
+}
+
+#[test]
+fn a_bad_authority_of_the_database_is_named_with_the_file_and_what_is_allowed() {
+    let data = Directory::create();
+    let file = |name: &str, text: &str| {
+        fs::write(data.join(name), text).expect("a file");
+        data.join(name).display().to_string()
+    };
+    let allowed =
+        "allowed: a PEM file with the certificates of the authorities that sign the server's";
+    for (path, fault) in [
+        ("/no/such/file".to_owned(), "No such file"),
+        (file("empty", ""), "no certificate in it"),
+        (file("text", "x"), "no certificate in it"),
+    ] {
+        let lines = faults("serve", &[("CLOAKROOM_DATABASE_CA", &path)]);
+        let [line] = &lines[..] else { panic!("{path}: {lines:?}") };
+        assert!(line.starts_with(&format!("CLOAKROOM_DATABASE_CA holds \"{path}\": ")), "{line}");
+        assert!(line.contains(fault) && line.ends_with(allowed), "{line}");
+    }
+    // A Unix socket has no TLS, so none may be asked for.
+    let socket = |rest: &str, settings: &[(&str, &str)]| {
+        let url = format!("host=/run/postgresql{rest}");
+        faults("serve", &[&[("CLOAKROOM_DATABASE_URL", url.as_str())], settings].concat())
+    };
+    let beginning = "CLOAKROOM_DATABASE_URL names a Unix socket, which has no TLS, and";
+    let authority = CertificateAuthority::create();
+    let ca = authority.file();
+    assert_eq!(
+        socket("", &[("CLOAKROOM_DATABASE_CA", &ca)]),
+        [format!(
+            "{beginning} CLOAKROOM_DATABASE_CA is set; allowed: the name or address of a host, or no \
+             CLOAKROOM_DATABASE_CA"
+        )]
+    );
+    assert_eq!(
+        socket(" sslmode=require", &[]),
+        [format!(
+            "{beginning} sslmode is require; allowed: the name or address of a host, or sslmode disable or prefer"
+        )]
+    );
+}
+
 #[test]
 fn the_url_of_another_kind_of_database_is_told_to_be_none_of_postgresql() {
     let cases = [
@@ -142,8 +229,7 @@ fn the_url_of_another_kind_of_database_is_told_to_be_none_of_postgresql() {
     for (name, url, scheme) in cases {
         let settings = [("CLOAKROOM_DATABASE_URL", ""), (name, url)];
         let expected = format!(
-            "{name} is no PostgreSQL URL: it begins with {scheme}://; allowed: a PostgreSQL URL, such as \
-             postgres://user:password@host/database"
+            "{name} is no PostgreSQL URL: it begins with {scheme}://; allowed: {DATABASE_URLS}"
         );
         assert_eq!(faults("serve", &settings), [expected]);
     }
@@ -163,16 +249,17 @@ fn a_misspelt_name_is_named_where_the_start_fails_for_it() {
         ("CLOAKROOM_JWT_SECRET", ""),
         secret,
     ];
-    let expected = "CLOAKROOM_JWT_SECRET is not set (CLOAKROOM_JWT_SECERT looks like it); in production use a long \
-                    random text, the same for every process";
+    let expected = "CLOAKROOM_JWT_SECRET is not set (CLOAKROOM_JWT_SECERT looks like it); in production use a random \
+                    text of at least 32 bytes, 10 of them different, the same for every process";
     for command in ["serve", "config"] {
         assert_eq!(faults(command, &production), [expected]);
     }
     let settings = [("CLOAKROOM_DATABASE_URL", ""), ("CLOAKROOM_DATABSE_URL", NOWHERE)];
-    let expected = "CLOAKROOM_DATABASE_URL is not set (CLOAKROOM_DATABSE_URL looks like it); allowed: a PostgreSQL \
-                    URL, such as postgres://user:password@host/database";
+    let expected = format!(
+        "CLOAKROOM_DATABASE_URL is not set (CLOAKROOM_DATABSE_URL looks like it); allowed: {DATABASE_URLS}"
+    );
     for command in ["serve", "migrate"] {
-        assert_eq!(faults(command, &settings), [expected]);
+        assert_eq!(faults(command, &settings), [expected.as_str()]);
     }
     // One that explains no fault is a line of its own.
     let settings = [("CLOAKROOM_LISTEN", "x"), ("CLOAKROOM_RATE_LIMIT_AUHT", "7")];

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -83,8 +84,38 @@ fn files_of_the_old_release_are_listed_and_downloaded_and_those_of_deleted_users
         assert_eq!(api.download(&ann, id).expect(200).text(), format!("content of {name}"));
     }
     assert_eq!(api.all_files(&ann).len(), 3);
+    let pictures = api.list_files(&ann, "content_type=image/jpeg").expect(200).json();
+    assert_eq!(names_of(&pictures["items"], "filename"), ["picture.jpg"]);
     wait_until(|| api.database.count("pending_removals") == 0);
     assert_eq!(api.database.count("files"), 3);
+}
+
+#[test]
+fn a_database_of_version_12_is_upgraded_and_lists_what_it_has() {
+    let database = Database::create();
+    database.migrate_to(12);
+    let ann = UNKNOWN_ID;
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, name, role, password_hash) VALUES
+             ('{ann}', 'ann', 'ann@example.com', NULL, 'admin', '-'),
+             (gen_random_uuid(), 'bob', 'bob@example.com', 'zoe', 'user', '-'),
+             (gen_random_uuid(), 'cleo', 'cleo@example.com', 'Adam', 'user', '-');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), '{ann}', name, name, type, 1, 'f', 'h'
+             FROM (VALUES ('B', 'image/jpg'), ('a', 'image/jpeg'), ('c', 'image/png')) file (name, type)"
+    ));
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
+    assert!(api.log().contains("migration V13__names_descending applied"), "{}", api.log());
+    let admin = sign(json!({"sub": ann, "role": "admin", "iat": now(), "exp": now() + 600}));
+    for (query, expected) in [("sort_order=asc", "cleo bob ann"), ("", "bob cleo ann")] {
+        let body =
+            api.list_users(&admin, &format!("name=&sort_by=name&{query}")).expect(200).json();
+        assert_eq!(names_of(&body["users"], "username").join(" "), expected);
+    }
+    let query = "content_type=image/jpeg&sort_by=filename&sort_order=asc";
+    let body = api.list_files(&admin, query).expect(200).json();
+    assert_eq!(names_of(&body["items"], "filename"), ["a", "B"]);
+    assert_eq!(names_of(&body["items"], "content_type"), ["image/jpeg", "image/jpeg"]);
 }
 
 #[test]

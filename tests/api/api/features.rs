@@ -1,0 +1,70 @@
+//! What is switched off by the settings: for no method does it exist.
+
+use crate::harness::*;
+
+const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"];
+
+/// Expects 404 for every method of the path, with and without a token, and for a CORS preflight.
+fn expect_missing(api: &Server, path: &str, message: &str, root: &Tokens, is_forwarded: bool) {
+    let preflight = |method: &str| {
+        let request = api.request_at_root(method, path).header("Origin", "https://app.example.com");
+        request.header("Access-Control-Request-Method", "POST")
+    };
+    for method in METHODS {
+        let plain = api.request_at_root(method, path);
+        for request in [plain.clone(), plain.by(root), preflight(method)] {
+            let sent = if is_forwarded { request.header("Forwarded", "for=a") } else { request };
+            let answer = sent.send().case(format_args!("{method} {path}")).expect(404);
+            if method != "HEAD" {
+                assert_eq!(answer.json()["detail"], message, "{method} {path}");
+            }
+            assert!(!answer.has_header("Allow"), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_feature_that_is_switched_off_is_404_for_every_method() {
+    let open = Server::start(&[]);
+    let root = open.sign_up_admin("root");
+    let settings = [
+        ("CLOAKROOM_CORS_ORIGINS", "https://app.example.com"),
+        ("CLOAKROOM_REGISTRATION", "off"),
+        ("CLOAKROOM_SMTP_URL", "none"),
+        ("CLOAKROOM_DOCS", "off"),
+        ("CLOAKROOM_METRICS", "off"),
+    ];
+    let api = Server::start_with(&open.database, &open.data, &settings);
+    for path in [
+        "/api/v1/users/test-only/alive",
+        "/api/v1/users/test-only/create",
+        "/api/v1/users/test-only/delete-all",
+        "/api/v1/users/test-only/count",
+        "/api/v1/auth/request-password-reset",
+        "/api/v1/auth/reset-password",
+        "/api/v1/auth/register",
+        "/docs",
+        "/docs/start.js",
+        "/redoc",
+        "/openapi.json",
+    ] {
+        expect_missing(&api, path, "This feature is not available", &root, false);
+    }
+    expect_missing(&api, "/metrics", "Not Found", &root, false);
+}
+
+#[test]
+fn metrics_do_not_exist_by_any_method_for_whom_they_are_not() {
+    for server in ["builtin", "rouille"] {
+        let api = Server::start(&[
+            ("CLOAKROOM_CORS_ORIGINS", "https://app.example.com"),
+            ("CLOAKROOM_HTTP_SERVER", server),
+        ]);
+        let root = api.sign_up_admin("root");
+        expect_missing(&api, "/metrics", "Not Found", &root, true);
+        api.request_at_root("GET", "/metrics").send().expect(200);
+        api.request_at_root("HEAD", "/metrics").send().expect(200);
+        let answer = api.request_at_root("POST", "/metrics").send().expect(405);
+        assert_eq!(answer.header("Allow"), "GET, HEAD");
+    }
+}

@@ -1,0 +1,313 @@
+//! The word by which programs recognise an error: a real request provokes each one in the table of errors. And the
+//! hints beside it that depend on the request.
+
+use std::collections::BTreeSet;
+use std::net::Shutdown;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+const KEY: (&str, &str) = ("X-API-Key", "a-key-for-tests-0123456789");
+/// Reasons that take many seconds or a broken database, and the tests that provoke them.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("BODY_TOO_SLOW", "server/slow_clients.rs"),
+    ("INTERNAL_ERROR", "db/outage.rs"),
+    ("OUTCOME_UNKNOWN", "files/file_faults.rs"),
+    ("TIMED_OUT", "db/database.rs"),
+    ("UNAVAILABLE", "db/database.rs"),
+];
+
+/// A request, and the status and reason of its answer.
+type Case = (Request, u16, &'static str);
+
+/// A service with the accounts, files and tokens that provoke most errors.
+struct World {
+    api: Server,
+    root: Tokens,
+    ann: Tokens,
+    /// A user with as many personal access tokens as one may have.
+    bob: Tokens,
+    /// A file of `bob`.
+    foreign: String,
+    /// A file of `ann`, 900 bytes long.
+    own: String,
+    personal: String,
+    read_only: String,
+}
+
+impl World {
+    fn start() -> World {
+        let api = Server::start(&[
+            ("CLOAKROOM_API_KEY_ENABLED", "true"),
+            ("CLOAKROOM_API_KEY", KEY.1),
+            ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
+            ("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "1"),
+            ("CLOAKROOM_MAX_UPLOAD_SIZE", "1000"),
+            ("CLOAKROOM_USER_STORAGE_QUOTA", "1000"),
+        ]);
+        let (root, ann, bob) = (api.sign_up_admin("root"), api.sign_up("ann"), api.sign_up("bob"));
+        api.sign_up("carl");
+        api.database.run("UPDATE users SET is_active = false WHERE username = 'carl'");
+        api.database.run(
+            "INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
+             SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', true, now() + interval '1 day'
+             FROM users, generate_series(1, 50) n WHERE username = 'bob'",
+        );
+        let foreign = api.new_file(&bob, "b.txt", "bob's");
+        let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
+        let (personal, read_only) = (api.new_token(&ann, false), api.new_token(&ann, true));
+        World { api, root, ann, bob, foreign, own, personal, read_only }
+    }
+
+    fn request(&self, method: &str, path: &str) -> Request {
+        self.api.request(method, path)
+    }
+
+    fn post(&self, path: &str, sender: impl Credentials, body: Value) -> Request {
+        self.request("POST", path).by(sender).json(body)
+    }
+
+    fn login(&self, name: &str, password: &str) -> Request {
+        self.post("/auth/login", Anonymous, json!({"username": name, "password": password}))
+    }
+
+    fn upload(&self, content_type: &str, content: &[u8]) -> Request {
+        self.api.upload_request(&self.ann, file_form("a", content_type, content).bytes())
+    }
+}
+
+fn of_tokens(world: &World) -> Vec<Case> {
+    let World { ann, root, .. } = world;
+    let me = |token: &str| world.request("GET", "/auth/me").by(token);
+    let by_header = |value: &str| world.request("GET", "/auth/me").header("Authorization", value);
+    let refresh =
+        |token: &str| world.post("/auth/refresh", Anonymous, json!({"refresh_token": token}));
+    let changed = |claim: &str, value: Value| sign(with_member(&claims(&ann.access), claim, value));
+    let unknown_token = format!("cloak_{}0iqUEf", "0".repeat(34));
+    let export = || world.request("GET", "/users/export").by(root);
+    vec![
+        (world.request("GET", "/auth/me"), 401, "AUTHENTICATION_REQUIRED"),
+        (world.request("POST", "/auth/refresh"), 401, "REFRESH_TOKEN_REQUIRED"),
+        (by_header("Basic YTpi"), 401, "INVALID_AUTHENTICATION_SCHEME"),
+        (by_header("Bearer a b"), 401, "INVALID_AUTHORIZATION_HEADER"),
+        (me("nonsense"), 401, "INVALID_TOKEN"),
+        (me(&ann.refresh), 401, "NOT_AN_ACCESS_TOKEN"),
+        (refresh(&ann.access), 401, "NOT_A_REFRESH_TOKEN"),
+        (me(&changed("exp", json!(now() - 9))), 401, "TOKEN_EXPIRED"),
+        (me(&changed("sid", json!(UNKNOWN_ID))), 401, "SESSION_ENDED"),
+        (me(&changed("sub", json!(UNKNOWN_ID))), 401, "ACCOUNT_NOT_USABLE"),
+        (me(&unknown_token), 401, "PERSONAL_TOKEN_ENDED"),
+        // Nothing says which of these accounts exists.
+        (world.login("ann", "wrong horse"), 401, "BAD_CREDENTIALS"),
+        (world.login("nobody", "wrong horse"), 401, "BAD_CREDENTIALS"),
+        (world.login("carl", "wrong horse"), 401, "BAD_CREDENTIALS"),
+        (world.login("carl", PASSWORD), 403, "ACCOUNT_INACTIVE"),
+        (export(), 401, "EXPORT_API_KEY_REQUIRED"),
+        (export().header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
+        (export().header(KEY.0, KEY.1), 413, "EXPORT_TOO_LARGE"),
+    ]
+}
+
+fn of_permissions(world: &World) -> Vec<Case> {
+    let World { ann, root, personal, read_only, .. } = world;
+    let file = |method: &str, rest: &str| {
+        world.request(method, &format!("/uploads/{}{rest}", world.foreign))
+    };
+    let of_admin = world.api.new_token(root, false);
+    let own_account = world.request("PUT", &format!("/users/{}", root.id()));
+    vec![
+        (world.request("GET", "/admin/stats").by(ann), 403, "ADMIN_REQUIRED"),
+        (file("GET", "").by(ann), 403, "PRIVATE_FILE"),
+        (file("GET", "/download").by(ann), 403, "PRIVATE_FILE"),
+        (file("PUT", "").by(ann).json(json!({"filename": "x"})), 403, "NOT_FILE_OWNER"),
+        (file("DELETE", "").by(ann), 403, "NOT_FILE_OWNER"),
+        (world.request("GET", "/auth/sessions").by(personal), 403, "PERSONAL_TOKEN_REFUSED"),
+        (world.request("POST", "/auth/logout").by(read_only), 403, "PERSONAL_TOKEN_REFUSED"),
+        (own_account.by(&of_admin).json(json!({"name": "x"})), 403, "PERSONAL_TOKEN_REFUSED"),
+        (file("DELETE", "").by(read_only), 403, "READ_ONLY_TOKEN"),
+    ]
+}
+
+fn of_what_is_stored(world: &World) -> Vec<Case> {
+    let World { api, ann, bob, root, .. } = world;
+    let at_unknown = |path: &str| world.request("DELETE", &format!("{path}/{UNKNOWN_ID}")).by(root);
+    let register = |name: &str, email: &str| {
+        let body = json!({"username": name, "email": email, "password": PASSWORD});
+        world.post("/auth/register", Anonymous, body)
+    };
+    let change = |body: Value| world.request("PUT", "/users/me").by(ann).json(body);
+    let passwords = json!({"current_password": "wrong horse", "new_password": NEW_PASSWORD});
+    let reset = json!({"token": "nonsense", "new_password": NEW_PASSWORD});
+    let last_admin = world.request("DELETE", &format!("/users/{}", root.id())).by(root);
+    let range = api.download_request("GET", ann, &world.own).header("Range", "bytes=900-");
+    vec![
+        (at_unknown("/users"), 404, "USER_NOT_FOUND"),
+        (at_unknown("/auth/sessions"), 404, "SESSION_NOT_FOUND"),
+        (at_unknown("/auth/tokens"), 404, "TOKEN_NOT_FOUND"),
+        (at_unknown("/uploads"), 404, "FILE_NOT_FOUND"),
+        (register("ANN", "new@example.com"), 400, "USERNAME_TAKEN"),
+        (register("new", "ann@example.com"), 400, "EMAIL_TAKEN"),
+        (change(json!({"username": "root"})), 409, "USERNAME_TAKEN"),
+        (change(json!({"email": "root@example.com"})), 409, "EMAIL_TAKEN"),
+        (last_admin, 409, "LAST_ADMIN"),
+        (world.post("/auth/tokens", bob, json!({"name": "a"})), 409, "TOO_MANY_TOKENS"),
+        (world.post("/users/change-password", ann, passwords), 400, "WRONG_PASSWORD"),
+        (world.post("/auth/reset-password", Anonymous, reset), 400, "INVALID_RESET_TOKEN"),
+        (range, 416, "RANGE_NOT_SATISFIABLE"),
+        (world.upload("text/plain", &[b'a'; 101]), 507, "STORAGE_FULL"),
+    ]
+}
+
+fn of_requests(world: &World) -> Vec<Case> {
+    let body = |bytes: &[u8]| world.request("POST", "/auth/login").body(bytes);
+    let get = |path: &str| world.request("GET", path).by(&world.ann);
+    vec![
+        (world.api.request_at_root("GET", "/nope"), 404, "PATH_NOT_FOUND"),
+        (get("/nope"), 404, "PATH_NOT_FOUND"),
+        (get("/users/test-only/alive"), 404, "FEATURE_OFF"),
+        (world.request("PUT", "/auth/me"), 405, "METHOD_NOT_ALLOWED"),
+        (get("/uploads?limit=1000"), 400, "LIMIT_OUT_OF_RANGE"),
+        (get("/uploads?offset=-1"), 400, "OFFSET_OUT_OF_RANGE"),
+        (get("/uploads/x"), 422, "VALIDATION_FAILED"),
+        (body(b"{}"), 422, "VALIDATION_FAILED"),
+        (body(b"[]"), 422, "VALIDATION_FAILED"),
+        (body(b"{"), 422, "INVALID_JSON"),
+        (body(b"\xff"), 422, "INVALID_JSON"),
+        (body(&[b' '; 128 * 1024 + 1]), 413, "BODY_TOO_LARGE"),
+        (world.upload("text/plain", &[b'a'; 1001]), 413, "FILE_TOO_LARGE"),
+        (world.upload("text/html", b"<p>"), 415, "TYPE_NOT_ALLOWED"),
+        (world.upload("image/jpeg", PNG), 415, "TYPE_CONTRADICTED"),
+    ]
+}
+
+/// Answers of services with other settings.
+fn of_settings() -> Vec<(Answer, u16, &'static str)> {
+    let open = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    let foreign = open.request("GET", "/auth/me").header("Host", "evil.example");
+    let keys = ("CLOAKROOM_API_KEY_ENABLED", "true");
+    let all = ("CLOAKROOM_API_KEY_SCOPE", "all");
+    let with_keys = Server::start(&[keys, all, ("CLOAKROOM_API_KEY", KEY.1)]);
+    let without_keys = Server::start(&[keys]);
+    let ann = without_keys.sign_up("ann");
+    let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
+    let limited = Server::start(&limits);
+    limited.login("ann", PASSWORD).expect(401);
+    limited.register("ann").expect(201);
+    vec![
+        (open.change_password(Anonymous, PASSWORD, NEW_PASSWORD), 403, "DEVELOPMENT_ADMIN"),
+        (foreign.send(), 403, "FOREIGN_PAGE"),
+        (with_keys.login("ann", PASSWORD), 401, "API_KEY_REQUIRED"),
+        (without_keys.export(&ann, ""), 500, "API_KEY_MISCONFIGURED"),
+        (limited.login("ann", PASSWORD), 429, "LOGIN_RATE_LIMITED"),
+        (limited.register("ann"), 429, "RATE_LIMITED"),
+    ]
+}
+
+/// Answers to what is no valid request of HTTP/1.1.
+fn of_bytes(address: &str) -> Vec<(RawAnswer, u16, &'static str)> {
+    let head = |rest: &str| format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{rest}\r\n");
+    let post = |rest: &str| format!("POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\n{rest}");
+    let answer = |bytes: &str| ask(address, bytes).1;
+    let twice = "Authorization: Bearer a\r\n".repeat(2);
+    let mut cut_short = RawConnection::open(address);
+    cut_short.send(post("Content-Length: 9\r\n\r\n{"));
+    cut_short.socket().shutdown(Shutdown::Write).expect("half a connection");
+    vec![
+        (answer("GET /healthz HTTP/1.1\r\n\r\n"), 400, "MALFORMED_REQUEST"),
+        (answer(&head(&twice)), 400, "SECOND_AUTHORIZATION"),
+        (answer(&head(&"A: b\r\n".repeat(100))), 431, "HEADERS_TOO_LARGE"),
+        (answer(&head(&format!("A: {}\r\n", "a".repeat(1 << 14)))), 431, "HEADERS_TOO_LARGE"),
+        (answer(&head("Expect: tea\r\n")), 417, "EXPECTATION_FAILED"),
+        (answer("GET / HTTP/3.0\r\n\r\n"), 505, "VERSION_NOT_SUPPORTED"),
+        (answer("GET /"), 408, "HEADERS_TOO_SLOW"),
+        (answer(&post("Transfer-Encoding: chunked\r\n\r\nx\r\n")), 400, "MALFORMED_BODY"),
+        (cut_short.answer(), 400, "BODY_CUT_SHORT"),
+    ]
+}
+
+/// All reasons in the table of errors.
+fn reasons_of_the_table() -> BTreeSet<&'static str> {
+    let rows = include_str!("../../src/error/explanation.rs").split("=> row(").skip(1);
+    rows.map(|row| row.split('"').nth(1).expect("a reason")).collect()
+}
+
+#[test]
+fn each_reason_of_the_table_of_errors_is_what_a_request_is_told() {
+    let world = World::start();
+    let mut seen = BTreeSet::from(ELSEWHERE.map(|(reason, file)| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api").join(file);
+        let test = std::fs::read_to_string(path).expect("a test");
+        assert!(test.contains(&format!("\"{reason}\"")), "{file} does not provoke {reason}");
+        reason
+    }));
+    let (tokens, permissions) = (of_tokens(&world), of_permissions(&world));
+    let (stored, requests) = (of_what_is_stored(&world), of_requests(&world));
+    let sent = [tokens, permissions, stored, requests].into_iter().flatten();
+    let sent = sent.map(|(request, status, reason)| (request.send(), status, reason));
+    for (answer, status, reason) in sent.chain(of_settings()) {
+        answer.case(reason).expect(status).has(json!({ "reason": reason }));
+        seen.insert(reason);
+    }
+    for (answer, status, reason) in of_bytes(&world.api.address) {
+        assert_eq!((answer.status, &answer.json()["reason"]), (status, &json!(reason)));
+        seen.insert(reason);
+    }
+    assert_eq!(seen, reasons_of_the_table());
+}
+
+#[test]
+fn hints_name_what_was_sent_and_what_is_accepted() {
+    let world = World::start();
+    let export = world.request("GET", "/users/export").by(&world.root).header(KEY.0, KEY.1);
+    let range = world.api.download_request("GET", &world.ann, &world.own);
+    let accepted = "Accepted are image/jpeg, image/png, application/pdf, text/plain.";
+    let long = "x".repeat(150);
+    let shortened = format!("The file was declared as `{}`. {accepted}", "x".repeat(100));
+    for (request, hint) in [
+        (world.request("PUT", "/auth/me"), "This path accepts GET, HEAD."),
+        (
+            world.request("POST", "/auth/refresh"),
+            "Send the refresh token as `refresh_token` in the body, or as `Authorization: Bearer <token>`.",
+        ),
+        (export, "An export has at most 1 rows. Leave some out with a filter."),
+        (world.upload("text/plain", &[b'a'; 1001]), "The file may have at most 1000 bytes."),
+        (world.upload(&long, b"a"), &shortened),
+        (
+            world.upload("Image/JPG; a=b", PNG),
+            "The file was declared as `image/jpg`, but its first bytes are those of `image/png`.",
+        ),
+        (
+            range.header("Range", "bytes=900-"),
+            "The file has 900 bytes, of which the first is number 0.",
+        ),
+    ] {
+        request.send().has(json!({ "hint": hint }));
+    }
+    let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
+    let limited = Server::start(&[&limits[..], &[("CLOAKROOM_DOCS", "off")]].concat());
+    let hint = "The endpoints of the API are below /api/v1.";
+    limited.request_at_root("GET", "/nope").send().expect(404).has(json!({ "hint": hint }));
+    limited.login("ann", PASSWORD).expect(401);
+    let answer = limited.login("ann", PASSWORD).expect(429);
+    let hint = format!("Try again in {} seconds.", answer.header("Retry-After"));
+    answer.has(json!({ "hint": hint }));
+}
+
+#[test]
+fn a_hint_is_one_more_detail_of_an_envelope() {
+    let api = Server::start(&[("CLOAKROOM_ERROR_FORMAT", "envelope")]);
+    let details = |answer: Answer| answer.json()["error"]["details"].clone();
+    let missing = json!({"loc": ["body", "password"], "msg": "Field required", "type": "missing"});
+    assert_eq!(details(api.login_with(json!({"username": "ann"}))), json!([missing]));
+    let answer = api.request("POST", "/auth/login").body("{").send();
+    let hint = r#"Send a JSON object in UTF-8, such as {"name": "value"}."#;
+    assert_eq!(
+        details(answer),
+        json!([{"loc": ["body"], "msg": "Invalid JSON", "type": "json_invalid"}, {"hint": hint}])
+    );
+    let hint = "This path accepts GET, HEAD.";
+    assert_eq!(details(api.request("PUT", "/auth/me").send()), json!([{ "hint": hint }]));
+    assert_eq!(details(api.request("GET", "/users/test-only/alive").send()), Value::Null);
+}
