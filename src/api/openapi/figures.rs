@@ -37,6 +37,7 @@ pub fn figures(config: &Config) -> Figures {
     let minutes = |lifetime: Duration| counted(lifetime.as_secs() / 60, "minute");
     let mut figures: Figures = TEXTS.map(|(name, text)| (name, text.trim_end().to_owned())).into();
     figures.extend([
+        ("{error_body}", error_body(config.error_format).to_owned()),
         ("{rate_limits}", rate_limits(config)),
         ("{access_token_lifetime}", minutes(config.access_token_lifetime)),
         ("{allowed_upload_types}", types.join(", ")),
@@ -94,6 +95,21 @@ const AUDIT_CSV: &str = "id,at,action,outcome,actor_id,subject_type,subject_id,a
     0b8f6c1e-5a0d-4c57-9d0b-2f4f1f3c7a10,file,c7a1e9d4-3b52-4f6a-8e0d-91b2c3d4e5f6,203.0.113.7,\
     2f1e0d9c-8b7a-4695-8473-625140312f1e,\"{\"\"file_size\"\":28}\"\r\n";
 
+/// The body of an error, and where its hint is.
+fn error_body(format: ErrorFormat) -> &'static str {
+    match format {
+        ErrorFormat::Detail => {
+            "`{\"detail\": \"Rate limit exceeded\", \"error_code\": \"RATE_LIMITED\", \
+             \"reason\": \"RATE_LIMITED\", \"hint\": \"Try again in 12 seconds.\"}`."
+        }
+        ErrorFormat::Envelope => {
+            "`{\"error\": {\"code\": \"RATE_LIMITED\", \"reason\": \"RATE_LIMITED\", \
+             \"message\": \"Rate limit exceeded\", \"details\": [{\"hint\": \"Try again in 12 seconds.\"}], \
+             \"timestamp\": \"...\"}}`. Without field errors and hint, `details` is null."
+        }
+    }
+}
+
 /// How often endpoints may be called.
 fn rate_limits(config: &Config) -> String {
     if !config.rate_limit_enabled {
@@ -141,7 +157,7 @@ fn counted(number: u64, unit: &str) -> String {
 /// A number of bytes in the largest binary unit in which it is whole.
 fn size(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.into_iter().find(|(unit, _)| bytes >= *unit && bytes % unit == 0) {
+    match units.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{} {name}", bytes / unit),
         None => counted(bytes, "byte"),
     }
