@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn the_document_says_who_may_export() {
-        let changes: [(fn(&mut Config), &str); 6] = [
+        type Change = fn(&mut Config);
+        let changes: [(Change, &str); 6] = [
             (|_| {}, "without a token whoever calls from the service's own host"),
             (
                 |config| config.environment = Environment::Production,

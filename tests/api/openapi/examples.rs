@@ -13,7 +13,7 @@ const PROVOKED_ELSEWHERE: [(&str, &str); 7] = [
     ("HEADERS_TOO_SLOW", "server/request_heads.rs, in seconds"),
     ("BODY_TOO_SLOW", "server/slow_clients.rs, in seconds"),
     ("INTERNAL_ERROR", "db/outage.rs, with a table that is gone"),
-    ("SERVICE_UNAVAILABLE", "db/outage.rs, with a database that is gone"),
+    ("UNAVAILABLE", "db/outage.rs, with a database that is gone"),
     ("OUTCOME_UNKNOWN", "files/file_faults.rs, with a connection that breaks"),
     ("FORM_TOO_LARGE", "files/hostile_uploads.rs, in chunks"),
     ("TIMED_OUT", "db/database.rs, with a database that hangs"),
