@@ -3,14 +3,12 @@
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::error::{Error, FieldLocation, UploadLimits};
-use crate::http::multipart::Multipart;
+use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::media_type::{self, SIGNATURE_BYTES};
 use crate::model::{filename, problems, rules};
 use crate::storage::Draft;
 
-/// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
-const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
