@@ -23,6 +23,14 @@ pub fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     names.into_iter().map(operation).collect()
 }
 
+/// The operation with this id.
+#[track_caller]
+pub fn operation_of<'a>(document: &'a Value, id: &str) -> &'a Value {
+    let mut all = operations(document).into_iter();
+    let found = all.find(|(_, _, operation)| operation["operationId"] == id);
+    found.unwrap_or_else(|| panic!("no operation {id}")).2
+}
+
 pub fn everything() -> Value {
     document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")])
 }
