@@ -61,8 +61,8 @@ fn inputs_of<'a>(
         };
         let fields = schema["properties"].as_object().expect("properties").iter();
         let fields = fields.map(|(name, schema)| (name.clone(), resolved(document, schema)));
-        // Where another name is accepted too, `else` has the advised one.
-        let required = [&schema["required"], &schema["else"]["required"]];
+        // Where another name is accepted too, `if` has the advised one.
+        let required = [&schema["required"], &schema["if"]["required"]];
         let required = required.into_iter().filter_map(Value::as_array).flatten();
         let required = required.map(|name| name.as_str().expect("a name").to_owned());
         found.push(inputs(place, fields.collect(), required.collect()));
