@@ -68,8 +68,8 @@ pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(JAVASCRIPT, include_str!("docs/start.js")))
 }
 
-/// `GET /docs/style.css`: makes Swagger UI fit a phone, and hides what its sign-in dialog asks for and this service does
-/// not use.
+/// `GET /docs/style.css`: makes Swagger UI fit a phone, and hides what its sign-in dialog asks for and this service
+/// does not use.
 pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(CSS, include_str!("docs/style.css")))
 }
