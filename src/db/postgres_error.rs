@@ -51,6 +51,12 @@ pub fn translate(error: &postgres::Error) -> Error {
         },
         Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
         Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
+        // The same to a client, who should not have to know which of the two timers ended first. The service can serve
+        // others meanwhile, so it is not unavailable. The operator is told, who may end what holds the lock.
+        Some(db) if db.code() == &SqlState::LOCK_NOT_AVAILABLE => {
+            log::warn!("database: {}", describe(error));
+            Error::TimedOut
+        }
         _ if is_unavailable(error) => {
             log::warn!("database: {}", describe(error));
             Error::Unavailable
@@ -62,6 +68,9 @@ pub fn translate(error: &postgres::Error) -> Error {
 /// Returns what to do about an error whose message does not show its cause. Statements are prepared on a connection and
 /// used on it later. If they are missing then, or exist before, a pooler before the server exchanges connections.
 fn advice(code: &SqlState) -> &'static str {
+    if code == &SqlState::LOCK_NOT_AVAILABLE {
+        return "; pg_locks and pg_stat_activity show what holds the lock";
+    }
     if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) {
         "; a connection pooler before the database must use session pooling"
     } else {
