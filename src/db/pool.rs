@@ -21,7 +21,7 @@ use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedP
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::outage::Outage;
-use super::postgres_error::translate;
+use super::postgres_error::{refuses_changes, translate};
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore, lock};
 
@@ -239,6 +239,9 @@ impl Database {
         error: &postgres::Error,
         if_dead: Error,
     ) -> Error {
+        if refuses_changes(error) {
+            self.outage.note_refusal();
+        }
         if !connection.is_dead {
             return translate(error);
         }
@@ -295,6 +298,11 @@ impl Database {
     /// work that failed for it needs no line of its own.
     pub fn was_lost_since(&self, begin: Instant) -> bool {
         self.outage.was_lost_since(begin)
+    }
+
+    /// Whether the server refused a change lately because it refuses all of them.
+    pub fn refuses_changes(&self) -> bool {
+        self.outage.refuses_changes()
     }
 
     /// Most connections that may be open.

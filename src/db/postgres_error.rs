@@ -41,6 +41,13 @@ pub fn is_unavailable(error: &postgres::Error) -> bool {
     is_connection_lost(error) || class == "08" || class == "53"
 }
 
+/// Whether the server refuses changes altogether: it lacks resources (class 53), above all disk space, or is read-only.
+pub fn refuses_changes(error: &postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        code.code().starts_with("53") || code == &SqlState::READ_ONLY_SQL_TRANSACTION
+    })
+}
+
 /// Translates an error for the request that met it. Constraints are recognised by their names.
 pub fn translate(error: &postgres::Error) -> Error {
     match error.as_db_error() {

@@ -55,6 +55,7 @@ mod background {
 
 mod db {
     mod database;
+    mod degraded;
     mod locks;
     mod migrations;
     mod outage;
