@@ -22,6 +22,7 @@ pub mod resets;
 pub mod sessions;
 mod startup;
 pub mod stats;
+mod timeline;
 mod tls;
 pub mod users;
 
