@@ -113,6 +113,8 @@ pub enum Forbidden {
     ForeignFile,
     /// The request has a personal access token, which is not accepted for it.
     PersonalToken,
+    /// The request has a personal access token, and would make, change or delete an administrator.
+    AdminByPersonalToken,
     /// The request has a read-only personal access token, and is not a `GET`.
     ReadOnlyToken,
     /// The account is the development admin's.

@@ -4,12 +4,12 @@
 -- in the schema of the table files. The table is null if the object is missing.
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
-        'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'files_newest',
-        'files_pkey', 'files_upload_date', 'installation_pkey', 'kept_contents_pkey', 'mail_counts_pkey', 'outbox_due',
-        'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey', 'own_changes_pkey',
-        'password_reset_messages_pkey', 'password_reset_requests_pkey',
-        'pending_removals_pkey', 'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
-        'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_pkey', 'sessions_user',
+        'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'ended_epochs_pkey',
+        'files_newest', 'files_pkey', 'files_upload_date', 'installation_pkey', 'kept_contents_pkey',
+        'mail_counts_pkey', 'outbox_due', 'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey',
+        'own_changes_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey', 'pending_removals_pkey',
+        'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
+        'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_live', 'sessions_pkey',
         'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_pkey',
         'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',

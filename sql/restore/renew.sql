@@ -8,7 +8,8 @@
 WITH installation_id AS (
     INSERT INTO installation (id) VALUES ($1) ON CONFLICT (is_only) DO UPDATE SET id = excluded.id
 ), ended_sessions AS (
-    DELETE FROM sessions RETURNING ended_at IS NULL AND expires_at > now() AS was_open
+    DELETE FROM sessions s USING users u WHERE u.id = s.user_id
+    RETURNING s.ended_at IS NULL AND s.epoch = u.session_epoch AND s.expires_at > now() AS was_open
 ), ended_tokens AS (
     DELETE FROM personal_tokens RETURNING expires_at > now() AS was_valid
 ), reset_requests AS (

@@ -5,7 +5,7 @@
 SELECT s.id AS session_id, u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at,
        u.updated_at, u.last_login, u.total_uploads, u.total_storage_used, u.credentials_version
 FROM sessions s
-JOIN users u ON u.id = s.user_id
+JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
 WHERE s.id = ANY ((SELECT $1::uuid[])::uuid[])
   AND s.ended_at IS NULL AND s.expires_at > now() AND s.created_at + make_interval(secs => $2) > now()
   AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

@@ -1,15 +1,18 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
--- request id of the event. No row means that the account was changed, deactivated or deleted while its password was
--- checked. The client's network is remembered, and only the 20 latest networks of the account are kept.
+-- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds. No
+-- row means that the account was changed, deactivated or deleted while its password was checked. The session has the
+-- epoch that the user's row has once it is locked, so an end of all sessions that it waited for does not end this one.
+-- The client's network is remembered, and only the 20 latest networks of the account are kept.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash)
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted
     RETURNING *
 ), opened AS (
-    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent)
-    SELECT $4, id, $5, $6, $7, $8 FROM signed_in
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent, epoch)
+    SELECT $4, id, $5, $6, $7, $8, session_epoch
+    FROM signed_in, make_room_for_session(id, session_epoch, $10, make_interval(secs => $11))
 ), remembered AS (
     INSERT INTO sign_in_networks (user_id, network)
     SELECT id, sign_in_network($7) FROM signed_in

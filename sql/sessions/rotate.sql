@@ -6,6 +6,7 @@
 -- is returned, so parallel refreshes and retries after a lost response all continue with the same token. Any other
 -- token was stolen or replayed: the session ends, which is an event.
 -- The lock of the session's row makes parallel uses wait for each other, and each sees what the one before it left.
+-- If it waits for the end of all other sessions, the session has a later epoch than the user's row had before.
 WITH rotated AS (
     UPDATE sessions s
     SET refresh_id = CASE WHEN refresh_id = $3 THEN $4 ELSE refresh_id END,
@@ -23,7 +24,7 @@ WITH rotated AS (
     FROM users u
     WHERE s.id = $2 AND s.user_id = $1 AND s.ended_at IS NULL AND s.expires_at > now()
       AND s.created_at + make_interval(secs => $7) > now()
-      AND u.id = s.user_id AND u.is_active AND NOT u.is_deleted
+      AND u.id = s.user_id AND s.epoch >= u.session_epoch AND u.is_active AND NOT u.is_deleted
     RETURNING s.user_id, s.refresh_id, s.expires_at, s.ended_at
 ), event AS (
     INSERT INTO audit_events (action, outcome, actor_id, subject_type, subject_id, address, request_id)

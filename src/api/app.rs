@@ -1,11 +1,14 @@
 //! The application: all that lives longer than a request.
 
+use std::io::Read;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -54,13 +57,30 @@ pub struct App {
     document: OnceLock<Document>,
 }
 
-/// The OpenAPI document of this service with its present settings.
+/// The OpenAPI document of this service with its present settings. Compressing takes longer than all else that an
+/// answer needs, so both forms are kept.
 pub struct Document {
-    /// The document as JSON. All responses share it, because each would need hundreds of kilobytes otherwise, for as
-    /// long as its client does not read it.
-    pub json: &'static str,
-    /// The entity tag, with its quotes: the beginning of the hash of the document.
+    /// The document as JSON.
+    pub plain: Representation,
+    /// The same, compressed by gzip.
+    pub gzip: Representation,
+}
+
+/// A form in which something is sent, see RFC 9110, 3.2.
+pub struct Representation {
+    /// All responses share it, because each would need hundreds of kilobytes otherwise, for as long as its client does
+    /// not read it.
+    pub content: &'static [u8],
+    /// The entity tag, with its quotes: the beginning of the hash of the content.
     pub tag: String,
+}
+
+impl Representation {
+    /// Keeps the content for as long as the process runs.
+    fn new(content: Vec<u8>) -> Representation {
+        let tag = format!("\"{}\"", hex(&Sha256::digest(&content)[..8]));
+        Representation { content: content.leak(), tag }
+    }
 }
 
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
@@ -114,10 +134,11 @@ impl App {
     /// The OpenAPI document of this service with its present settings.
     pub fn document(&self) -> &Document {
         self.document.get_or_init(|| {
-            // It is needed for as long as the process runs.
-            let json = openapi::document(&self.config).leak();
-            let tag = format!("\"{}\"", hex(&Sha256::digest(&*json)[..8]));
-            Document { json, tag }
+            let json = openapi::document(&self.config).into_bytes();
+            let mut gzip = Vec::new();
+            // It cannot fail, because it reads from memory.
+            let _ = GzEncoder::new(&*json, Compression::best()).read_to_end(&mut gzip);
+            Document { plain: Representation::new(json), gzip: Representation::new(gzip) }
         })
     }
 

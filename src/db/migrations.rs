@@ -46,6 +46,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(11, "audit_limits"),
     migration!(12, "mail_limits"),
     migration!(13, "names_descending"),
+    migration!(14, "session_epochs"),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -1,5 +1,6 @@
-//! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. The row of an
-//! ended session stays until the last of its tokens has expired.
+//! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. All sessions of a
+//! user end at once by raising the user's epoch, because only sessions of that epoch are live. The row of an ended
+//! session stays until the last of its tokens has expired.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::model::rules::email_in_ascii;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Session, User};
 
-/// The maximum number of sessions in a list. Nothing else bounds how many sessions a user has.
-const MAX_LISTED: i64 = 1000;
+/// The most live sessions of a user. A sign-in that would exceed it ends another session.
+const MAX_SESSIONS: i64 = 1000;
 
 /// How long a session lookup waits to join the next query. A query takes a fraction of this, unless the database is far
 /// away or overloaded.
@@ -92,14 +93,16 @@ fn find_live(
 }
 
 /// Signs in if the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` if the
-/// account has changed since its password was checked.
+/// password hash. A user who has a thousand live sessions loses one: the first choice is one that was never refreshed
+/// and is older than `access_lifetime`, that of an access token. The network of the client is remembered for
+/// [`super::users::find_by_login`]. Returns `None` if the account has changed since its password was checked.
 pub fn open(
     db: &Database,
     user: Uuid,
     version: i32,
     renewed_hash: Option<&str>,
     session: &NewSession,
+    access_lifetime: Duration,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
@@ -114,6 +117,8 @@ pub fn open(
             &origin.address,
             &session.user_agent,
             &origin.request_id,
+            &MAX_SESSIONS,
+            &access_lifetime.as_secs_f64(),
         ],
     )?;
     Ok(rows.first().map(from_row))
@@ -193,7 +198,7 @@ pub fn list(
     max_age: Duration,
 ) -> Result<Option<Vec<Session>>, Error> {
     let rows =
-        db.read(sql!("sessions/list"), &[&user, &current, &max_age.as_secs_f64(), &MAX_LISTED])?;
+        db.read(sql!("sessions/list"), &[&user, &current, &max_age.as_secs_f64(), &MAX_SESSIONS])?;
     Ok((!rows.is_empty()).then(|| rows.iter().filter_map(session_from_row).collect()))
 }
 
@@ -257,6 +262,12 @@ pub fn end(
         LogoutScope::Others => db.write(sql!("sessions/end_others"), params)?,
     };
     Ok(())
+}
+
+/// Marks up to `limit` sessions that ended with others as ended, so that their rows keep no personal data. Returns 0 if
+/// nothing is left.
+pub fn end_epoch(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("sessions/end_epoch"), &[&limit])?)?.get("changed"))
 }
 
 /// Removes up to `limit` sessions that have expired. Returns how many it removed.

@@ -42,6 +42,8 @@ mod auth {
     mod key_rotation;
     mod personal_tokens;
     mod resets;
+    mod revocations;
+    mod session_limit;
     mod session_lookups;
     mod session_management;
     mod sessions;
@@ -76,9 +78,13 @@ mod mail {
 }
 
 mod openapi {
+    mod code_samples;
     mod document;
     mod examples;
     mod inputs;
+    mod refusals;
+    mod request_examples;
+    mod response_examples;
     mod routes;
 }
 

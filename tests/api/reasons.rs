@@ -11,7 +11,8 @@ use crate::harness::*;
 
 const KEY: (&str, &str) = ("X-API-Key", "a-key-for-tests-0123456789");
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("FORM_TOO_LARGE", "files/hostile_uploads.rs"),
     ("BODY_TOO_SLOW", "server/slow_clients.rs"),
     ("INTERNAL_ERROR", "db/outage.rs"),
     ("OUTCOME_UNKNOWN", "files/file_faults.rs"),
@@ -125,7 +126,11 @@ fn of_permissions(world: &World) -> Vec<Case> {
         (file("DELETE", "").by(ann), 403, "NOT_FILE_OWNER"),
         (world.request("GET", "/auth/sessions").by(personal), 403, "PERSONAL_TOKEN_REFUSED"),
         (world.request("POST", "/auth/logout").by(read_only), 403, "PERSONAL_TOKEN_REFUSED"),
-        (own_account.by(&of_admin).json(json!({"name": "x"})), 403, "PERSONAL_TOKEN_REFUSED"),
+        (
+            own_account.by(&of_admin).json(json!({"name": "x"})),
+            403,
+            "PERSONAL_TOKEN_CANNOT_CHANGE_ADMIN",
+        ),
         (file("DELETE", "").by(read_only), 403, "READ_ONLY_TOKEN"),
     ]
 }

@@ -2,8 +2,8 @@
 """Usage: browser.py URL [DIRECTORY]
 
 Opens the pages about the API in a real browser, as their readers do, and fails with the reason if one of them lacks an
-operation, if signing in, an endpoint, an upload or a download does not work there, if anything is requested from
-another host, or if an error is on the console.
+operation, a text or a sample of code, if signing in, an endpoint, an upload or a download does not work there, if a
+phone cuts something off, if anything is requested from another host, or if an error is on the console.
 
 URL is that of a running service, such as http://127.0.0.1:8000, at which a new account is registered. Screenshots go
 to DIRECTORY (target/docs). Needs Debian's packages chromium and chromium-driver.
@@ -27,6 +27,15 @@ PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154"
     "789c636060606000000005000157a2b5c10000000049454e44ae426082")
 METHODS = ("get", "put", "post", "delete", "patch")
+DESKTOP, PHONE = (1280, 800), (390, 844)
+# What a screen of this width cuts off. Code and tables in texts scroll by themselves, so they only have to begin there.
+CUT_OFF = """
+    const width = arguments[0], inner = "pre, textarea, .renderedMarkdown table";
+    const all = [document.documentElement, ...document.querySelectorAll(".modal-ux-content")];
+    const scrolling = all.filter(box => box.scrollWidth > Math.min(box.clientWidth, width));
+    const wide = [...document.querySelectorAll("body *")].filter(element => element.checkVisibility()
+        && element.getBoundingClientRect().right > width + 0.5 && !element.parentElement.closest(inner));
+    return [...scrolling, ...wide].map(element => element.outerHTML.slice(0, 200))"""
 
 
 def check(condition, message):
@@ -43,6 +52,12 @@ def fetch(url, body=None):
         return json.load(response)
 
 
+def personal_token_example(document):
+    """The first example of a request for a personal access token."""
+    body = document["paths"]["/api/v1/auth/tokens"]["post"]["requestBody"]
+    return next(iter(body["content"]["application/json"]["examples"].values()))["value"]
+
+
 def operations_of(document):
     """Method, path and id of every operation."""
     return [(method, path, item[method]["operationId"])
@@ -57,8 +72,9 @@ class SwaggerUi:
 
     def operation(self, method, path):
         """The block of an operation, as a JavaScript expression."""
-        found = f".opblock-{method} .opblock-summary-path[data-path={json.dumps(path)}]"
-        return f"document.querySelector({json.dumps(found)})?.closest('.opblock')"
+        paths = f".opblock-summary [data-path={json.dumps(path)}]"
+        return (f"[...document.querySelectorAll({json.dumps(paths)})].map(found => found.closest('.opblock'))"
+                f".find(block => block.querySelector('.opblock-summary-method').textContent == '{method.upper()}')")
 
     def open_operation(self, method, path):
         """Opens the block of an operation and waits until it can be tried out."""
@@ -71,24 +87,68 @@ class SwaggerUi:
     def close_operation(self, method, path):
         self.browser.run(f"{self.operation(method, path)}.querySelector('.opblock-summary-control').click()")
 
-    def sign_in(self, username, screenshot):
-        """Signs in through "Authorize"."""
+    def open_dialog(self):
+        """Opens the dialog "Authorize"."""
+        button = "return document.querySelector('.auth-wrapper .authorize')"
+        self.browser.click(self.browser.element("button Authorize", button))
+        self.browser.wait("dialog", "return document.querySelector('.dialog-ux')")
+
+    def close_dialog(self):
+        self.browser.run("document.querySelector('.auth-btn-wrapper .btn-done').click()")
+
+    def field(self, name):
+        """A field of the dialog."""
+        return self.browser.element(f"field {name}", "return document.getElementById(arguments[0])", name)
+
+    def press(self, button, field):
+        """Presses a button of the dialog beside a field."""
+        script = "return [...arguments[0].closest('.auth-container').querySelectorAll('.btn')]" \
+            ".find(found => found.innerText == arguments[1])"
+        self.browser.click(self.browser.element(f"button {button}", script, {ELEMENT: field}, button))
+
+    def wait_for_logout(self):
+        """Waits for the button that ends what was authorised, and returns it."""
+        return self.browser.element(
+            "button Logout, so nobody is signed in",
+            "return [...document.querySelectorAll('.auth-container .btn')].find(b => b.innerText == 'Logout')")
+
+    def sign_in(self, username, output):
+        """Signs in with the password, after a wrong one, on a phone."""
         browser = self.browser
-        browser.click(browser.element("button Authorize", "return document.querySelector('.auth-wrapper .authorize')"))
-        field = browser.element("field for the username", "return document.querySelector('#oauth_username')")
+        self.open_dialog()
+        name, password = self.field("oauth_username"), self.field("oauth_password")
         visible = browser.run(
             "return [...arguments[0].closest('.auth-container').querySelectorAll('input, select')]"
-            ".filter(field => field.checkVisibility()).map(field => field.id)", {ELEMENT: field})
+            ".filter(field => field.checkVisibility()).map(field => field.id)", {ELEMENT: name})
         check(visible == ["oauth_username", "oauth_password"], f"signing in asks for {visible}")
-        browser.type(field, username)
-        password = "return document.querySelector('#oauth_password')"
-        browser.type(browser.element("field for the password", password), PASSWORD)
-        browser.screenshot(screenshot)
-        button = "return arguments[0].closest('.auth-container').querySelector('.authorize')"
-        browser.click(browser.element("button in the dialog", button, {ELEMENT: field}))
-        browser.wait("button Logout, so nobody is signed in",
-                     "return [...document.querySelectorAll('.auth-container .btn')].some(b => b.innerText == 'Logout')")
-        browser.run("document.querySelector('.auth-btn-wrapper .btn-done').click()")
+        browser.type(name, username)
+        browser.type(password, PASSWORD + "?")
+        self.press("Authorize", password)
+        shown = browser.wait("error", "return document.querySelector('.auth-container .errors')?.innerText")
+        check("Invalid username or password" in shown, f"a wrong password is answered: {shown}")
+        self.check_fits("the dialog with an error")
+        browser.screenshot(output / "docs-refused.png")
+        browser.type(password, PASSWORD)
+        self.press("Authorize", password)
+        self.wait_for_logout()
+        self.check_fits("the dialog after signing in")
+        self.close_dialog()
+
+    def use_token(self, token, screenshot):
+        """Signs out, and uses a personal access token from then on."""
+        self.open_dialog()
+        self.browser.click(self.wait_for_logout())
+        field = self.field("auth-bearer-value")
+        self.browser.type(field, token)
+        self.browser.screenshot(screenshot)
+        self.press("Authorize", field)
+        self.wait_for_logout()
+        self.close_dialog()
+
+    def check_fits(self, what):
+        """Fails if a phone cuts something off."""
+        cut_off = self.browser.run(CUT_OFF, PHONE[0])
+        check(not cut_off, f"{what} is wider than a phone: {cut_off[:5]}")
 
     def execute(self, method, path, status, fields=()):
         """Fills fields of an operation, executes it and returns the text of the answer. `fields` are the fields'
@@ -98,7 +158,7 @@ class SwaggerUi:
         for selector, text in fields:
             field = self.browser.element(f"field {selector} of {name}",
                                          f"return {block}.querySelector(arguments[0])", selector)
-            self.browser.type(field, text)
+            (self.browser.choose if "type=file" in selector else self.browser.type)(field, text)
         self.browser.click(self.browser.element("button Execute", f"return {block}.querySelector('.btn.execute')"))
         answer = f"{block}.querySelector('.live-responses-table .response')"
         shown = self.browser.wait(f"answer of {name}",
@@ -108,27 +168,65 @@ class SwaggerUi:
         return self.browser.run(f"return {body}?.textContent ?? ''")
 
 
-def check_swagger_ui(browser, base, operations, directory, output):
+def check_description(page, document):
+    """Reads all of `/docs` on a phone."""
+    browser = page.browser
+    operations = operations_of(document)
+    for size in (DESKTOP, PHONE):
+        browser.screen(*size)
+        bottom = browser.wait("button Authorize", "return document.querySelector('.auth-wrapper .authorize')"
+                              "?.getBoundingClientRect().bottom")
+        check(bottom <= size[1], f"the button Authorize ends at {bottom} on a screen of {size}")
+    for method, path, _ in operations:
+        page.open_operation(method, path)
+        page.check_fits(f"{method.upper()} {path}")
+        samples = document["paths"][path][method].get("x-codeSamples", [])
+        expected = [sample.get("label", sample["lang"]) for sample in samples]
+        shown = browser.run(f"return [...{page.operation(method, path)}.querySelectorAll('.code-samples summary')]"
+                            ".map(summary => summary.innerText)")
+        check(shown == expected, f"{method.upper()} {path} on /docs has samples in {shown}, not {expected}")
+        page.close_operation(method, path)
+    found = browser.run("return document.querySelectorAll('.opblock').length")
+    check(found == len(operations), f"{found} operations are on /docs, and {len(operations)} in the document")
+    used = {tag for method, path, _ in operations for tag in document["paths"][path][method]["tags"]}
+    expected = [tag["name"] for tag in document["tags"] if tag["name"] not in used]
+    topics = browser.run("const all = [...document.querySelectorAll('details.topic')];"
+                         "all.forEach(topic => topic.open = true);"
+                         "return all.map(topic => topic.querySelector('summary').innerText)")
+    check(topics == expected, f"{topics} are on /docs, not {expected}")
+    page.check_fits("a text that no operation has")
+
+
+def check_swagger_ui(browser, base, document, directory, output):
     """Reads and uses `/docs`."""
     page = SwaggerUi(browser)
     browser.open(base + "/")
     location = browser.run("return location.pathname")
     check(location == "/docs", f"the root leads browsers to {location}")
-    for method, path, _ in operations:
-        page.open_operation(method, path)
-        page.close_operation(method, path)
-    found = browser.run("return document.querySelectorAll('.opblock').length")
-    check(found == len(operations), f"{found} operations are on /docs, and {len(operations)} in the document")
-    browser.screenshot(output / "docs.png")
+    check_description(page, document)
 
     username = "reader_" + secrets.token_hex(6)
     fetch(base + "/api/v1/auth/register",
           {"username": username, "email": f"{username}@example.com", "password": PASSWORD})
-    page.sign_in(username, output / "docs-authorize.png")
-
-    shown = json.loads(page.execute("get", "/api/v1/auth/me", 200))
+    page.sign_in(username, output)
+    shown = json.loads(page.execute("get", "/api/v1/users/me", 200))
     check(shown["username"] == username, f"{shown} is not the account that signed in")
+    page.check_fits("an answer")
+    browser.screenshot(output / "docs-phone.png")
 
+    browser.screen(*DESKTOP)
+    created = json.loads(page.execute("post", "/api/v1/auth/tokens", 201))
+    example = personal_token_example(document)
+    check(created["name"] == example["name"], f"{created} was not made by sending {example}")
+    check_files(page, directory, output)
+    page.use_token(created["token"], output / "docs-authorize.png")
+    listed = json.loads(page.execute("get", "/api/v1/uploads", 200))
+    check(listed["total"] == 1, f"a personal access token lists {listed}")
+
+
+def check_files(page, directory, output):
+    """Uploads a file on `/docs`, and downloads it again."""
+    browser = page.browser
     picture = directory / "picture.png"
     picture.write_bytes(PNG)
     fields = [("input[type=file]", str(picture))]
@@ -165,7 +263,8 @@ def check_redoc(browser, base, operations, output):
 
 
 def check_logs(browser, base):
-    """Fails if something was requested from another host, or an error is on the console."""
+    """Fails if something was requested from another host, or an error is on the console. That of the browser about the
+    sign-in with a wrong password is none."""
     requested = set()
     for entry in browser.log("performance"):
         event = json.loads(entry["message"])["message"]
@@ -174,7 +273,9 @@ def check_logs(browser, base):
     check(base + "/openapi.json" in requested, f"the requests were not recorded: {requested}")
     foreign = [url for url in requested if not url.startswith((base + "/", "data:", f"blob:{base}/"))]
     check(not foreign, f"requested from elsewhere: {foreign}")
-    errors = [entry["message"] for entry in browser.log("browser") if entry["level"] == "SEVERE"]
+    refused = f"{base}/api/v1/auth/login - Failed to load resource: the server responded with a status of 401 "
+    errors = [entry["message"] for entry in browser.log("browser")
+              if entry["level"] == "SEVERE" and not entry["message"].startswith(refused)]
     check(not errors, "on the console:\n" + "\n".join(errors))
 
 
@@ -186,13 +287,14 @@ def main():
     base = sys.argv[1].rstrip("/")
     output = pathlib.Path(sys.argv[2] if len(sys.argv) == 3 else "target/docs").resolve()
     output.mkdir(parents=True, exist_ok=True)
-    operations = operations_of(fetch(base + "/openapi.json"))
+    document = fetch(base + "/openapi.json")
+    operations = operations_of(document)
     check(operations, "the document has no operations")
     directory = pathlib.Path(tempfile.mkdtemp())
     try:
         with Browser(directory) as browser:
             try:
-                check_swagger_ui(browser, base, operations, directory, output)
+                check_swagger_ui(browser, base, document, directory, output)
                 check_logs(browser, base)
                 check_redoc(browser, base, operations, output)
                 check_logs(browser, base)

@@ -1,60 +1,91 @@
 // The tour of the README with openapi-fetch and the types that openapi-typescript generates from the document.
 //
-// Usage: node tour.js URL
+// Usage: node tour.js URL ADMIN PASSWORD, with the username and the password of an administrator
 
 import assert from "node:assert/strict";
-import { createHash, randomUUID } from "node:crypto";
 import createClient from "openapi-fetch";
 import type { paths } from "./cloakroom.js";
+import {
+  adminName, adminPassword, content, done, hash, ok, password, refused, registration, textFile, url, username,
+} from "./tour_common.js";
 
-const api = createClient<paths>({ baseUrl: process.argv[2] });
-
-/** The data of a response, whose status must be one of success. */
-function ok<T>({ data, error, response }: { data?: T; error?: unknown; response: Response }): T {
-  assert(response.ok, `${response.url}: ${response.status} ${JSON.stringify(error)}`);
-  return data as T;
-}
+const api = createClient<paths>({ baseUrl: url });
 
 function bearer(token: string) {
   return { Authorization: `Bearer ${token}` };
 }
 
-const username = `tour_${randomUUID().slice(0, 8)}`;
-const password = "correct horse";
-
-const account = ok(
-  await api.POST("/api/v1/auth/register", { body: { username, email: `${username}@example.com`, password } }),
-);
+// Register. Programs decide by `reason` what to do about an error; `detail` and `hint` are for people.
+const account = ok(await api.POST("/api/v1/auth/register", { body: registration }));
 assert("username" in account && account.username === username);
+const taken = refused(await api.POST("/api/v1/auth/register", { body: registration }), 400);
+assert.equal(taken.reason, "USERNAME_TAKEN");
 
-const tokens = ok(await api.POST("/api/v1/auth/login", { body: { username, password } }));
+// Sign in, and exchange the refresh token for the next pair of tokens.
+const signIn = ok(await api.POST("/api/v1/auth/login", { body: { username, password } }));
+const tokens = ok(await api.POST("/api/v1/auth/refresh", { body: { refresh_token: signIn.refresh_token } }));
 const headers = bearer(tokens.access_token);
 
-const profile = ok(await api.GET("/api/v1/auth/me", { headers }));
+const profile = ok(await api.GET("/api/v1/users/me", { headers }));
 assert.equal(profile.id, account.id);
 assert.equal(profile.stats.total_uploads, 0);
 
-const content = "The first file of a tour.\n";
-const form = new FormData();
-form.append("file", new Blob([content], { type: "text/plain" }), "tour.txt");
-form.append("description", "A tour");
-// A schema has no type for the content of a file, so the form is passed beside the typed body.
-const file = ok(
-  await api.POST("/api/v1/uploads", { headers, body: { file: "" }, bodySerializer: () => form }),
-);
-assert.equal(file.filename, "tour.txt");
-assert.equal(file.file_hash, `sha256:${createHash("sha256").update(content).digest("hex")}`);
+// Upload. A schema has no type for the content of a file, so the form is passed beside the typed body.
+async function upload(name: string) {
+  const form = new FormData();
+  form.append("file", textFile(name));
+  form.append("description", "A tour");
+  return ok(await api.POST("/api/v1/uploads", { headers, body: { file: "" }, bodySerializer: () => form }));
+}
+const files = [await upload("first.txt"), await upload("second.txt"), await upload("third.txt")];
+const file = files[0];
+assert.equal(file.filename, "first.txt");
+assert.equal(file.file_hash, hash);
 
-const page = ok(await api.GET("/api/v1/uploads", { headers, params: { query: { search: "tour", size: 5 } } }));
-assert.deepEqual(page.items.map((item) => item.id), [file.id]);
+// List, page by page.
+const listed: string[] = [];
+for (let page = 1, pages = 1; page <= pages; page += 1) {
+  const query = { page, size: 2, sort_by: "filename", sort_order: "asc" } as const;
+  const list = ok(await api.GET("/api/v1/uploads", { headers, params: { query } }));
+  listed.push(...list.items.map((item) => item.filename));
+  pages = list.pages;
+}
+assert.deepEqual(listed, ["first.txt", "second.txt", "third.txt"]);
 
+// Download all of it, or only a part.
 const path = { file_id: file.id };
-const download = ok(
-  await api.GET("/api/v1/uploads/{file_id}/download", { headers, params: { path }, parseAs: "text" }),
-);
-assert.equal(download, content);
+const download = "/api/v1/uploads/{file_id}/download";
+const whole = ok(await api.GET(download, { headers, params: { path }, parseAs: "text" }));
+assert.equal(whole, content);
+const range = { path, header: { Range: "bytes=4-8" } };
+const part = await api.GET(download, { headers, params: range, parseAs: "text" });
+assert.equal(part.response.status, 206);
+assert.equal(ok(part), "first");
 
-const renewed = ok(await api.POST("/api/v1/auth/refresh", { body: { refresh_token: tokens.refresh_token } }));
-ok(await api.POST("/api/v1/auth/logout", { headers: bearer(renewed.access_token) }));
-const ended = await api.GET("/api/v1/auth/me", { headers: bearer(renewed.access_token) });
-assert.equal(ended.response.status, 401);
+// Change and delete.
+const change = { description: null, is_public: true };
+const changed = ok(await api.PUT("/api/v1/uploads/{file_id}", { headers, params: { path }, body: change }));
+assert(changed.is_public);
+done(await api.DELETE("/api/v1/uploads/{file_id}", { headers, params: { path } }));
+const gone = refused(await api.GET("/api/v1/uploads/{file_id}", { headers, params: { path } }), 404);
+assert.equal(gone.reason, "FILE_NOT_FOUND");
+
+// Sign out: the access token is refused from then on.
+done(await api.POST("/api/v1/auth/logout", { headers }));
+const ended = refused(await api.GET("/api/v1/users/me", { headers }), 401);
+assert.equal(ended.reason, "SESSION_ENDED");
+
+// An administrator reads the audit log with a cursor.
+const admin = ok(await api.POST("/api/v1/auth/login", { body: { username: adminName, password: adminPassword } }));
+const actions: string[] = [];
+let before: string | undefined;
+do {
+  const query = { actor_id: account.id, limit: 3, before };
+  const list = ok(await api.GET("/api/v1/admin/audit", { headers: bearer(admin.access_token), params: { query } }));
+  actions.push(...list.events.map((event) => event.action));
+  before = list.next ?? undefined;
+} while (before);
+assert.deepEqual(actions, [
+  "auth.logout", "file.delete", "file.update", "file.upload", "file.upload", "file.upload", "auth.login",
+  "auth.register",
+]);

@@ -17,6 +17,9 @@ MAX_WAIT = 60
 # The key of an element's id in JSON (WebDriver, section "Elements").
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
+# Control and A, and then no key (WebDriver, section "Keyboard actions").
+SELECT_ALL = "\ue009a\ue000"
+
 
 class Browser:
     """A browser of its own with an empty profile. It ends with the `with` block that it is used in."""
@@ -111,8 +114,18 @@ class Browser:
         self._command("POST", f"/element/{element}/click", {})
 
     def type(self, element, text):
-        """Types into a field after what is there; into a field for files, the path of one."""
-        self._command("POST", f"/element/{element}/value", {"text": text})
+        """Types into a field in place of what is there."""
+        self._command("POST", f"/element/{element}/value", {"text": SELECT_ALL + text})
+
+    def choose(self, element, path):
+        """Chooses a file in a field for one."""
+        self._command("POST", f"/element/{element}/value", {"text": str(path)})
+
+    def screen(self, width, height):
+        """Gives the page a screen of this size; if it is narrow, a phone's, which a page may not be wider than."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._command("POST", "/goog/cdp/execute",
+                      {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
 
     def screenshot(self, path):
         path.write_bytes(base64.b64decode(self._command("GET", "/screenshot")))

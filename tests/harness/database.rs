@@ -123,6 +123,26 @@ impl Database {
         ));
     }
 
+    /// Gives a user so many sessions, which were opened two days ago, a second after each other.
+    pub fn insert_sessions(&self, user: &str, count: i64) {
+        self.run(&format!(
+            "INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at, address, user_agent)
+             SELECT gen_random_uuid(), '{user}', gen_random_uuid(), now() - interval '2 days' - n * interval '1 s',
+                    now() + interval '1 day', '192.0.2.7', 'curl'
+             FROM generate_series(1, {count}) n;
+             ANALYZE sessions"
+        ));
+    }
+
+    /// The number of live sessions of a user.
+    #[track_caller]
+    pub fn live_sessions(&self, user: &str) -> i64 {
+        self.count(&format!(
+            "sessions s JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
+             WHERE u.id = '{user}' AND s.ended_at IS NULL AND s.expires_at > now()"
+        ))
+    }
+
     /// Inserts a file record without a content for each of the sizes.
     pub fn insert_files(&self, owner: &str, sizes: &[i64]) {
         self.run(&format!(

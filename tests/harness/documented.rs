@@ -9,13 +9,18 @@ use serde_json::Value;
 
 use super::{Answer, Directory, OutputText, command};
 
+/// The statuses that any request may get, which the response `default` of each operation stands for. An operation lists
+/// all others by itself.
+const ANY_OPERATION: [u16; 8] = [400, 408, 417, 431, 500, 503, 504, 505];
+
 /// The settings that change more of the document than examples.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
     "CLOAKROOM_API_KEY_ENABLED",
     "CLOAKROOM_API_KEY_SCOPE",
     "CLOAKROOM_AUTH_ENABLED",
     "CLOAKROOM_DOCS",
+    "CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD",
     "CLOAKROOM_ENV",
     "CLOAKROOM_ERROR_FORMAT",
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
@@ -64,6 +69,15 @@ pub fn follow<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
         Some(reference) => document.pointer(&reference[1..]).expect("a component"),
         None => value,
     }
+}
+
+/// What an operation says about a status; `None` if it says nothing.
+pub fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> Option<&'a Value> {
+    let responses = &operation["responses"];
+    let is_any = ANY_OPERATION.contains(&status);
+    let listed = responses.get(status.to_string());
+    let found = listed.or_else(|| responses.get("default").filter(|_| is_any));
+    found.map(|response| follow(document, response))
 }
 
 /// Notes the settings of a service, so that its responses are compared with the document that it serves.
@@ -131,11 +145,12 @@ impl Document {
 
     /// Says how a response differs from what is documented.
     fn check(&self, operation: &Value, method: &str, answer: &Answer) -> Result<(), String> {
-        let documented = &operation["responses"][answer.status.to_string()];
-        if documented.is_null() {
+        let Some(documented) = response(&self.json, operation, answer.status) else {
             return Err(format!("no status {}", answer.status));
+        };
+        if !answer.has_header("X-Request-ID") {
+            return Err("no header X-Request-ID".to_owned());
         }
-        let documented = follow(&self.json, documented);
         for (name, header) in documented["headers"].as_object().into_iter().flatten() {
             let is_required = follow(&self.json, header)["required"] == true;
             if is_required && !answer.has_header(name) {
@@ -150,7 +165,9 @@ impl Document {
         let Some(content) = named.or_else(|| contents.get("*/*")) else {
             return Err(format!("content type {media_type:?}"));
         };
-        if method == "HEAD" || media_type != Some("application/json") {
+        let is_readable =
+            media_type == Some("application/json") && !answer.has_header("Content-Encoding");
+        if method == "HEAD" || !is_readable {
             return Ok(());
         }
         let body = serde_json::from_slice(&answer.bytes).map_err(|e| e.to_string())?;

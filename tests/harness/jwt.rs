@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jwt_simple::prelude::{
     HS256Key, JWTClaims, MACLike, Token, TokenMetadata, VerificationOptions,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::SECRET;
+use super::{FAR_FUTURE, SECRET, UNKNOWN_ID};
 
 /// Seconds since the epoch.
 pub fn now() -> u64 {
@@ -47,4 +47,14 @@ pub fn without_member(claims: &Value, name: &str) -> Value {
     let mut claims = claims.clone();
     claims.as_object_mut().expect("an object").remove(name);
     claims
+}
+
+/// The access token and the refresh token of a session, which ends later than any test.
+pub fn tokens_of_session(user: &str, session: &str, refresh: &str) -> [String; 2] {
+    [("access", UNKNOWN_ID), ("refresh", refresh)].map(|(kind, id)| {
+        sign(json!({
+            "sub": user, "role": "user", "type": kind, "sid": session, "jti": id,
+            "iat": now(), "exp": FAR_FUTURE,
+        }))
+    })
 }

@@ -40,9 +40,11 @@ pub use data_directory::{Directory, make_older, mode};
 pub use database::Database;
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
 pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stopped_service};
-pub use documented::{document, follow, note_service, operation};
+pub use documented::{document, follow, note_service, operation, response};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
-pub use jwt::{claims, header, now, sign, sign_with, with_member, without_member};
+pub use jwt::{
+    claims, header, now, sign, sign_with, tokens_of_session, with_member, without_member,
+};
 pub use nginx::NginxProcess;
 pub use process::{
     BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, within_shell,

@@ -55,6 +55,9 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let ann = api.sign_up("ann");
     let personal = api.new_token(&ann, false);
     let bob = api.sign_up("bob");
+    // This session has ended with the user's epoch, and its row says so later.
+    let carl = api.sign_up("carl");
+    api.database.run(&format!("SELECT end_sessions('{}')", carl.id()));
     let before = api.reset_token("bob@example.com");
     let claims = json!({"sub": bob.id(), "iat": now() - 5, "exp": FAR_FUTURE});
     let foreign = sign(claims);

@@ -117,6 +117,7 @@ fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<
         account.version,
         renewed.as_deref(),
         &session,
+        app.config.access_token_lifetime,
         &context.origin(),
     )?
     .ok_or(Error::BadCredentials)?;

@@ -27,14 +27,23 @@ const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'un
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// `GET /openapi.json`: the OpenAPI document of this service.
+/// `GET /openapi.json`: the OpenAPI document of this service, compressed if the client takes that. The forms have tags
+/// of their own (RFC 9110, 8.8.3.3).
 pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
     let document = context.app.document();
-    let response = match context.request.knows_tag(&document.tag) {
-        Some(true) => Response::empty(304),
-        _ => Response::new(200, "application/json", document.json.as_bytes()),
+    let compressed = prefers_gzip(&context.request);
+    let form = if compressed { &document.gzip } else { &document.plain };
+    let mut response = if context.request.knows_tag(&form.tag) == Some(true) {
+        Response::empty(304)
+    } else {
+        let mut response = Response::new(200, "application/json", form.content);
+        if compressed {
+            response.add_header("Content-Encoding", "gzip");
+        }
+        response
     };
-    Ok(response.with_header("ETag", document.tag.clone()).with_header("Cache-Control", "no-cache"))
+    response.add_header("Vary", "Accept-Encoding");
+    Ok(response.with_header("ETag", form.tag.clone()).with_header("Cache-Control", "no-cache"))
 }
 
 /// `GET /`: redirects browsers to `/docs`. Clients whose `Accept` does not name `text/html` get 404.
@@ -53,13 +62,14 @@ pub fn swagger_ui(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(page.with_header("Content-Security-Policy", SWAGGER_UI_POLICY))
 }
 
-/// `GET /docs/start.js`: starts Swagger UI. It is a file of its own because the Content-Security-Policy allows no
-/// script inside the page.
+/// `GET /docs/start.js`: starts Swagger UI, with plugins of our own. It is a file of its own because the
+/// Content-Security-Policy allows no script inside the page.
 pub fn start_script(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(JAVASCRIPT, include_str!("docs/start.js")))
 }
 
-/// `GET /docs/style.css`: hides what the sign-in dialog of Swagger UI asks for and this service does not use.
+/// `GET /docs/style.css`: makes Swagger UI fit a phone, and hides what its sign-in dialog asks for and this service does
+/// not use.
 pub fn style_sheet(_: &mut RequestContext) -> Result<Response, Error> {
     Ok(text(CSS, include_str!("docs/style.css")))
 }
@@ -91,6 +101,29 @@ pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
 pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/redoc.js.gz");
     Ok(gzip(&context.request, JAVASCRIPT, file))
+}
+
+/// Whether the client takes gzip, and likes it no less than no coding at all (RFC 9110, 12.5.3). One without
+/// `Accept-Encoding` may get any, but is often a simple program that reads only what is not compressed.
+fn prefers_gzip(request: &Request) -> bool {
+    let weight = |coding: &str| {
+        let mut items = request.headers("Accept-Encoding").flat_map(|list| list.split(','));
+        items.find_map(|item| weight_of(item, coding))
+    };
+    let others = weight("*");
+    let gzip = weight("gzip").or(others).unwrap_or(0.0);
+    gzip > 0.0 && gzip >= weight("identity").or(others).unwrap_or(0.0)
+}
+
+/// The weight of an item of `Accept-Encoding`, such as `gzip;q=0.5`, if it is about this coding. One that cannot be
+/// read counts as a refusal.
+fn weight_of(item: &str, coding: &str) -> Option<f32> {
+    let mut words = item.split(';').map(str::trim);
+    if !words.next()?.eq_ignore_ascii_case(coding) {
+        return None;
+    }
+    let weight = words.find_map(|word| word.strip_prefix("q=").or(word.strip_prefix("Q=")));
+    Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
 }
 
 /// 200 with an embedded text. It has no entity tag and is sent anew each time, so it should be short.

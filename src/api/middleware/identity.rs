@@ -200,7 +200,7 @@ impl Admin<'_> {
     /// Fails with [`Error::NotPermitted`] if the request has a personal access token.
     pub fn require_session(&self) -> Result<(), Error> {
         match self.has_personal_token() {
-            true => Err(Error::NotPermitted(Forbidden::PersonalToken)),
+            true => Err(Error::NotPermitted(Forbidden::AdminByPersonalToken)),
             false => Ok(()),
         }
     }

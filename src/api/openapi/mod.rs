@@ -5,24 +5,30 @@
 //! - `"x-include": "headers/limited"` stands for the members of that object in `fragments.json`. Other members of the
 //!   same object are added to them, and replace those of the same name. A fragment that is not an object replaces the
 //!   object as a whole.
-//! - `"x-errors": [...]` stands for the description and the content of a response with these errors, whose bodies are
-//!   given in the `detail` format.
-//! - A `description` or a `hint` may be a list of lines.
-//! - `{max_upload_size}` in a text, and each other name in [`figures`], is replaced by its value.
+//! - `"x-errors": ["409 EMAIL_TAKEN", "LAST_ADMIN"]` stands for the description, the headers and the content of a
+//!   response with these errors, which are named by their reasons. An item may also be an object with `reasons`, or a
+//!   list: the errors of the fields of one request. Without any error the object is left out.
+//! - A `description` may be a list of lines.
+//! - `{largest_file}` in a text, and each other name in [`figures`], is replaced by its value.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the examples of errors are still JSON"))]
+mod errors;
+mod figures;
 mod samples;
+mod sharing;
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
-use crate::error::Error;
+use self::errors::Errors;
+use self::figures::{Figures, conditions, figures};
+use crate::config::Config;
+use crate::model::audit;
 
 /// The parts, in the order in which pages show the groups of endpoints.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 13] = [
     include_str!("components.json"),
+    include_str!("successes.json"),
     include_str!("errors.json"),
     include_str!("authentication.json"),
     include_str!("sessions.json"),
@@ -33,67 +39,32 @@ const PARTS: [&str; 11] = [
     include_str!("exports.json"),
     include_str!("test_only.json"),
     include_str!("service.json"),
+    include_str!("conventions.json"),
 ];
 const FRAGMENTS: &str = include_str!("fragments.json");
-/// What a client's developer must know about all endpoints, in Markdown.
-const INTRODUCTION: &str = include_str!("introduction.md");
-/// The time in examples of errors. It is fixed, so that the document is the same each time it is made.
-const EXAMPLE_TIME: &str = "2026-01-31T12:00:00.000000Z";
 
 /// The document of a service with these settings, as JSON.
 pub fn document(config: &Config) -> String {
-    let adapter = Adapter {
-        conditions: conditions(config),
-        figures: figures(config),
-        fragments: parse(FRAGMENTS),
-        error_format: config.error_format,
-    };
+    let errors = Errors::new(config);
+    let mut fragments = parse(FRAGMENTS);
+    fragments["program"] = errors.words();
+    fragments["program"]["actions"] = json!(audit::ACTIONS);
+    let (conditions, figures) = (conditions(config), figures(config));
+    let adapter = Adapter { conditions, figures, fragments, errors };
     let mut document = json!({});
     for part in PARTS.into_iter().filter_map(|part| adapter.adapted(parse(part))) {
         merge(&mut document, part);
     }
+    sharing::share(&mut document);
     document.to_string()
-}
-
-/// Whether each condition of `x-if` holds.
-fn conditions(config: &Config) -> HashMap<&'static str, bool> {
-    let needs_key = config.auth_enabled && config.api_key_enabled;
-    let is_development = config.environment == Environment::Development;
-    let may_export = config.allow_anonymous_export || is_development;
-    HashMap::from([
-        ("api_key_enabled", config.api_key_enabled),
-        ("api_key_for_all", needs_key && config.api_key_scope == ApiKeyScope::All),
-        ("api_key_for_exports", needs_key),
-        ("auth", config.auth_enabled),
-        ("docs", config.docs),
-        ("export_by_anyone", may_export && !config.export_require_admin && !needs_key),
-        ("export_is_refused_to_some", config.export_require_admin || !config.auth_enabled),
-        ("mail", !matches!(config.smtp, Smtp::Off)),
-        ("rate_limits", config.rate_limit_enabled),
-        ("registration", config.registration == Registration::Open),
-        ("test_endpoints", config.test_endpoints_enabled),
-    ])
-}
-
-/// The names that texts have in braces, and what replaces them.
-fn figures(config: &Config) -> [(&'static str, String); 6] {
-    let types: Vec<_> = config.allowed_upload_types.iter().collect();
-    [
-        ("{allowed_upload_types}", types.join(", ")),
-        ("{export_max_rows}", config.export_max_rows.to_string()),
-        ("{file_too_large}", Error::FileTooLarge(config.max_upload_size).message().into_owned()),
-        ("{introduction}", INTRODUCTION.to_owned()),
-        ("{max_upload_size}", config.max_upload_size.to_string()),
-        ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
-    ]
 }
 
 /// Adapts the parts of the document to the settings.
 struct Adapter {
     conditions: HashMap<&'static str, bool>,
-    figures: [(&'static str, String); 6],
+    figures: Figures,
     fragments: Value,
-    error_format: ErrorFormat,
+    errors: Errors,
 }
 
 impl Adapter {
@@ -119,24 +90,46 @@ impl Adapter {
             return None;
         }
         if let Some(Value::String(path)) = members.shift_remove("x-include") {
-            return self.adapted(included(&self.fragments, &path, members));
+            return self.adapted(self.included(&path, members));
         }
-        let mut adapted = Map::new();
+        let (mut adapted, mut response) = (Map::new(), Map::new());
         for (name, value) in members {
             match (name.as_str(), self.adapted(value)) {
                 (_, None) => {}
-                ("x-errors", Some(Value::Array(errors))) => {
-                    adapted.extend(self.error_response(&errors))
+                ("x-errors", Some(Value::Array(items))) if items.is_empty() => return None,
+                ("x-errors", Some(Value::Array(items))) => {
+                    response = self.errors.response(&items);
                 }
-                (text @ ("description" | "hint"), Some(Value::Array(lines))) => {
-                    let separator = if text == "hint" { " " } else { "\n" };
+                ("description", Some(Value::Array(lines))) => {
                     let lines: Vec<_> = lines.iter().filter_map(Value::as_str).collect();
-                    adapted.insert(name, lines.join(separator).into());
+                    adapted.insert(name, lines.join("\n").into());
+                }
+                ("responses", Some(Value::Object(mut responses))) => {
+                    responses.sort_keys();
+                    adapted.insert(name, responses.into());
                 }
                 (_, Some(value)) => drop(adapted.insert(name, value)),
             }
         }
-        Some(adapted.into())
+        // Of a response with errors, its own headers are added to theirs.
+        for (name, value) in adapted {
+            match (response.get_mut(&name), value) {
+                (Some(Value::Object(all)), Value::Object(own)) => all.extend(own),
+                (_, value) => drop(response.insert(name, value)),
+            }
+        }
+        Some(response.into())
+    }
+
+    /// The fragment at this path with `members` added, which replace its own of the same name unless they are left out.
+    fn included(&self, path: &str, members: Map<String, Value>) -> Value {
+        let mut fragment = self.fragments.pointer(&format!("/{path}")).cloned().unwrap_or_default();
+        if let Value::Object(all) = &mut fragment
+            && let Some(Value::Object(members)) = self.adapted(members.into())
+        {
+            all.extend(members);
+        }
+        fragment
     }
 
     /// Whether a condition holds. A `!` before it negates it.
@@ -146,48 +139,6 @@ impl Adapter {
             None => self.conditions[word],
         }
     }
-
-    /// The description of a response with these errors, which are its messages, and its content, an example for each.
-    fn error_response(&self, errors: &[Value]) -> [(String, Value); 2] {
-        let has_fields = errors.iter().any(|error| error["detail"].is_array());
-        let schema = match self.error_format {
-            ErrorFormat::Envelope => "#/components/schemas/ErrorEnvelope",
-            ErrorFormat::Detail if has_fields => "#/components/schemas/ValidationError",
-            ErrorFormat::Detail => "#/components/schemas/Error",
-        };
-        let message =
-            |error: &Value| error["detail"].as_str().unwrap_or("Validation failed").to_owned();
-        let body = |error: &Value| match self.error_format {
-            ErrorFormat::Envelope => envelope(error, &message(error)),
-            ErrorFormat::Detail => error.clone(),
-        };
-        let examples: Map<_, _> =
-            errors.iter().map(|error| (message(error), json!({ "value": body(error) }))).collect();
-        let messages: Vec<_> = examples.keys().map(|message| format!("`{message}`")).collect();
-        let content = json!({ "schema": { "$ref": schema }, "examples": examples });
-        [
-            ("description".to_owned(), messages.join(", ").into()),
-            ("content".to_owned(), json!({ "application/json": content })),
-        ]
-    }
-}
-
-/// The body of an error in the envelope format.
-fn envelope(error: &Value, message: &str) -> Value {
-    let mut details = error["detail"].as_array().cloned().unwrap_or_default();
-    details.extend(error.get("hint").map(|hint| json!({ "hint": hint })));
-    let details = (!details.is_empty()).then_some(details);
-    let code = &error["error_code"];
-    json!({ "error": { "code": code, "message": message, "details": details, "timestamp": EXAMPLE_TIME } })
-}
-
-/// The fragment at this path with `members` added, which replace its own of the same name.
-fn included(fragments: &Value, path: &str, members: Map<String, Value>) -> Value {
-    let mut fragment = fragments.pointer(&format!("/{path}")).cloned().unwrap_or_default();
-    if let Value::Object(all) = &mut fragment {
-        all.extend(members);
-    }
-    fragment
 }
 
 /// Adds a part to the document: joins objects and lists, and replaces any other value.
@@ -211,15 +162,17 @@ fn parse(json: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{ApiKeyScope, ErrorFormat, Registration, Smtp};
 
     /// The default settings, changed in each way that the document knows.
     fn settings() -> Vec<Config> {
-        let changes: [fn(&mut Config); 11] = [
+        let changes: [fn(&mut Config); 12] = [
             |_| {},
             |config| config.api_key_enabled = true,
             |config| config.api_key_scope = ApiKeyScope::All,
             |config| config.auth_enabled = false,
             |config| config.docs = false,
+            |config| config.email_change_requires_password = true,
             |config| config.export_require_admin = true,
             |config| config.smtp = Smtp::Off,
             |config| config.rate_limit_enabled = false,
@@ -238,28 +191,20 @@ mod tests {
         changes.iter().enumerate().flat_map(pairs).collect()
     }
 
-    /// Fails if a name or a text in the value should have been replaced, or if a reference leads nowhere.
+    /// Fails if a name in the value should have been replaced, or if a reference leads nowhere.
     fn check(value: &Value, document: &Value) {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    assert!(
-                        !name.starts_with("x-") && !value.is_null() || name == "details",
-                        "{name}: {value}"
-                    );
+                    let is_known = !name.starts_with("x-") || name == "x-codeSamples";
+                    let may_be_null = ["details", "last_login", "last_used_at", "name"];
+                    let is_value = !value.is_null() || may_be_null.contains(&name.as_str());
+                    assert!(is_known && is_value, "{name}: {value}");
                     check(value, document);
                 }
             }
             Value::Array(items) => items.iter().for_each(|item| check(item, document)),
             Value::String(text) => {
-                let is_filled = |word: &str| !text.contains(&format!("{{{word}}}"));
-                let names = [
-                    "allowed_upload_types",
-                    "export_max_rows",
-                    "file_too_large",
-                    "max_upload_size",
-                ];
-                assert!(names.into_iter().all(is_filled), "{text}");
                 let target =
                     text.strip_prefix("#/").map(|path| document.pointer(&format!("/{path}")));
                 assert!(target != Some(None), "{text}");
@@ -277,6 +222,10 @@ mod tests {
                 assert!(is_used(&format!("\"x-include\": \"{group}/{name}\"")), "{group}/{name}");
             }
         }
+        let figures = figures(&Config::of_test_database());
+        for (name, _) in &figures {
+            assert!(is_used(name) || figures.iter().any(|(_, text)| text.contains(name)), "{name}");
+        }
         let conditions = conditions(&Config::of_test_database());
         let mut forms =
             conditions.keys().map(|word| [' ', '!', '"'].map(|before| format!("{before}{word}")));
@@ -286,7 +235,11 @@ mod tests {
     #[test]
     fn the_document_is_complete_with_any_settings() {
         for config in settings() {
-            let document = parse(&document(&config));
+            let text = document(&config);
+            for (name, _) in figures(&config) {
+                assert!(!text.contains(name), "{name}");
+            }
+            let document = parse(&text);
             check(&document, &document);
         }
     }

@@ -1,7 +1,7 @@
 //! The errors that the document shows as examples.
 
 use crate::config::Config;
-use crate::error::{Error, Forbidden, TokenProblem, Unique};
+use crate::error::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
 use crate::http::request::MAX_TEXT_BODY;
 
 /// One error of each kind but 422, whose examples depend on the fields of an endpoint. Limits are those of the
@@ -9,6 +9,7 @@ use crate::http::request::MAX_TEXT_BODY;
 pub fn samples(config: &Config) -> Vec<Error> {
     use Error::*;
     let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
+    let limits = UploadLimits { file: config.max_upload_size, rest: 65_536 };
     let limited = |login| RateLimited { retry_after: 12, login };
     #[rustfmt::skip] // In groups, as in the table of errors.
     let mut samples = vec![
@@ -20,7 +21,7 @@ pub fn samples(config: &Config) -> Vec<Error> {
         ExportTooLarge(config.export_max_rows), OffsetOutOfRange, LimitOutOfRange,
         BadCredentials, InactiveAccount, WrongCurrentPassword, InvalidResetToken,
         BodyTooLarge(MAX_TEXT_BODY), BodyCutShort, BodyMalformed, BodyTooSlow,
-        FileTooLarge(config.max_upload_size), StorageFull, RangeNotSatisfiable(4096),
+        FileTooLarge(config.max_upload_size), FormTooLarge(limits), StorageFull, RangeNotSatisfiable(4096),
         TypeNotAllowed { declared: "text/html".to_owned(), accepted: accepted.join(", ") },
         TypeContradicted { declared: "image/jpeg".to_owned(), recognised: "image/png" },
         limited(true), limited(false), Unavailable, OutcomeUnknown, TimedOut, Internal(String::new()),
@@ -38,9 +39,17 @@ fn token_problems() -> [TokenProblem; 6] {
     [NotOurs, NotAccess, NotRefresh, Expired, SessionEnded, PersonalTokenEnded]
 }
 
-fn refusals() -> [Forbidden; 6] {
+fn refusals() -> [Forbidden; 7] {
     use Forbidden::*;
-    [PrivateFile, ForeignFile, PersonalToken, ReadOnlyToken, DevelopmentAdmin, ForeignPage]
+    [
+        PrivateFile,
+        ForeignFile,
+        PersonalToken,
+        AdminByPersonalToken,
+        ReadOnlyToken,
+        DevelopmentAdmin,
+        ForeignPage,
+    ]
 }
 
 #[cfg(test)]

@@ -155,6 +155,81 @@ fn bundles_are_sent_compressed_and_again_only_after_they_changed() {
 }
 
 #[test]
+fn the_document_is_compressed_for_clients_that_take_it() {
+    let api = Server::start(&[]);
+    let get = |lists: &[&str]| {
+        let request = api.request_at_root("GET", "/openapi.json");
+        let add = |request: Request, list: &&str| request.header("Accept-Encoding", list);
+        let answer = lists.iter().fold(request, add).send().case(lists.join(" and ")).expect(200);
+        assert_eq!(answer.header("Vary"), "Accept-Encoding");
+        answer
+    };
+    let plain = get(&[]);
+    for lists in [
+        &["gzip"][..],
+        &["GZIP ; Q=0.001"],
+        &["br, gzip;q=0.8, *;q=0.1"],
+        &["*"],
+        &["br", "deflate,gzip"],
+        &["gzip, identity;q=0.5"],
+        &["identity;q=0, *;q=0.2"],
+    ] {
+        let answer = get(lists);
+        assert_eq!(answer.header("Content-Encoding"), "gzip", "{lists:?}");
+        assert_eq!(content(&answer), plain.text());
+        let (short, long) = (answer.bytes.len(), plain.bytes.len());
+        assert!(short < long / 5, "{short} of {long} bytes");
+    }
+    for lists in [
+        &[""][..],
+        &["identity"],
+        &["br, deflate"],
+        &["gzip;q=0"],
+        &["gzip;q=0.000, *"],
+        &["*;q=0"],
+        &["identity, gzip;q=0.5"],
+        &["gzip;q=0.5, *"],
+        &["gzip;q=much"],
+        &["gzip;q=NaN"],
+        &["gzip;q=-1"],
+        &["gzipped"],
+    ] {
+        let answer = get(lists);
+        assert!(!answer.has_header("Content-Encoding"), "{lists:?}");
+        assert!(answer.bytes == plain.bytes, "{lists:?}");
+    }
+}
+
+#[test]
+fn each_form_of_the_document_has_a_tag_of_its_own() {
+    let api = Server::start(&[]);
+    let ask = |method: &str, encoding: &str, tag: &str| {
+        let request = api.request_at_root(method, "/openapi.json");
+        request.header("Accept-Encoding", encoding).header("If-None-Match", tag).send()
+    };
+    let tags = ["identity", "gzip"].map(|encoding| {
+        let whole = ask("GET", encoding, "\"x\"").expect(200);
+        assert_eq!(whole.header("Cache-Control"), "no-cache");
+        let head = ask("HEAD", encoding, "\"x\"").expect(200);
+        for name in ["Content-Length", "Content-Type", "ETag", "Vary"] {
+            assert_eq!(head.header(name), whole.header(name), "{encoding} {name}");
+        }
+        assert_eq!(head.header("Content-Length"), whole.bytes.len().to_string());
+        whole.header("ETag").to_owned()
+    });
+    for (encoding, known, other) in [("identity", &tags[0], &tags[1]), ("gzip", &tags[1], &tags[0])]
+    {
+        for method in ["GET", "HEAD"] {
+            let answer = ask(method, encoding, known).expect(304);
+            assert_eq!((answer.header("ETag"), answer.bytes.len()), (known.as_str(), 0));
+            assert_eq!(answer.header("Vary"), "Accept-Encoding");
+            assert!(!answer.has_header("Content-Encoding"), "{answer:?}");
+            ask(method, encoding, other).expect(200);
+        }
+    }
+}
+
+#[test]
 fn the_document_costs_little_more_than_a_probe_once_it_is_made() {
     let api = Server::start(&[]);
     let cost = |path: &str| {

@@ -187,6 +187,8 @@ fn an_ended_session_keeps_neither_address_nor_user_agent() {
             "sessions WHERE ended_at IS NULL AND address IS NOT NULL AND user_agent IS NOT NULL";
         assert!(api.database.count(live) >= 3, "{cause}");
         end();
+        // The background thread marks those that end together.
+        wait_until(|| api.database.count("ended_epochs") == 0);
         let ended = "sessions WHERE ended_at IS NOT NULL";
         assert!(api.database.count(ended) >= 1, "{cause}");
         let kept = format!("{ended} AND (address IS NOT NULL OR user_agent IS NOT NULL)");

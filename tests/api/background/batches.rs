@@ -76,6 +76,37 @@ fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
 }
 
 #[test]
+fn sessions_that_ended_together_are_marked_in_batches_and_keep_no_personal_data() {
+    let (database, data, ann) = service();
+    database.insert_sessions(&ann, 25_000);
+    database.run(
+        "CREATE TABLE marks (marked bigint);
+         CREATE FUNCTION count_marks() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO marks SELECT count(*) FROM marked;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER count_marks AFTER UPDATE ON sessions REFERENCING NEW TABLE AS marked
+         FOR EACH STATEMENT EXECUTE FUNCTION count_marks()",
+    );
+    let api = Server::start_with(&database, &data, &[]);
+    let tokens = api.login("ann", PASSWORD).expect(200).tokens();
+    database.run("DELETE FROM marks");
+    api.logout_scope(&tokens, "others").expect(204);
+    wait_until(|| database.count("ended_epochs") == 0);
+    let live = "sessions WHERE ended_at IS NULL";
+    assert_eq!((database.count(live), database.live_sessions(&ann)), (1, 1));
+    assert_eq!(
+        database
+            .count("sessions WHERE ended_at IS NOT NULL AND num_nonnulls(address, user_agent) > 0"),
+        0
+    );
+    let of = |what: &str| database.value::<i64>(&format!("SELECT {what}::bigint FROM marks"));
+    // The sign-in has ended two of the user's 25,001. That the new session stays is a change of its row too.
+    assert_eq!((of("sum(marked)"), of("max(marked)")), (25_000, 10_000));
+}
+
+#[test]
 fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() {
     let (database, data, ann) = service();
     insert_expired_sessions(&database, &ann, 2000);

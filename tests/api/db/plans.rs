@@ -60,6 +60,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "removals/next",
             "removals/remove",
             "resets/sweep",
+            "sessions/end_epoch",
             "sessions/sweep",
             "sessions/sweep_networks",
         ],

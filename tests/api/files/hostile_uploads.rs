@@ -98,6 +98,8 @@ fn a_file_over_its_limit_and_a_form_over_that_of_the_body_are_told_apart() {
         let body = answer.json();
         let expected = (413, &json!(message), &json!(hint));
         assert_eq!((answer.status, &body["detail"], &body["hint"]), expected, "{reason}");
+        let word = if message == large_body { "FORM_TOO_LARGE" } else { "FILE_TOO_LARGE" };
+        assert_eq!(body["reason"], word, "{reason}");
     };
     let of_file = "The file may have at most 1000 bytes.";
     let of_form =

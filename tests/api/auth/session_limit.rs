@@ -1,0 +1,150 @@
+//! A user has at most a thousand live sessions.
+
+use std::sync::Arc;
+use std::thread;
+
+use crate::harness::*;
+
+const MOST: i64 = 1000;
+/// The newest version of the schema in which sessions have no epoch.
+const BEFORE_EPOCHS: i32 = 13;
+const INVALID: &str = "Invalid token";
+
+/// Makes a session that was opened so long ago, and was refreshed so long ago, or never.
+fn insert_session(api: &Server, user: &str, id: &str, opened: &str, refreshed: Option<&str>) {
+    let refreshed =
+        refreshed.map_or("'{}'".to_owned(), |ago| format!("ARRAY[now() - interval '{ago}']"));
+    api.database.run(&format!(
+        "INSERT INTO sessions (id, user_id, refresh_id, created_at, rotated_at, expires_at)
+         VALUES ('{id}', '{user}', '{id}', now() - interval '{opened}', {refreshed}, now() + interval '1 day')"
+    ));
+}
+
+#[test]
+fn a_sign_in_past_the_thousandth_session_ends_the_one_that_is_needed_least() {
+    let api = Server::start(&[("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", "120")]);
+    let ann = api.register("ann").expect(201).id();
+    // In the order in which they are to end. The access token of the third one has not expired.
+    let first = [
+        (uuid(1), "200 min", None),
+        (uuid(2), "130 min", None),
+        (uuid(3), "3 days", Some("2 days")),
+        (uuid(4), "4 days", Some("100 min")),
+        (uuid(5), "90 min", None),
+        (uuid(6), "5 days", Some("80 min")),
+    ];
+    for (id, opened, refreshed) in first.iter().rev() {
+        insert_session(&api, &ann, id, opened, *refreshed);
+    }
+    // These do not count.
+    insert_session(&api, &ann, &uuid(7), "6 days", None);
+    insert_session(&api, &ann, &uuid(8), "6 days", None);
+    api.database.run(&format!(
+        "UPDATE sessions SET ended_at = now() WHERE id = '{}';
+         UPDATE sessions SET expires_at = now() WHERE id = '{}';
+         INSERT INTO sessions (id, user_id, refresh_id, created_at, rotated_at, expires_at)
+         SELECT gen_random_uuid(), '{ann}', gen_random_uuid(), now() - interval '9 days',
+                ARRAY[now() - n * interval '1 s'], now() + interval '1 day'
+         FROM generate_series(1, {}) n",
+        uuid(7),
+        uuid(8),
+        MOST - first.len() as i64 - 1
+    ));
+    let newest = api.sign_in("ann");
+    assert_eq!(api.database.live_sessions(&ann), MOST);
+    for (n, (id, ..)) in first.iter().enumerate() {
+        let [access, _] = tokens_of_session(&ann, id, id);
+        api.me(&access).case(n).expect(200);
+        api.sign_in("ann");
+        api.me(&access).case(n).refused(401, INVALID);
+        assert_eq!(api.database.live_sessions(&ann), MOST);
+        for (later, ..) in &first[n + 1..] {
+            api.me(&tokens_of_session(&ann, later, later)[0]).case(n).expect(200);
+        }
+    }
+    api.me(&newest).expect(200);
+    let listed = api.list_sessions(&newest).expect(200).json();
+    assert_eq!(names_of(&listed["sessions"], "id").len() as i64, MOST);
+}
+
+#[test]
+fn parallel_sign_ins_do_not_exceed_a_thousand_sessions() {
+    let api = Server::start(&[]);
+    let second = Server::start_on(&api.database, &[]);
+    let ann = api.register("ann").expect(201).id();
+    api.database.insert_sessions(&ann, MOST - 5);
+    let tokens = parallel(16, |n| [&api, &second][n % 2].sign_in("ann"));
+    assert_eq!(api.database.live_sessions(&ann), MOST);
+    for tokens in &tokens {
+        api.me(tokens).expect(200);
+    }
+}
+
+#[test]
+fn a_sign_in_counts_the_session_of_another_one_that_it_waited_for() {
+    let api = Server::start(&[]);
+    let ann = api.register("ann").expect(201).id();
+    api.database.insert_sessions(&ann, MOST - 1);
+    let other = api.database.begin(&format!(
+        "UPDATE users SET last_login = now() WHERE id = '{ann}';
+         INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+         VALUES ('{0}', '{ann}', '{0}', now() + interval '1 day')",
+        uuid(1)
+    ));
+    thread::scope(|scope| {
+        let sign_in = scope.spawn(|| api.sign_in("ann"));
+        api.database.wait_for_blocked_statement();
+        other.commit();
+        api.me(sign_in.join().expect("no panic")).expect(200);
+    });
+    assert_eq!(api.database.live_sessions(&ann), MOST);
+    api.me(&tokens_of_session(&ann, &uuid(1), UNKNOWN_ID)[0]).expect(200);
+}
+
+#[test]
+fn users_who_have_more_sessions_than_that_become_fewer_with_each_sign_in() {
+    let api = Server::start(&[]);
+    let ann = api.register("ann").expect(201).id();
+    api.database.insert_sessions(&ann, MOST + 500);
+    for n in 1..=3 {
+        let tokens = api.sign_in("ann");
+        assert_eq!(api.database.live_sessions(&ann), MOST + 500 - n);
+        api.me(&tokens).expect(200);
+    }
+}
+
+#[test]
+fn an_upgrade_keeps_the_latest_thousand_sessions_of_each_user() {
+    let database = Database::create();
+    database.migrate_to(BEFORE_EPOCHS);
+    let (ann, bob) = (uuid(1), uuid(2));
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-')"
+    ));
+    database.insert_sessions(&ann, MOST + 500);
+    database.insert_sessions(&bob, 3);
+    // The oldest one is still used.
+    let oldest: String = database.value(&format!(
+        "UPDATE sessions SET rotated_at = ARRAY[now()]
+         WHERE id = (SELECT id FROM sessions WHERE user_id = '{ann}' ORDER BY created_at LIMIT 1) RETURNING id::text"
+    ));
+    let expected = format!(
+        "(SELECT id FROM sessions WHERE user_id = '{ann}' ORDER BY created_at DESC LIMIT {}) s",
+        MOST - 1
+    );
+    let latest: String =
+        database.value(&format!("SELECT string_agg(id::text, ',' ORDER BY id) FROM {expected}"));
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
+    assert_eq!((database.live_sessions(&ann), database.live_sessions(&bob)), (MOST, 3));
+    api.me(&tokens_of_session(&ann, &oldest, UNKNOWN_ID)[0]).expect(200);
+    for id in latest.split(',').step_by(100) {
+        api.me(&tokens_of_session(&ann, id, UNKNOWN_ID)[0]).expect(200);
+    }
+    wait_until(|| database.count("sessions WHERE ended_at IS NULL") == MOST + 3);
+    let kept: String = database.value(&format!(
+        "SELECT string_agg(id::text, ',' ORDER BY id) FROM sessions
+         WHERE user_id = '{ann}' AND ended_at IS NULL AND id <> '{oldest}'"
+    ));
+    assert_eq!(kept, latest);
+}
