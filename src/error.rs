@@ -123,8 +123,8 @@ pub enum Forbidden {
     ForeignPage,
 }
 
-/// Why a request failed. [`Error::status`], [`Error::reason`], [`Error::message`] and [`Error::hint`] say what the client
-/// is told.
+/// Why a request failed. [`Error::status`], [`Error::reason`], [`Error::message`] and [`Error::hint`] say what the
+/// client is told.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// The request line or the headers break the rules of HTTP/1.1 (RFC 9112).
@@ -208,7 +208,8 @@ pub enum Error {
     FormTooLarge(UploadLimits),
     /// The uploaded file is larger than the limit. Holds the limit in bytes.
     FileTooLarge(u64),
-    /// The announced length of an upload is over the limit, most likely because of its file.
+    /// The announced length of an upload, or of a chunk of it, is over the limit. Whether its file is to blame is not
+    /// known, because not all of it has arrived.
     UploadTooLarge(UploadLimits),
     /// The type that was declared for the file is not accepted.
     TypeNotAllowed {

@@ -15,10 +15,11 @@ CREATE TABLE ended_epochs (
     PRIMARY KEY (user_id, epoch)
 );
 
--- Ends the sessions of a user, but not $2, and returns how many, for the event; it counts no further than the thousand
--- that a user may have, in an order that only the index has. Sign-ins and other ends of all sessions lock the user's row too, so they come before or after.
--- A function, because each of its statements takes a new snapshot: $2 may have been kept by another end of all sessions
--- while the caller waited for the user's row. If that has ended it instead, it stays so.
+-- Ends the sessions of a user, but not `but_not`, and returns how many, for the event. It counts no further than the
+-- thousand that a user may have. The count is in the order of the index sessions_live, so that the planner takes that
+-- and no other plan. Sign-ins and other ends of all sessions lock the user's row too, so they come before or after.
+-- A function, because each of its statements takes a new snapshot: `but_not` may have been kept by another end of all
+-- sessions while the caller waited for the user's row. If that has ended it instead, it stays so.
 CREATE OR REPLACE FUNCTION end_sessions(of_user uuid, but_not uuid DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     ended_epoch integer;

@@ -282,8 +282,8 @@ pub fn forget_kept(db: &Database) -> Result<(), Error> {
 
 /// Returns a deleted user whose files still have records, with the ids of up to `limit` of them, or with none if all
 /// are removed. `None` if there is no such user, or while a backup runs, which needs the contents. The table
-/// `pending_removals` has these users. No response shows their files any more, and with a limited number at a time no upload
-/// waits long, even if a user had a million.
+/// `pending_removals` has these users. No response shows their files any more, and with a limited number at a time no
+/// upload waits long, even if a user had a million.
 pub fn next_removal(db: &Database, limit: i64) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
     let rows = db.read(sql!("removals/next"), &[&limit])?;
     let files = rows.iter().filter_map(|row| row.get("file_id")).collect();

@@ -14,6 +14,8 @@ use crate::model::problems;
 
 /// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// Bytes that the form of an upload may have in addition to the file: boundaries, headers of parts, other fields.
+pub const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Longest boundary, in bytes (RFC 2046, 5.1.1).
 const MAX_BOUNDARY: usize = 70;
 /// Most parts of a body. The forms of this service have two.

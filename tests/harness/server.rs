@@ -84,6 +84,12 @@ impl Server {
         self.memory("VmHWM:")
     }
 
+    /// By how many bytes the most memory has grown since it was `before`. The kernel's figures are inexact
+    /// (proc_pid_status(5)), so that the later one may be lower.
+    pub fn peak_growth(&self, before: u64) -> u64 {
+        self.peak_memory().saturating_sub(before)
+    }
+
     /// The memory that the process has resident, in bytes.
     pub fn resident_memory(&self) -> u64 {
         self.memory("VmRSS:")

@@ -3,14 +3,12 @@
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::error::{Error, FieldLocation, UploadLimits};
-use crate::http::multipart::Multipart;
+use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::media_type::{self, SIGNATURE_BYTES};
 use crate::model::{filename, problems, rules};
 use crate::storage::Draft;
 
-/// Bytes that the body of an upload may have in addition to the file: boundaries, headers of parts, the description.
-const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
@@ -98,8 +96,9 @@ fn receive_parts(
     form.finish(file.take().map(|file| UploadForm { file, description }))
 }
 
-/// Receives the content of the current part. Fails as [`write_file`] does, and if the body becomes too long meanwhile,
-/// that is because of the file unless what came before it took more than it may.
+/// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted, with
+/// [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does. If the body becomes too
+/// long meanwhile, that is because of the file unless what came before it took more than it may.
 fn receive_file(
     app: &App,
     room: u64,
@@ -107,45 +106,39 @@ fn receive_file(
     filename: String,
     declared_type: Option<String>,
 ) -> Result<UploadedFile, Error> {
-    let is_rest_small = parts.position() <= MAX_FORM_OVERHEAD;
-    let too_large = Error::FileTooLarge(app.config.max_upload_size);
-    write_file(app, room, parts, filename, declared_type).map_err(|error| match is_rest_small {
-        true => if_too_large(error, too_large),
-        false => error,
-    })
-}
-
-/// Writes the content of the current part to disk. Fails with [`Error::TypeNotAllowed`] if the declared type is not
-/// accepted, with [`Error::TypeContradicted`] if the content is of another type, with [`Error::FileTooLarge`] beyond
-/// the limit, and with [`Error::StorageFull`] beyond `room` bytes.
-fn write_file(
-    app: &App,
-    room: u64,
-    parts: &mut Multipart,
-    filename: String,
-    declared_type: Option<String>,
-) -> Result<UploadedFile, Error> {
     let config = &app.config;
+    let is_rest_small = parts.position() <= MAX_FORM_OVERHEAD;
+    let explained = |error| match is_rest_small {
+        true => if_too_large(error, Error::FileTooLarge(config.max_upload_size)),
+        false => error,
+    };
     let declared = media_type::essence(declared_type.as_deref());
     let Some(content_type) = media_type::listed(&declared, &config.allowed_upload_types) else {
         let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
         return Err(Error::TypeNotAllowed { declared, accepted: accepted.join(", ") });
     };
-    if let Some(recognised) =
-        media_type::contradicting_type(&declared, parts.peek(SIGNATURE_BYTES)?)
-    {
+    let beginning = parts.peek(SIGNATURE_BYTES).map_err(explained)?;
+    if let Some(recognised) = media_type::contradicting_type(&declared, beginning) {
         return Err(Error::TypeContradicted { declared, recognised });
     }
+    let draft = write_content(app, room, parts).map_err(explained)?;
+    Ok(UploadedFile { draft, filename, content_type: content_type.to_owned() })
+}
+
+/// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, and
+/// with [`Error::StorageFull`] beyond `room` bytes.
+fn write_content(app: &App, room: u64, parts: &mut Multipart) -> Result<Draft, Error> {
+    let limit = app.config.max_upload_size;
     let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
         let size = draft.size() + chunk.len() as u64;
-        if size > config.max_upload_size {
-            return Err(Error::FileTooLarge(config.max_upload_size));
+        if size > limit {
+            return Err(Error::FileTooLarge(limit));
         }
         if size > room {
             return Err(Error::StorageFull);
         }
         draft.write(chunk)?;
     }
-    Ok(UploadedFile { draft, filename, content_type: content_type.to_owned() })
+    Ok(draft)
 }

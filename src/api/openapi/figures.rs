@@ -66,9 +66,9 @@ pub fn figures(config: &Config) -> Figures {
 /// Texts and code that are longer than a line, in files of their own. So the code of `x-codeSamples` is read, checked
 /// and run like other code.
 const TEXTS: [(&str, &str); 15] = [
-    ("{introduction}", include_str!("text/introduction.md")),
     ("{text/audit.md}", include_str!("text/audit.md")),
     ("{text/errors.md}", include_str!("text/errors.md")),
+    ("{text/introduction.md}", include_str!("text/introduction.md")),
     ("{text/limits.md}", include_str!("text/limits.md")),
     ("{text/lists.md}", include_str!("text/lists.md")),
     ("{text/requests.md}", include_str!("text/requests.md")),

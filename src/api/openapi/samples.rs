@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::error::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
+use crate::http::multipart::MAX_FORM_OVERHEAD;
 use crate::http::request::MAX_TEXT_BODY;
 
 /// One error of each kind but 422, whose examples depend on the fields of an endpoint. Limits are those of the
@@ -9,7 +10,7 @@ use crate::http::request::MAX_TEXT_BODY;
 pub fn samples(config: &Config) -> Vec<Error> {
     use Error::*;
     let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
-    let limits = UploadLimits { file: config.max_upload_size, rest: 65_536 };
+    let limits = UploadLimits { file: config.max_upload_size, rest: MAX_FORM_OVERHEAD };
     let limited = |login| RateLimited { retry_after: 12, login };
     #[rustfmt::skip] // In groups, as in the table of errors.
     let mut samples = vec![

@@ -64,7 +64,7 @@ fn of_twenty_exports_of_a_user_that_nobody_reads_two_run_and_the_others_wait_for
     wait_until(|| waiting(&api) == 18);
     assert_eq!(begun(), 2);
     // A thread for each connection, and one for that which asked for the number.
-    let (grown, started) = (api.peak_memory() - memory, threads(&api) - threads_before);
+    let (grown, started) = (api.peak_growth(memory), threads(&api) - threads_before);
     assert!(grown < 96 << 20, "grew by {} MiB", grown >> 20);
     assert!(started <= 21, "{started} threads");
     api.export_full(&other).expect(200);

@@ -17,6 +17,14 @@ fn session_id(tokens: &Tokens) -> String {
     claims(&tokens.access)["sid"].as_str().expect("a session").to_owned()
 }
 
+/// Has the background thread never told of sessions that end together, so that their rows stay as they are.
+fn keep_unmarked(database: &Database) {
+    database.run(
+        "CREATE FUNCTION drop_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+         CREATE TRIGGER dropped BEFORE INSERT ON ended_epochs FOR EACH ROW EXECUTE FUNCTION drop_it()",
+    );
+}
+
 /// A service, an administrator, and two users: one has no session, the other one very many.
 struct World {
     api: Server,
@@ -36,12 +44,9 @@ impl World {
             "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE role = 'user')",
         );
         api.database.insert_sessions(many.id(), MANY);
-        // The background thread is told of no ended session: all of them stay for the next step.
-        api.database.run(
-            "CREATE FUNCTION drop_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
-             CREATE TRIGGER dropped BEFORE INSERT ON ended_epochs FOR EACH ROW EXECUTE FUNCTION drop_it();
-             CREATE TABLE kept_users AS SELECT id, password_hash FROM users",
-        );
+        // All ended sessions stay for the next step.
+        keep_unmarked(&api.database);
+        api.database.run("CREATE TABLE kept_users AS SELECT id, password_hash FROM users");
         let sample = "SELECT id::text, refresh_id::text FROM sessions WHERE user_agent = 'curl'
                       ORDER BY created_at DESC LIMIT 10";
         let rows = api.database.client().query(sample, &[]).expect("rows");
@@ -339,10 +344,7 @@ fn sessions_that_ended_with_others_are_ended_everywhere_before_their_rows_are_ma
     let api = Server::start(&[]);
     let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
     let old = api.refresh(&ann.refresh).expect(200).tokens();
-    api.database.run(
-        "CREATE FUNCTION drop_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
-         CREATE TRIGGER dropped BEFORE INSERT ON ended_epochs FOR EACH ROW EXECUTE FUNCTION drop_it()",
-    );
+    keep_unmarked(&api.database);
     api.end_user_sessions(&root, ann.id()).expect(204);
     let again = api.sign_in("ann");
     assert_eq!(api.database.count("sessions WHERE ended_at IS NULL"), 3);

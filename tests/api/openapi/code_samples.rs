@@ -6,13 +6,11 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::*;
-use crate::openapi::document::{everything, operations};
+use crate::openapi::document::{everything, operation_of};
 
 /// The code for a shell that an operation shows.
 fn shell_sample(document: &Value, operation_id: &str) -> String {
-    let mut all = operations(document).into_iter();
-    let found = all.find(|(_, _, operation)| operation["operationId"] == operation_id);
-    let (_, _, operation) = found.expect("an operation");
+    let operation = operation_of(document, operation_id);
     let samples = operation["x-codeSamples"].as_array().expect("samples");
     let languages: Vec<_> = samples.iter().map(|sample| &sample["lang"]).collect();
     assert_eq!(languages, ["Shell", "Python", "TypeScript"]);

@@ -23,6 +23,14 @@ pub fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     names.into_iter().map(operation).collect()
 }
 
+/// The operation with this id.
+#[track_caller]
+pub fn operation_of<'a>(document: &'a Value, id: &str) -> &'a Value {
+    let mut all = operations(document).into_iter();
+    let found = all.find(|(_, _, operation)| operation["operationId"] == id);
+    found.unwrap_or_else(|| panic!("no operation {id}")).2
+}
+
 pub fn everything() -> Value {
     document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")])
 }
@@ -34,12 +42,6 @@ fn the_command_prints_what_the_service_serves() {
     assert_eq!(answer.header("Content-Type"), "application/json");
     assert_eq!(answer.json(), everything());
     assert_eq!(answer.json()["openapi"], "3.1.0");
-
-    let again =
-        |tag: &str| api.request_at_root("GET", "/openapi.json").header("If-None-Match", tag).send();
-    let tag = answer.header("ETag");
-    assert_eq!(again(tag).expect(304).bytes, b"");
-    again("\"another\"").expect(200);
 }
 
 #[test]
@@ -118,23 +120,6 @@ fn names_and_shapes_are_those_that_generated_clients_can_have() {
         let contents = operation["requestBody"]["content"].as_object();
         assert!(contents.is_none_or(|contents| contents.len() == 1), "{method} {path}");
     }
-}
-
-#[test]
-fn every_reference_leads_to_a_component() {
-    fn check(value: &Value, document: &Value) {
-        if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
-            let target = document.pointer(reference.trim_start_matches('#'));
-            assert!(target.is_some(), "{reference}");
-        }
-        match value {
-            Value::Object(fields) => fields.values().for_each(|value| check(value, document)),
-            Value::Array(items) => items.iter().for_each(|value| check(value, document)),
-            _ => {}
-        }
-    }
-    let document = everything();
-    check(&document, &document);
 }
 
 #[test]

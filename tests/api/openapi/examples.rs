@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use serde_json::{Value, json};
 
 use crate::harness::*;
-use crate::openapi::document::operations;
+use crate::openapi::document::{operation_of, operations};
 
 /// Errors that the test of this file does not provoke, by their reasons, and the tests that do.
 const PROVOKED_ELSEWHERE: [(&str, &str); 7] = [
@@ -55,9 +55,7 @@ impl Provoked {
     #[track_caller]
     fn note_body(&mut self, operation_id: &str, status: u16, body: &Value) {
         let key = key(body);
-        let all = operations(&self.document).into_iter();
-        let mut found = all.filter(|(_, _, operation)| operation["operationId"] == operation_id);
-        let (_, _, operation) = found.next().expect("an operation");
+        let operation = operation_of(&self.document, operation_id);
         let response = response(&self.document, operation, status).expect("a response");
         let mut examples = keys_of(&self.document, response);
         examples.extend(keys_of(&self.document, &operation["responses"]["default"]));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::{everything, operations};
+use crate::openapi::request_examples::parameters_of;
 
 /// Where an input stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +44,7 @@ fn inputs_of<'a>(
         fields,
         required,
     };
-    let parameters = operation["parameters"].as_array().into_iter().flatten();
-    let parameters = parameters.map(|parameter| follow(document, parameter));
+    let parameters = parameters_of(document, operation);
     let query = parameters.filter(|parameter| parameter["in"] == "query").map(|parameter| {
         let name = parameter["name"].as_str().expect("a name").to_owned();
         (name, resolved(document, &parameter["schema"]))
@@ -61,8 +61,8 @@ fn inputs_of<'a>(
         };
         let fields = schema["properties"].as_object().expect("properties").iter();
         let fields = fields.map(|(name, schema)| (name.clone(), resolved(document, schema)));
-        // Where another name is accepted too, `else` has the advised one.
-        let required = [&schema["required"], &schema["else"]["required"]];
+        // Where another name is accepted too, `if` has the advised one.
+        let required = [&schema["required"], &schema["if"]["required"]];
         let required = required.into_iter().filter_map(Value::as_array).flatten();
         let required = required.map(|name| name.as_str().expect("a name").to_owned());
         found.push(inputs(place, fields.collect(), required.collect()));

@@ -5,18 +5,16 @@ use boon::{Compiler, Schemas};
 use serde_json::{Value, json};
 
 use crate::harness::*;
-use crate::openapi::document::{everything, operations};
+use crate::openapi::document::{everything, operation_of, operations};
 use crate::openapi::request_examples::{named_examples, parameters_of};
 
 /// The file of the examples.
 const CONTENT: &str = "Keys are at the front desk.\n";
 
 /// The response with a status of an operation.
-fn response<'a>(document: &'a Value, operation_id: &str, status: &str) -> &'a Value {
-    let mut all = operations(document).into_iter();
-    let found = all.find(|(_, _, operation)| operation["operationId"] == operation_id);
-    let (_, _, operation) = found.unwrap_or_else(|| panic!("no {operation_id}"));
-    follow(document, &operation["responses"][status])
+fn success<'a>(document: &'a Value, operation_id: &str, status: u16) -> &'a Value {
+    let operation = operation_of(document, operation_id);
+    response(document, operation, status).expect("a response")
 }
 
 /// The examples of a response, which has one media type.
@@ -88,7 +86,7 @@ fn shape(value: &Value) -> Value {
 #[track_caller]
 fn assert_is_exemplary(document: &Value, operation_id: &str, answer: &Answer) {
     let real = answer.json();
-    let response = response(document, operation_id, &answer.status.to_string());
+    let response = success(document, operation_id, answer.status);
     let examples = examples_of(document, response);
     let is_like = |example: &Value| {
         let words = ["message", "status"].iter().all(|word| example[word] == real[word]);
@@ -149,7 +147,7 @@ fn examples_of_texts_have_the_columns_and_lines_of_real_ones() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
     let example = |operation_id: &str| {
-        let examples = examples_of(&document, response(&document, operation_id, "200"));
+        let examples = examples_of(&document, success(&document, operation_id, 200));
         examples[0].1.as_str().expect("a text").to_owned()
     };
     for (operation_id, csv) in [
@@ -181,7 +179,7 @@ fn examples_of_downloads_have_the_content_and_the_headers_of_real_ones() {
         request().header("Range", "bytes=0-3").send().expect(206),
         request().header("If-Modified-Since", &modified).send().expect(304),
     ] {
-        let documented = response(&document, "download_file", &answer.status.to_string());
+        let documented = success(&document, "download_file", answer.status);
         if answer.status != 304 {
             assert_eq!(
                 answer.text(),
@@ -205,17 +203,13 @@ fn examples_of_downloads_have_the_content_and_the_headers_of_real_ones() {
 #[test]
 fn links_lead_from_an_example_to_an_operation() {
     let document = everything();
-    let all = operations(&document);
-    let target = |link: &Value| {
-        let mut found = all.iter().filter(|(_, _, o)| o["operationId"] == link["operationId"]);
-        found.next().unwrap_or_else(|| panic!("{link} leads nowhere")).2
-    };
     let mut links = 0;
-    for (_, path, operation) in &all {
+    for (_, path, operation) in operations(&document) {
         for listed in operation["responses"].as_object().expect("responses").values() {
             let response = follow(&document, listed);
             for link in response["links"].as_object().into_iter().flat_map(|links| links.values()) {
-                let target = target(link);
+                let id = link["operationId"].as_str().expect("an id");
+                let target = operation_of(&document, id);
                 // Generators refuse an object there, and an expression alone is not what an endpoint takes.
                 assert!(link["requestBody"].is_null(), "{path}: {link}");
                 let parameters = link["parameters"].as_object().into_iter().flatten();

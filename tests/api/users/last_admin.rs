@@ -88,10 +88,5 @@ fn a_login_in_flight_does_not_outlive_the_loss_of_a_role() {
         login.commit();
         change.join().expect("no panic").expect(200);
     });
-    let live = format!(
-        "sessions s JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
-         WHERE s.ended_at IS NULL AND u.id = '{}'",
-        ann.id()
-    );
-    assert_eq!(api.database.count(&live), 0);
+    assert_eq!(api.database.live_sessions(ann.id()), 0);
 }
