@@ -5,8 +5,8 @@
 -- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
 -- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
 -- otherwise two uploads could deadlock.
--- In a queue of many uploads, the last ones wait long for these rows although nothing is wrong, so the statement timeout
--- alone limits that. A locked table is met before anything here runs, and still ends the statement.
+-- In a queue of many uploads, the last ones wait long for these rows although nothing is wrong, so only the statement
+-- timeout limits that. A locked table is met before anything here runs, and still ends the statement.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS (

@@ -106,8 +106,8 @@ impl Database {
         Database { spent: Some(Arc::new(Mutex::new(Duration::ZERO))), ..self.clone() }
     }
 
-    /// Runs `work`, which waits for the database, and counts its time. It is given the time by which it should end: that
-    /// which its request has left from now, at most `limit`. Calls may be nested.
+    /// Runs `work`, which waits for the database, and counts its time. It is given the time by which it should end:
+    /// what its request has left from now, at most `limit`. Calls may be nested.
     pub(super) fn within<T>(&self, limit: Duration, work: impl FnOnce(Instant) -> T) -> T {
         let began = Instant::now();
         let spent = self.spent.as_ref().map_or(Duration::ZERO, |spent| *lock(spent));
@@ -143,8 +143,8 @@ impl Database {
     }
 
     /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
-    /// queries with optional filters: a prepared plan has to fit all values, and so uses no index. If `timeout` is given,
-    /// the statement may take that long.
+    /// queries with optional filters: a prepared plan has to fit all values, and so uses no index. The statement may
+    /// take `timeout`, if that is given.
     pub fn read_unprepared(
         &self,
         sql: &'static str,

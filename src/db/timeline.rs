@@ -1,5 +1,5 @@
 //! Recognises a former primary. If it comes back after a standby was promoted, it accepts writes too, but has none of
-//! those that the promoted one has taken. A promotion begins another timeline, with a higher number than the one before.
+//! those that the promoted one has taken. A promotion begins another timeline, with a higher number than any before.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! No change can be written, or no content stored. Reads go on, and the service says so, once and not with each request.
+//! No change can be written, or no content stored. Reads go on, and the service says so, but not with each request.
 
 use std::fs;
 
