@@ -5,10 +5,14 @@
 -- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
 -- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
 -- otherwise two uploads could deadlock.
-WITH owner AS (
+-- In a queue of many uploads, the last ones wait long for these rows although nothing is wrong, so only the statement
+-- timeout limits that. A locked table is met before anything here runs, and still ends the statement.
+WITH patience AS (
+    SELECT set_config('lock_timeout', '0', true)
+), owner AS (
     SELECT id, total_uploads, total_storage_used
-    FROM users WHERE id = $2 AND is_active AND NOT is_deleted
-    FOR NO KEY UPDATE
+    FROM users, patience WHERE id = $2 AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE OF users
 ), service AS (
     SELECT FROM storage, owner
     WHERE owner.total_storage_used + $5 <= $8 AND owner.total_uploads < $9 AND storage.used + $5 <= $10

@@ -10,6 +10,7 @@ use super::app::App;
 use super::turns::{ExportTurn, SearchTurn, TurnOwner};
 use crate::auth::hash_queue::{HashPurpose, HashRequest};
 use crate::auth::token_bucket::BucketDecision;
+use crate::db::Database;
 use crate::db::audit::AuditOrigin;
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::client_address::{is_trusted_proxy, network};
@@ -23,6 +24,8 @@ use crate::telemetry::metrics::EndpointName;
 /// One request and what it needs on its way through the pipeline.
 pub struct RequestContext<'a> {
     pub app: &'a App,
+    /// The database, which all queries of the request together may wait for as long as one may.
+    pub db: Database,
     pub request: Request<'a>,
     /// The value of `X-Request-ID`.
     pub id: Uuid,

@@ -34,6 +34,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     let client = find_client(app, &request);
     let mut context = RequestContext {
         app,
+        db: app.db.for_request(),
         request,
         id,
         client,

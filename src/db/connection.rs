@@ -14,8 +14,9 @@ use super::outage::Outage;
 use super::postgres_error::{is_connection_lost, is_stale_plan};
 use crate::semaphore::lock;
 
-/// How much longer than the statement timeout an answer may take before the server counts as gone.
-const ANSWER_GRACE: Duration = Duration::from_secs(1);
+/// How much longer than the statement timeout an answer may take before the server counts as gone. With the slack of
+/// the pool it is a second.
+const ANSWER_GRACE: Duration = Duration::from_millis(750);
 
 /// Parameters of a query.
 pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -76,7 +77,7 @@ impl DatabaseConnection {
     ) -> Result<T, postgres::Error> {
         self.deadline.set(timeout + ANSWER_GRACE);
         self.is_dead = true;
-        let outcome = self.set_statement_timeout(timeout).and_then(|()| query(self));
+        let outcome = self.set_timeouts(timeout).and_then(|()| query(self));
         self.used_at = Instant::now();
         self.is_dead = outcome
             .as_ref()
@@ -84,12 +85,17 @@ impl DatabaseConnection {
         outcome
     }
 
-    /// Costs a round trip only if the last query on this connection had another timeout.
-    fn set_statement_timeout(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
+    /// Costs a round trip only if the last query on this connection had another timeout. No wait for a lock may take
+    /// more than half of it: whatever locks a table for long is none of the service's own statements, so those that
+    /// wait for it give up while others, which do not need the table, can still have their connections in time.
+    fn set_timeouts(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
         if self.statement_timeout != timeout {
             // 0 would mean no timeout.
             let millis = timeout.as_millis().max(1);
-            self.client.batch_execute(&format!("SET statement_timeout = {millis}"))?;
+            let lock_millis = (millis / 2).max(1);
+            self.client.batch_execute(&format!(
+                "SET statement_timeout = {millis}; SET lock_timeout = {lock_millis}"
+            ))?;
             self.statement_timeout = timeout;
         }
         Ok(())
@@ -155,7 +161,7 @@ impl ConnectionFactory {
             is_dead: false,
         };
         // A statement and not a start-up parameter, because connection poolers such as PgBouncer refuse unknown ones.
-        connection.set_statement_timeout(self.timeout)?;
+        connection.set_timeouts(self.timeout)?;
         Ok(connection)
     }
 }

@@ -9,6 +9,7 @@ use r2d2::ManageConnection as _;
 use r2d2_postgres::PostgresConnectionManager;
 
 use super::deadline::Deadline;
+use super::timeline::{Timelines, is_former_primary};
 use super::tls::TlsSettings;
 use crate::config::{self, DATABASE_URLS};
 
@@ -83,9 +84,40 @@ fn unreadable(text: &str, error: &postgres::Error) -> (String, &'static str) {
     }
 }
 
+/// The same settings with only the host number `n`. The crate cannot remove hosts.
+fn with_host(all: &Config, n: usize) -> Config {
+    let mut one = Config::new();
+    match all.get_hosts().get(n) {
+        Some(Host::Tcp(name)) => drop(one.host(name)),
+        Some(Host::Unix(directory)) => drop(one.host_path(directory)),
+        None => {}
+    }
+    all.get_hostaddrs().get(n).map(|address| one.hostaddr(*address));
+    all.get_ports().get(n).or(all.get_ports().first()).map(|port| one.port(*port));
+    all.get_user().map(|user| one.user(user));
+    all.get_password().map(|password| one.password(password));
+    all.get_dbname().map(|name| one.dbname(name));
+    all.get_options().map(|options| one.options(options));
+    all.get_application_name().map(|name| one.application_name(name));
+    all.get_connect_timeout().map(|timeout| one.connect_timeout(*timeout));
+    all.get_tcp_user_timeout().map(|timeout| one.tcp_user_timeout(*timeout));
+    all.get_keepalives_interval().map(|interval| one.keepalives_interval(interval));
+    all.get_keepalives_retries().map(|retries| one.keepalives_retries(retries));
+    one.ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .target_session_attrs(all.get_target_session_attrs())
+        .channel_binding(all.get_channel_binding());
+    one
+}
+
 /// Opens connections to the configured database.
 pub struct Connector {
     config: Config,
+    /// One for each of several hosts, in their order.
+    single_hosts: Vec<Config>,
+    timelines: Timelines,
     tls: TlsSettings,
     /// How long a host may take to accept a TCP connection, and again as long for PostgreSQL's handshake on it, before
     /// the next host is tried. A host that hangs must leave time for the others.
@@ -105,7 +137,8 @@ impl Connector {
         config.connect_timeout(host_timeout);
         let ca = settings.database_ca.as_deref();
         let tls = TlsSettings::new(&mut config, ca, settings.database_url_variable())?;
-        Ok(Connector { config, tls, host_timeout })
+        let single_hosts = (0..hosts as usize).map(|n| with_host(&config, n)).collect();
+        Ok(Connector { config, single_hosts, timelines: Timelines::default(), tls, host_timeout })
     }
 
     /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Several
@@ -129,12 +162,29 @@ impl Connector {
         servers.collect::<Vec<_>>().join(", ")
     }
 
-    /// Connects to the first host that accepts. Once connected, reads end after `wait`, until the returned deadline is
-    /// moved.
+    /// Connects to the first host that accepts and is no former primary. Once connected, reads end after `wait`, until
+    /// the returned deadline is moved.
     pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
+        match self.connect_to(&self.config, wait) {
+            // The crate has stopped at this host, so each is tried alone.
+            Err(error) if is_former_primary(&error) && self.single_hosts.len() > 1 => {
+                let mut others = self.single_hosts.iter();
+                others.find_map(|config| self.connect_to(config, wait).ok()).ok_or(error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn connect_to(
+        &self,
+        config: &Config,
+        wait: Duration,
+    ) -> Result<(Client, Deadline), postgres::Error> {
         let deadline = Deadline::new(self.host_timeout);
         let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
-        let client = PostgresConnectionManager::new(self.config.clone(), tls).connect()?;
+        let mut client = PostgresConnectionManager::new(config.clone(), tls).connect()?;
+        deadline.set(self.host_timeout);
+        self.timelines.check(&mut client)?;
         deadline.set(wait);
         Ok((client, deadline))
     }

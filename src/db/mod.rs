@@ -22,6 +22,7 @@ pub mod resets;
 pub mod sessions;
 mod startup;
 pub mod stats;
+mod timeline;
 mod tls;
 pub mod users;
 
@@ -30,7 +31,7 @@ use postgres::Row;
 use crate::error::Error;
 
 pub use pool::Database;
-pub use readiness::Readiness;
+pub use readiness::{DatabaseState, Readiness};
 pub use startup::{check_settings, open_and_migrate};
 
 /// Includes the text of `sql/<name>.sql` at compile time.

@@ -1,13 +1,19 @@
 //! Whether the database can be reached, which connections may have died with it, and the two log lines about an outage:
-//! one at its begin, one at its end.
+//! one at its begin, one at its end. If outages follow one another, as when connections can be opened and break under
+//! each change, there are two lines in ten seconds.
 //!
 //! While a database is down, every request and every background task meets the same failure. Only this file logs it.
 
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::postgres_error::describe;
 use crate::semaphore::lock;
+
+/// Least time between two lines about the begin of an outage.
+const REPORT_PERIOD: Duration = Duration::from_secs(10);
+/// How long changes count as refused after one was.
+const REFUSAL_PERIOD: Duration = Duration::from_secs(10);
 
 /// The state of the database, as the attempts to connect and the connections that broke have shown it.
 pub struct Outage {
@@ -20,6 +26,12 @@ struct OutageState {
     is_lost: bool,
     /// When `is_lost` last changed.
     changed_at: Instant,
+    /// Whether the log says that it is lost.
+    is_reported: bool,
+    /// When the log last said so.
+    reported_at: Option<Instant>,
+    /// When the server last refused a change for want of resources, such as disk space, or because it is read-only.
+    refused_at: Option<Instant>,
     /// Connections opened before this moment are not used again.
     retired_before: Instant,
 }
@@ -28,7 +40,14 @@ impl Outage {
     /// Creates it for a database that can be reached.
     pub fn new(server: String) -> Outage {
         let now = Instant::now();
-        let state = OutageState { is_lost: false, changed_at: now, retired_before: now };
+        let state = OutageState {
+            is_lost: false,
+            changed_at: now,
+            is_reported: false,
+            reported_at: None,
+            refused_at: None,
+            retired_before: now,
+        };
         Outage { server, state: Mutex::new(state) }
     }
 
@@ -42,8 +61,11 @@ impl Outage {
         match failure {
             Some(error) => self.lose(&mut state, error),
             None if state.is_lost => {
-                let seconds = state.changed_at.elapsed().as_secs_f64().round();
-                log::info!("the database at {} is back after {seconds} s", self.server);
+                if state.is_reported {
+                    let seconds = state.changed_at.elapsed().as_secs_f64().round();
+                    log::info!("the database at {} is back after {seconds} s", self.server);
+                }
+                state.is_reported = false;
                 (state.is_lost, state.changed_at) = (false, Instant::now());
             }
             None => {}
@@ -63,8 +85,12 @@ impl Outage {
 
     fn lose(&self, state: &mut OutageState, error: &postgres::Error) {
         if !state.is_lost {
-            log::error!("no connection to the database at {}: {}", self.server, describe(error));
             (state.is_lost, state.changed_at) = (true, Instant::now());
+        }
+        let is_due = state.reported_at.is_none_or(|at| at.elapsed() >= REPORT_PERIOD);
+        if !state.is_reported && is_due {
+            log::error!("no connection to the database at {}: {}", self.server, describe(error));
+            (state.is_reported, state.reported_at) = (true, Some(Instant::now()));
         }
     }
 
@@ -81,6 +107,16 @@ impl Outage {
     /// Whether a connection opened at `opened` must not be used again.
     pub fn is_retired(&self, opened: Instant) -> bool {
         opened <= lock(&self.state).retired_before
+    }
+
+    /// Notes that the server refused a change that it would take at other times.
+    pub fn note_refusal(&self) {
+        lock(&self.state).refused_at = Some(Instant::now());
+    }
+
+    /// Whether the server refused a change lately.
+    pub fn refuses_changes(&self) -> bool {
+        lock(&self.state).refused_at.is_some_and(|at| at.elapsed() < REFUSAL_PERIOD)
     }
 
     /// Whether the database was lost at any time since `begin`. Then the log already has the cause of a failure.

@@ -21,9 +21,9 @@ use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedP
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::outage::Outage;
-use super::postgres_error::translate;
+use super::postgres_error::{refuses_changes, translate};
 use crate::error::Error;
-use crate::semaphore::{Permit, Semaphore};
+use crate::semaphore::{Permit, Semaphore, lock};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
@@ -36,17 +36,29 @@ const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const MAX_IDLE: Duration = Duration::from_secs(600);
 /// Most reads of exports that run at once; fewer in a small pool, so that they never take all its connections.
 const MAX_EXPORT_READS: usize = 2;
+/// Connections that changes leave to reads, in a pool of at least twice as many.
+const READ_CONNECTIONS: usize = 2;
+/// How much longer than its request has left a statement may take, so that a request that has waited for nothing needs
+/// no other statement timeout than the pool's, which would be a round trip to set.
+const STATEMENT_SLACK: Duration = Duration::from_millis(250);
 
-/// The pool, through which every query runs. It is shared by all threads.
+/// The pool, through which every query runs. It is shared by all threads; [`Database::for_request`] is a request's
+/// access to it.
+#[derive(Clone)]
 pub struct Database {
     pool: r2d2::Pool<ConnectionFactory>,
     /// One permit for each connection. r2d2 wakes waiting threads in no particular order; the semaphore serves them in
     /// the order in which they came.
     permits: Arc<Semaphore>,
+    /// One permit for each change that may run at the same time. If something locks a table, changes to it wait with
+    /// a connection each, and without a bound they would stop every read too.
+    write_permits: Arc<Semaphore>,
     /// One permit for each read of an export that may run at the same time.
     export_permits: Arc<Semaphore>,
-    /// Limit of the wait for a connection, and of each statement.
+    /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
+    /// How long the request has waited for the database so far; `None` if this is no request's.
+    spent: Option<Arc<Mutex<Duration>>>,
     outage: Arc<Outage>,
 }
 
@@ -76,13 +88,40 @@ impl Database {
             .error_handler(Box::new(r2d2::NopErrorHandler))
             .build_unchecked(factory);
         let size = size as usize;
+        let reserved = if size >= 2 * READ_CONNECTIONS { READ_CONNECTIONS } else { 0 };
         Database {
             pool,
             permits: Semaphore::new(size),
+            write_permits: Semaphore::new(size - reserved),
             export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
             timeout,
+            spent: None,
             outage,
         }
+    }
+
+    /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
+    /// request waits for the database counts, not that in which it waits for its client or hashes a password.
+    pub fn for_request(&self) -> Database {
+        Database { spent: Some(Arc::new(Mutex::new(Duration::ZERO))), ..self.clone() }
+    }
+
+    /// Runs `work`, which waits for the database, and counts its time. It is given the time by which it should end:
+    /// what its request has left from now, at most `limit`. Calls may be nested.
+    pub(super) fn within<T>(&self, limit: Duration, work: impl FnOnce(Instant) -> T) -> T {
+        let began = Instant::now();
+        let spent = self.spent.as_ref().map_or(Duration::ZERO, |spent| *lock(spent));
+        let outcome = work(began + limit.min(self.timeout.saturating_sub(spent)));
+        if let Some(total) = &self.spent {
+            *lock(total) = spent + began.elapsed();
+        }
+        outcome
+    }
+
+    /// The timeout of a statement that should end by `deadline` and may take `limit`.
+    fn statement_time(&self, deadline: Instant, limit: Duration) -> Duration {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left + STATEMENT_SLACK < limit { left } else { limit }
     }
 
     /// Runs a query that changes nothing. It is run once more if its connection turns out to be dead.
@@ -90,28 +129,30 @@ impl Database {
         self.read_within(self.timeout, sql, params)
     }
 
-    /// Like [`Database::read`], but neither the wait for a connection nor the statement may take more than `limit`.
+    /// Like [`Database::read`], but may take no longer than `limit`.
     pub fn read_within(
         &self,
         limit: Duration,
         sql: &'static str,
         params: SqlParams,
     ) -> Result<Vec<Row>, Error> {
-        let timeout = limit.min(self.timeout);
-        self.read_with(timeout, |connection| connection.query(sql, params, timeout))
+        let limit = limit.min(self.timeout);
+        self.read_with(limit, |connection, deadline| {
+            connection.query(sql, params, self.statement_time(deadline, limit))
+        })
     }
 
     /// Like [`Database::read`], but PostgreSQL plans the query for these parameters, in the same round trip. For
     /// queries with optional filters: a prepared plan has to fit all values, and so uses no index. The statement may
-    /// take `timeout`; `None` is the pool's.
+    /// take `timeout`, if that is given.
     pub fn read_unprepared(
         &self,
         sql: &'static str,
         params: TypedParams,
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
-        let timeout = timeout.unwrap_or(self.timeout);
-        self.read_with(self.timeout, |connection| {
+        self.read_with(self.timeout, |connection, deadline| {
+            let timeout = timeout.unwrap_or_else(|| self.statement_time(deadline, self.timeout));
             connection.query_unprepared(sql, params, timeout, |rows| rows.collect())
         })
     }
@@ -131,19 +172,26 @@ impl Database {
         let _permit = self.export_permits.acquire((), left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_with(self.timeout, |connection| {
+        self.read_with(self.timeout, |connection, _| {
             connection.query_unprepared(sql, params, timeout, &take)
         })
     }
 
-    /// Runs `query` on a connection, and once more on another one if the first turns out to be dead. Both waits for a
-    /// connection together take at most `wait`.
+    /// Runs `query` on a connection, and once more on another one if the first turns out to be dead. The query is given
+    /// the time by which it should end. Both waits for a connection end by then.
     fn read_with<T>(
         &self,
-        wait: Duration,
+        limit: Duration,
+        query: impl Fn(&mut DatabaseConnection, Instant) -> Result<T, postgres::Error>,
+    ) -> Result<T, Error> {
+        self.within(limit, |deadline| self.read_by(deadline, |this| query(this, deadline)))
+    }
+
+    fn read_by<T>(
+        &self,
+        deadline: Instant,
         query: impl Fn(&mut DatabaseConnection) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + wait;
         let mut checked_out = self.check_out(deadline)?;
         let connection = &mut checked_out.connection;
         let error = match query(connection) {
@@ -161,10 +209,13 @@ impl Database {
     /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] if the connection dies under
     /// it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
-        let connection = &mut checked_out.connection;
-        let outcome = connection.query(sql, params, self.timeout);
-        outcome.map_err(|error| self.failure(connection, &error, Error::OutcomeUnknown))
+        self.within(self.timeout, |deadline| {
+            let (_permit, mut checked_out) = self.check_out_for_change(deadline)?;
+            let connection = &mut checked_out.connection;
+            let timeout = self.statement_time(deadline, self.timeout);
+            let outcome = connection.query(sql, params, timeout);
+            outcome.map_err(|error| self.failure(connection, &error, Error::OutcomeUnknown))
+        })
     }
 
     /// Runs `work`, such as a transaction, once on one connection. It may take `timeout`, and so may each of its
@@ -174,7 +225,8 @@ impl Database {
         timeout: Duration,
         work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        let mut checked_out = self.check_out(Instant::now() + self.timeout)?;
+        let (_permit, mut checked_out) =
+            self.check_out_for_change(Instant::now() + self.timeout)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.run(timeout, |this| work(&mut this.client));
         outcome.map_err(|error| self.failure(connection, &error, Error::Unavailable))
@@ -187,11 +239,21 @@ impl Database {
         error: &postgres::Error,
         if_dead: Error,
     ) -> Error {
+        if refuses_changes(error) {
+            self.outage.note_refusal();
+        }
         if !connection.is_dead {
             return translate(error);
         }
         self.outage.note_broken(connection.opened_at, error);
         if_dead
+    }
+
+    /// Takes a connection for a change, and the permit for it, which must be dropped last.
+    fn check_out_for_change(&self, deadline: Instant) -> Result<(Permit, CheckedOut), Error> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let permit = self.write_permits.acquire((), left).ok_or(Error::Unavailable)?;
+        Ok((permit, self.check_out(deadline)?))
     }
 
     /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] if there is none by `deadline`.
@@ -238,6 +300,11 @@ impl Database {
         self.outage.was_lost_since(begin)
     }
 
+    /// Whether the server refused a change lately because it refuses all of them.
+    pub fn refuses_changes(&self) -> bool {
+        self.outage.refuses_changes()
+    }
+
     /// Most connections that may be open.
     pub fn max_open(&self) -> usize {
         self.pool.max_size() as usize
@@ -255,7 +322,7 @@ impl Database {
 
     /// Number of threads that wait for a connection.
     pub fn waiting(&self) -> usize {
-        self.permits.waiting()
+        self.permits.waiting() + self.write_permits.waiting()
     }
 }
 

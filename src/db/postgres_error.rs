@@ -41,6 +41,13 @@ pub fn is_unavailable(error: &postgres::Error) -> bool {
     is_connection_lost(error) || class == "08" || class == "53"
 }
 
+/// Whether the server refuses changes altogether: it lacks resources (class 53), above all disk space, or is read-only.
+pub fn refuses_changes(error: &postgres::Error) -> bool {
+    error.code().is_some_and(|code| {
+        code.code().starts_with("53") || code == &SqlState::READ_ONLY_SQL_TRANSACTION
+    })
+}
+
 /// Translates an error for the request that met it. Constraints are recognised by their names.
 pub fn translate(error: &postgres::Error) -> Error {
     match error.as_db_error() {
@@ -51,6 +58,12 @@ pub fn translate(error: &postgres::Error) -> Error {
         },
         Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
         Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
+        // The same to a client, who should not have to know which of the two timers ended first. The service can serve
+        // others meanwhile, so it is not unavailable. The operator is told, who may end what holds the lock.
+        Some(db) if db.code() == &SqlState::LOCK_NOT_AVAILABLE => {
+            log::warn!("database: {}", describe(error));
+            Error::TimedOut
+        }
         _ if is_unavailable(error) => {
             log::warn!("database: {}", describe(error));
             Error::Unavailable
@@ -62,6 +75,9 @@ pub fn translate(error: &postgres::Error) -> Error {
 /// Returns what to do about an error whose message does not show its cause. Statements are prepared on a connection and
 /// used on it later. If they are missing then, or exist before, a pooler before the server exchanges connections.
 fn advice(code: &SqlState) -> &'static str {
+    if code == &SqlState::LOCK_NOT_AVAILABLE {
+        return "; pg_locks and pg_stat_activity show what holds the lock";
+    }
     if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) {
         "; a connection pooler before the database must use session pooling"
     } else {

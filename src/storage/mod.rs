@@ -10,6 +10,7 @@ mod direct_file;
 pub mod directory;
 mod draft;
 pub mod file_system;
+mod probe;
 mod trash;
 
 use std::fs::{self, DirEntry, File, Metadata};
@@ -23,6 +24,7 @@ use crate::error::Error;
 pub use draft::Draft;
 pub use file_system::{DiskSpace, create_private_file, sync_directory, translate};
 use file_system::{log_not_removed, remove_file};
+use probe::Probe;
 
 /// Contents younger than this may be about to be recorded, and drafts may still be written, so no sweep touches them.
 pub const MIN_SWEPT_AGE: Duration = Duration::from_secs(3600);
@@ -39,6 +41,7 @@ pub struct Storage {
     drafts: PathBuf,
     trash: PathBuf,
     installation_id: PathBuf,
+    probe: Probe,
 }
 
 impl Storage {
@@ -68,7 +71,18 @@ impl Storage {
             drafts: data_dir.join("tmp"),
             trash: data_dir.join("trash"),
             installation_id: data_dir.join("installation-id"),
+            probe: Probe::new(),
         }
+    }
+
+    /// Whether contents can be stored, as an attempt of the last seconds has shown. Waits at most a second.
+    pub fn takes_contents(&self) -> bool {
+        let places = [self.drafts.clone(), self.contents.clone()];
+        let is_usable = |path: &PathBuf| {
+            let outcome = directory::check(path);
+            outcome.inspect_err(|fault| log::error!("{} {fault}", path.display())).is_ok()
+        };
+        self.probe.check(move || places.iter().all(is_usable))
     }
 
     /// The directories within the data directory.

@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write;
+use std::time::Instant;
 
-use log::LevelFilter;
+use log::{Level, LevelFilter};
 use serde::Serialize;
 
+use super::flood::Flood;
 use crate::config::LogFormat;
 use crate::model::timestamp::Timestamp;
 
@@ -36,12 +38,20 @@ impl<F: Serialize> LogLine<'_, F> {
 
 /// Starts logging. Records of this program are written if they are at least as severe as `level`. Those of libraries
 /// must in addition be warnings or errors, because at lower levels some libraries log the parameters of SQL statements,
-/// which hold personal data.
+/// which hold personal data. Of warnings and errors with the same cause there is one in ten seconds.
 pub fn start(level: LevelFilter, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     builder.filter_level(level.min(LevelFilter::Warn)).filter_module("cloakroom", level);
+    let flood = Flood::default();
     builder.format(move |out, record| {
-        let message = record.args().to_string();
+        let mut message = record.args().to_string();
+        if record.level() <= Level::Warn {
+            match flood.admit(&message, Instant::now()) {
+                None => return Ok(()),
+                Some(0) => {}
+                Some(left_out) => message += &format!(" (and {left_out} more since the last line)"),
+            }
+        }
         let line = LogLine {
             timestamp: Timestamp::now(),
             level: record.level().as_str(),

@@ -57,6 +57,8 @@ mod background {
 
 mod db {
     mod database;
+    mod degraded;
+    mod locks;
     mod migrations;
     mod outage;
     mod plans;

@@ -101,7 +101,17 @@ class Round:
             client.join()
             if client.error:
                 raise RuntimeError(f"a client failed: {client.error!r}") from client.error
+        self._return(primary, standby)
         return lost, promoted
+
+    def _return(self, primary, standby):
+        """Lets the former primary come back, first in the service's list of hosts, and the service reconnect. The
+        comparison that follows then reads through the service, so it finds what a server with old data answers."""
+        self.step("the former primary is back")
+        primary.start_again() if self.way == "killed" else primary.resume()
+        if primary.sql("SELECT pg_is_in_recovery()") != "f":
+            raise RuntimeError("the former primary does not accept writes")
+        standby.end_connections()
 
     def successes(self, since):
         """How often each kind of request has succeeded since then."""

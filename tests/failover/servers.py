@@ -49,6 +49,7 @@ class Postgres:
     """A server that scripts/postgres runs in `directory`, where a data directory may exist already."""
 
     def __init__(self, directory):
+        self.directory = directory
         self.url = run(["scripts/postgres", "start", str(directory)]).splitlines()[-1]
         # The script puts the server elsewhere where its user cannot reach the directory.
         self.home = pathlib.Path(self.sql("SHOW data_directory")).parent
@@ -131,6 +132,19 @@ class Postgres:
     def suspend(self):
         """From now on the server hangs: connections stay open and new ones are made, but nothing answers."""
         self._signal(signal.SIGSTOP, lambda pid: processes.state(pid) in "TZX")
+
+    def resume(self):
+        """Lets a suspended server go on."""
+        self._signal(signal.SIGCONT, lambda pid: processes.state(pid) not in "T")
+
+    def start_again(self):
+        """Starts a server that was killed. It accepts writes, because nothing tells it of the promotion."""
+        run(["scripts/postgres", "start", str(self.directory)])
+
+    def end_connections(self):
+        """Ends the connections of the service while they are idle, so that it opens others."""
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE state = 'idle'"
+        self.sql(f"{ended} AND application_name = 'cloakroom'")
 
     def promote(self):
         """Makes a standby accept writes, and waits until it does."""

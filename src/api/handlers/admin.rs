@@ -21,7 +21,7 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
 /// `GET /api/v1/admin/stats`: totals of users, files and storage, which is in bytes. How much of the quota is used is a
 /// percentage with two decimal places.
 pub fn stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let (users, files) = stats::totals(&context.app.db)?;
+    let (users, files) = stats::totals(&context.db)?;
     let (used, quota) = (files.total_size, context.app.config.storage_quota);
     let percent = used as f64 / quota as f64 * 100.0;
     let usage_percentage = (percent * 100.0).round() / 100.0;

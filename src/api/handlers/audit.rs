@@ -75,7 +75,7 @@ struct EventList {
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let EventListQuery { filter, limit, before } = context.request.query().read(read_list_query)?;
     // One more than asked for tells whether there are older ones.
-    let mut events = audit::page(&context.app.db, &filter, before, limit + 1, None)?;
+    let mut events = audit::page(&context.db, &filter, before, limit + 1, None)?;
     let has_more = events.len() as i64 > limit;
     events.truncate(limit as usize);
     let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());

@@ -61,13 +61,13 @@ fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&app.db, &account, &origin).map_err(Error::at_registration)?;
+        let user = users::insert(&context.db, &account, &origin).map_err(Error::at_registration)?;
         context.account = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(context, Uuid::new_v4());
     let user =
-        sessions::open_for_new_user(&app.db, &email, name.as_deref(), &hash, &session, &origin);
+        sessions::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session, &origin);
     let user = user.map_err(Error::at_registration)?;
     context.account = Some(user.id);
     token_response(app, 201, &user, &session)
@@ -90,7 +90,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
 fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
     let app = context.app;
     let LoginLookup { name_hash, knows_network, account } =
-        users::find_by_login(&app.db, login, context.client)?;
+        users::find_by_login(&context.db, login, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request(HashPurpose::SignIn);
@@ -112,7 +112,7 @@ fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<
     };
     let session = new_session(context, Uuid::new_v4());
     let user = sessions::open(
-        &app.db,
+        &context.db,
         account.user.id,
         account.version,
         renewed.as_deref(),
@@ -131,7 +131,7 @@ pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Resp
     let next = new_session(context, token.session);
     let origin = context.origin();
     let (user, session) =
-        sessions::rotate(&app.db, token.user, token.id, next, grace, max_age, &origin)?;
+        sessions::rotate(&context.db, token.user, token.id, next, grace, max_age, &origin)?;
     token_response(app, 200, &user, &session)
 }
 
@@ -144,7 +144,7 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.request.query().read(read_scope)?;
-    sessions::end(&context.app.db, user.id(), user.session(), scope, &context.origin())?;
+    sessions::end(&context.db, user.id(), user.session(), scope, &context.origin())?;
     Ok(response::no_content())
 }
 

@@ -14,7 +14,7 @@ pub fn check(context: &RequestContext, user: &CurrentUser, password: &str) -> Re
     let app = context.app;
     let hash_request = context.hash_request(HashPurpose::SignedIn);
     let (stored, version) =
-        users::find_credentials(&app.db, user.id())?.ok_or(Error::UserNotUsable)?;
+        users::find_credentials(&context.db, user.id())?.ok_or(Error::UserNotUsable)?;
     match app.hasher.check(password, stored.as_deref(), hash_request)? {
         PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
         PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),

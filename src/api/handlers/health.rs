@@ -1,6 +1,9 @@
 //! Probes for load balancers and supervisors.
 
+use serde_json::json;
+
 use crate::api::context::RequestContext;
+use crate::db::DatabaseState;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 
@@ -10,10 +13,21 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
 }
 
 /// `GET /readyz`: responds with 200 if the database answers, otherwise with 503. The database is asked at most once
-/// a second.
+/// a second. If no change can be written, or no content stored, the status is still 200, because reads work, and no
+/// other process would do better; the body says so.
 pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
-    if !context.app.readiness.check(&context.app.db) {
-        return Err(Error::Unavailable);
+    let app = context.app;
+    let mut reasons = Vec::new();
+    match app.readiness.check(&app.db) {
+        DatabaseState::Lost => return Err(Error::Unavailable),
+        DatabaseState::ReadOnly => reasons.push("DATABASE_REFUSES_CHANGES"),
+        DatabaseState::Writable => {}
     }
-    response::probe("ok")
+    if !app.storage.takes_contents() {
+        reasons.push("DATA_DIRECTORY_REFUSES_CONTENTS");
+    }
+    if reasons.is_empty() {
+        return response::probe("ok");
+    }
+    response::json(200, &json!({ "status": "degraded", "reasons": reasons }))
 }

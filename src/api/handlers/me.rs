@@ -62,7 +62,7 @@ fn change_profile(
             version = Some(current_password::check_in_body(context, user, limit, password)?);
         }
     }
-    let (db, origin) = (&context.app.db, context.origin());
+    let (db, origin) = (&context.db, context.origin());
     let account = users::update_profile(db, user.id(), &change, version, &origin)?;
     // Without a check of the password, only a deletion can have kept the change from being made.
     account.ok_or(version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword))
@@ -99,7 +99,7 @@ fn replace_password(
     let (app, origin) = (context.app, context.origin());
     let version = current_password::check(context, user, current)?;
     let hash = app.hasher.hash(new, context.hash_request(HashPurpose::SignedIn))?;
-    if !users::change_password(&app.db, user.id(), version, &hash, user.session(), &origin)? {
+    if !users::change_password(&context.db, user.id(), version, &hash, user.session(), &origin)? {
         // The password was changed in the meantime, so the given one is no longer the current one.
         return Err(Error::WrongCurrentPassword);
     }
@@ -124,10 +124,9 @@ fn delete_account(
     user: &CurrentUser,
     password: &str,
 ) -> Result<(), Error> {
-    let app = context.app;
     let version = current_password::check(context, user, password)?;
     let conditions = ChangeConditions { version: Some(version), spares_admins: false };
-    if !users::delete(&app.db, user.id(), &conditions, &context.origin())? {
+    if !users::delete(&context.db, user.id(), &conditions, &context.origin())? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
     }

@@ -2,6 +2,7 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
+use crate::db::DatabaseState;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
@@ -24,6 +25,8 @@ pub fn show(context: &mut RequestContext) -> Result<Response, Error> {
 fn readings(app: &App) -> Vec<Reading> {
     let stored = stats::stored(&app.db);
     let is_up = usize::from(stored.is_ok());
+    let takes_contents = usize::from(app.storage.takes_contents());
+    let takes_contents_help = "Whether the data directory took a file just now";
     let (hashes_running, hashes_waiting) = app.hasher.load();
     let quota = app.config.storage_quota;
     let mut readings = vec![
@@ -32,13 +35,22 @@ fn readings(app: &App) -> Vec<Reading> {
         Reading::new("pool_open", "Database connections", app.db.open()),
         Reading::new("pool_in_use", "Database connections in use", app.db.in_use()),
         Reading::new("pool_waiting", "Requests that wait for the database", app.db.waiting()),
+        Reading::new("data_directory_writable", takes_contents_help, takes_contents),
         Reading::new("hashes_running", "Passwords being hashed", hashes_running),
         Reading::new("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
         Reading::new("storage_quota_bytes", "Bytes that all files may have together", quota),
     ];
+    readings.extend(stored.is_ok().then(|| database_writable(app)));
     readings.extend(stored.into_iter().flat_map(totals));
     readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
     readings
+}
+
+/// Is left out while the database does not answer.
+fn database_writable(app: &App) -> Reading {
+    let is_writable = app.readiness.check(&app.db) == DatabaseState::Writable;
+    let help = "Whether the database takes changes";
+    Reading::new("database_writable", help, usize::from(is_writable))
 }
 
 fn totals(stored: StoredTotals) -> [Reading; 4] {

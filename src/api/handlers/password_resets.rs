@@ -18,7 +18,7 @@ use crate::model::rules;
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    resets::request(&context.app.db, &email, &context.origin())?;
+    resets::request(&context.db, &email, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
@@ -57,7 +57,7 @@ fn use_token(
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
-    if !resets::reset_password(&app.db, &used, &context.origin())? {
+    if !resets::reset_password(&context.db, &used, &context.origin())? {
         return Err(Error::InvalidResetToken);
     }
     Ok(())

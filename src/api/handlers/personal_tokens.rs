@@ -39,7 +39,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let token = personal_token::encode(random_bytes()?);
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
-    let (db, origin) = (&context.app.db, context.origin());
+    let (db, origin) = (&context.db, context.origin());
     let stored = personal_tokens::insert(db, user.id(), version, &wanted, &hash, &origin)?;
     response::json(201, &CreatedToken { stored, token })
 }
@@ -47,26 +47,26 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// `GET /api/v1/auth/tokens`: the user's live tokens, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
-    list_response(personal_tokens::list(&context.app.db, user.id())?.unwrap_or_default())
+    list_response(personal_tokens::list(&context.db, user.id())?.unwrap_or_default())
 }
 
 /// `DELETE /api/v1/auth/tokens/{token_id}`: ends one token of the user.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete(&context.app.db, user.id(), id, &context.origin())?;
+    personal_tokens::delete(&context.db, user.id(), id, &context.origin())?;
     Ok(response::no_content())
 }
 
 /// `GET /api/v1/users/{user_id}/tokens`: the live tokens of any user, newest first.
 pub fn list_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    list_response(personal_tokens::list(&context.app.db, id)?.ok_or(Error::UserNotFound)?)
+    list_response(personal_tokens::list(&context.db, id)?.ok_or(Error::UserNotFound)?)
 }
 
 /// `DELETE /api/v1/users/{user_id}/tokens`: ends all tokens of any user.
 pub fn delete_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete_all(&context.app.db, id, &context.origin())?;
+    personal_tokens::delete_all(&context.db, id, &context.origin())?;
     Ok(response::no_content())
 }
 

@@ -21,7 +21,7 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
     let id = context.path_id()?;
     let app = context.app;
     let max_age = app.config.session_max_age;
-    sessions::end_by_id(&app.db, user.id(), id, max_age, &context.origin())?;
+    sessions::end_by_id(&context.db, user.id(), id, max_age, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -34,7 +34,7 @@ pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Respo
 /// `DELETE /api/v1/users/{user_id}/sessions`: ends all sessions of any user.
 pub fn end_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    sessions::end_all_of_user(&context.app.db, id, &context.origin())?;
+    sessions::end_all_of_user(&context.db, id, &context.origin())?;
     Ok(response::no_content())
 }
 
@@ -46,7 +46,7 @@ fn find(
     viewer: &CurrentUser,
 ) -> Result<Option<Vec<Session>>, Error> {
     let app = context.app;
-    sessions::list(&app.db, of, viewer.session(), app.config.session_max_age)
+    sessions::list(&context.db, of, viewer.session(), app.config.session_max_age)
 }
 
 #[derive(Serialize)]

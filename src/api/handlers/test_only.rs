@@ -35,7 +35,7 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         password_hash: Some(context.app.hasher.hash(&password, hash_request)?),
         ..given
     };
-    response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
+    response::json(201, &users::insert(&context.db, &account, &context.origin())?)
 }
 
 /// Reads the account and its password.
@@ -57,12 +57,12 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     admin.require_session()?;
-    let deleted = users::delete_all(&context.app.db, &context.origin())?;
+    let deleted = users::delete_all(&context.db, &context.origin())?;
     context.app.wake_background();
     response::json(200, &json!({ "deleted": deleted }))
 }
 
 /// `GET /api/v1/users/test-only/count`: the number of accounts.
 pub fn count(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    response::json(200, &json!({ "count": users::count(&context.app.db)? }))
+    response::json(200, &json!({ "count": users::count(&context.db)? }))
 }

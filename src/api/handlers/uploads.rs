@@ -19,7 +19,7 @@ use crate::model::{filename, media_type, rules};
 /// content is safe on disk before it is recorded in the database and the response sent.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
-    let room = room_for_file(app, user)?;
+    let room = room_for_file(context, user)?;
     let UploadForm { file, description } = upload_form::receive(context, room)?;
     let mut draft = file.draft;
     let hash = draft.commit_to_disk()?;
@@ -37,7 +37,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         user_files: app.config.user_file_quota,
         service_bytes: app.config.storage_quota,
     };
-    let recorded = files::insert(&app.db, &upload, &quotas, &context.origin());
+    let recorded = files::insert(&context.db, &upload, &quotas, &context.origin());
     match &recorded {
         Ok(_) => app.stored_bytes.add(upload.size),
         Err(_) => app.stored_bytes.forget(),
@@ -53,8 +53,8 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// How many bytes another file of the user may have, by what both quotas have left. Fails with [`Error::StorageFull`]
 /// if a quota is used up already, so that no body is received in vain. The database decides in the end: uploads that
 /// run at once see the same room.
-fn room_for_file(app: &App, user: &CurrentUser) -> Result<u64, Error> {
-    let config = &app.config;
+fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
+    let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
     let used = u64::try_from(stats.total_storage_used).unwrap_or(0);
     let own_room = config.user_storage_quota.saturating_sub(used);
@@ -62,7 +62,7 @@ fn room_for_file(app: &App, user: &CurrentUser) -> Result<u64, Error> {
         return Err(Error::StorageFull);
     }
     let wanted = own_room.min(config.max_upload_size);
-    match app.stored_bytes.room(&app.db, config.storage_quota, wanted)? {
+    match app.stored_bytes.room(&context.db, config.storage_quota, wanted)? {
         0 => Err(Error::StorageFull),
         room => Ok(own_room.min(room)),
     }
@@ -107,17 +107,17 @@ fn read_file_query(query: &mut Params) -> FileQuery {
 /// `GET /api/v1/uploads/{file_id}`: the file's metadata.
 pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    response::json(200, &find_readable(context.app, user, id)?)
+    response::json(200, &find_readable(context, user, id)?)
 }
 
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let file = find_readable(context.app, user, id)?;
+    let file = find_readable(context, user, id)?;
     let content = context.app.storage.read(id, file.file_size as u64);
     // If the content is missing, the file may have been deleted since its record was read. Looking the record up again
     // turns that into a 404. A record that still exists without its content is an internal error.
-    let content = content.or_else(|lost| find_readable(context.app, user, id).and(Err(lost)))?;
+    let content = content.or_else(|lost| find_readable(context, user, id).and(Err(lost)))?;
     file_response(&context.request, &file, content)
 }
 
@@ -138,7 +138,7 @@ fn read_file_change(body: &mut Params) -> FileChange {
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let app = context.app;
-    let stored = || match files::find(&app.db, id) {
+    let stored = || match files::find(&context.db, id) {
         Ok(File { filename, description, user_id, .. }) if user_id == user.id() => {
             Ok(vec![("filename", Some(filename)), ("description", description)])
         }
@@ -148,7 +148,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let FileChange { filename, description, is_public } =
         context.request.json()?.read_change(read_file_change, stored)?;
     let file = files::update(
-        &app.db,
+        &context.db,
         id,
         user.id(),
         filename.as_deref(),
@@ -163,15 +163,16 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// content. While a backup runs, the content stays for it, until a later sweep.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    if files::delete(&context.app.db, id, user.id(), &context.origin())? {
+    if files::delete(&context.db, id, user.id(), &context.origin())? {
         context.app.storage.remove(id);
     }
     Ok(response::no_content())
 }
 
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
-fn find_readable(app: &App, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
-    let file = files::find(&app.db, id)?.spelt(&app.config.allowed_upload_types);
+fn find_readable(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
+    let file = files::find(&context.db, id)?;
+    let file = file.spelt(&context.app.config.allowed_upload_types);
     let may_read = file.is_public || file.user_id == user.id();
     if may_read { Ok(file) } else { Err(Error::NotPermitted(Forbidden::PrivateFile)) }
 }

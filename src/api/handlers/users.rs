@@ -35,7 +35,7 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let hash_request = context.hash_request(HashPurpose::SignedIn);
     let password_hash = Some(context.app.hasher.hash(&password, hash_request)?);
     let account = AccountFields { password_hash, ..account };
-    response::json(201, &users::insert(&context.app.db, &account, &context.origin())?)
+    response::json(201, &users::insert(&context.db, &account, &context.origin())?)
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.
@@ -52,7 +52,7 @@ fn check_account(context: &RequestContext, admin: &Admin, id: Uuid) -> Result<()
     if !admin.has_personal_token() {
         return Ok(());
     }
-    match users::find(&context.app.db, id) {
+    match users::find(&context.db, id) {
         Ok(user) if user.role == Role::Admin => admin.require_session(),
         Ok(_) | Err(Error::UserNotFound) => Ok(()),
         Err(error) => Err(error),
@@ -113,7 +113,7 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
     let UserListQuery { filter, sort, descending, page } =
         context.request.query().read(read_user_list_query)?;
     let page = page?;
-    let (users, total) = users::list(&context.app.db, &filter, sort, descending, page)?;
+    let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }
 
@@ -135,7 +135,7 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
 /// `GET /api/v1/users/{user_id}`: one account.
 pub fn show(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    response::json(200, &users::find(&context.app.db, id)?)
+    response::json(200, &users::find(&context.db, id)?)
 }
 
 /// A change of an account by an administrator.
@@ -161,8 +161,7 @@ fn read_account_change(body: &mut Params) -> AccountChange {
 pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     check_account(context, admin, id)?;
-    let (db, origin) = (&context.app.db, context.origin());
-    let stored = || match users::find(db, id) {
+    let stored = || match users::find(&context.db, id) {
         Ok(User { email, name, .. }) => Ok(vec![("email", Some(email)), ("name", name)]),
         Err(Error::UserNotFound) => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -176,7 +175,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let password_hash = change.password.map(hash).transpose()?;
     let fields = AccountFields { password_hash, ..change.fields };
     let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
-    let user = users::update_by_admin(db, id, &fields, &conditions, &origin)?;
+    let user = users::update_by_admin(&context.db, id, &fields, &conditions, &context.origin())?;
     // If a password was checked, the account was found, and its credentials have changed since.
     let user = user.ok_or(version.map_or(Error::UserNotFound, |_| Error::WrongCurrentPassword))?;
     response::json(200, &user)
@@ -218,7 +217,7 @@ pub fn delete(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let id = context.path_id()?;
     check_account(context, admin, id)?;
     let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };
-    let outcome = users::delete(&context.app.db, id, &conditions, &context.origin());
+    let outcome = users::delete(&context.db, id, &conditions, &context.origin());
     if !context.recorded(RefusedAction::UserDelete, context.signed_in, Some(id), outcome)? {
         return Err(Error::UserNotFound);
     }

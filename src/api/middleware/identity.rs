@@ -3,7 +3,6 @@
 
 use uuid::Uuid;
 
-use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::personal_token;
@@ -19,15 +18,15 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
         return match context.is_from_trusted_page() {
-            true => CurrentUser::development_admin(&app.db),
+            true => CurrentUser::development_admin(&context.db),
             false => Err(Error::NotPermitted(Forbidden::ForeignPage)),
         };
     }
     let token = context.request.bearer_token()?;
     if personal_token::is_personal(token) {
-        return CurrentUser::from_personal_token(app, token);
+        return CurrentUser::from_personal_token(&context.db, token);
     }
-    CurrentUser::from_claims(app, &app.verify_token(token, TokenType::Access)?)
+    CurrentUser::from_claims(context, &app.verify_token(token, TokenType::Access)?)
 }
 
 /// Who may export users.
@@ -120,20 +119,21 @@ impl CurrentUser {
     /// The user of an access token with these claims, looked up together with its session in one round trip, and in two
     /// if the token is refused. The role is the one in the token. That is safe, because the sessions of an account
     /// end when its role changes.
-    fn from_claims(app: &App, claims: &Claims) -> Result<CurrentUser, Error> {
+    fn from_claims(context: &RequestContext, claims: &Claims) -> Result<CurrentUser, Error> {
+        let app = context.app;
         let Claims { user, session, issued_at, role, .. } = *claims;
         let max_age = app.config.session_max_age;
         let (account, credentials_version) =
-            app.sessions.authenticate(&app.db, user, session, issued_at, max_age)?;
+            app.sessions.authenticate(&context.db, user, session, issued_at, max_age)?;
         let credential = Credential::AccessToken { session, credentials_version };
         Ok(CurrentUser { account: User { role, ..account }, credential, _proof: () })
     }
 
     /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
-    fn from_personal_token(app: &App, token: &str) -> Result<CurrentUser, Error> {
+    fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
         let hash = personal_token::hash(token);
         let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, read_only) = db::personal_tokens::authenticate(&app.db, &hash)?;
+        let (account, read_only) = db::personal_tokens::authenticate(db, &hash)?;
         let credential = Credential::PersonalToken { read_only };
         Ok(CurrentUser { account, credential, _proof: () })
     }

@@ -129,7 +129,7 @@ fn ping_began(api: &Server) -> Option<String> {
     let mut client = api.database.client();
     let rows = client.query(
         "SELECT query_start::text FROM pg_stat_activity
-         WHERE datname = current_database() AND application_name = 'cloakroom' AND query LIKE '%SELECT 1%'
+         WHERE datname = current_database() AND application_name = 'cloakroom' AND query LIKE '%is_read_only%'
            AND pid <> pg_backend_pid()",
         &[],
     );

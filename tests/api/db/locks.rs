@@ -1,0 +1,82 @@
+//! Something locks a table or a row for long. Only requests that need it may fail, and none may wait longer than
+//! promised.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+#[test]
+fn a_locked_table_stops_neither_downloads_nor_sign_ins() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "8")]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "content");
+    // As of an index that is built: the table can be read, and not changed.
+    let lock = api.database.begin("LOCK TABLE files IN SHARE MODE");
+    thread::scope(|scope| {
+        let change = || api.update_file(&ann, &file, json!({"filename": "b.txt"}));
+        let changes: Vec<_> = (0..8).map(|_| scope.spawn(change)).collect();
+        let blocked =
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until(|| api.database.count(blocked) >= 6);
+        let begin = Instant::now();
+        for _ in 0..20 {
+            assert_eq!(api.download(&ann, &file).expect(200).text(), "content");
+        }
+        // Nobody waits for half of the timeout of 5 seconds, after which the first of the changes give up.
+        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+        api.login("ann", PASSWORD).expect(200);
+        for change in changes {
+            change.join().expect("no panic").refused(504, "Request timed out");
+        }
+    });
+    lock.roll_back();
+    let line = api.logged("canceling statement due to lock timeout (55P03)");
+    assert!(line.contains("pg_locks"), "{line}");
+    api.update_file(&ann, &file, json!({"filename": "b.txt"})).expect(200);
+}
+
+#[test]
+fn all_queries_of_a_request_together_take_no_longer_than_one_may() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "6")]);
+    let ann = api.sign_up("ann");
+    // The look-up of the session takes 4 seconds, and the change that follows it never ends.
+    api.database.run(
+        "ALTER TABLE sessions RENAME TO sessions_of_before;
+         CREATE VIEW sessions AS SELECT s.* FROM sessions_of_before s, (SELECT pg_sleep(4)) slow;
+         CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$;
+         CREATE TRIGGER hang BEFORE UPDATE ON users FOR EACH ROW EXECUTE FUNCTION hang()",
+    );
+    let begin = Instant::now();
+    api.update_me(&ann, json!({"name": "Ann"})).refused(504, "Request timed out");
+    let took = begin.elapsed();
+    assert!(took >= Duration::from_secs(4), "the first query was not slow: {took:?}");
+    // With 6 seconds for each query this would be 10.
+    assert!(took < Duration::from_millis(9500), "{took:?}");
+}
+
+#[test]
+fn an_upload_waits_for_the_quota_as_long_as_a_statement_may_take() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "10")]);
+    let ann = api.sign_up("ann");
+    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    thread::scope(|scope| {
+        let upload = scope.spawn(|| api.upload(&ann, "a.txt", "content"));
+        // Longer than half of the timeout.
+        let waiting =
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+                       AND query_start < now() - interval '6 s'";
+        wait_until(|| api.database.count(waiting) == 1);
+        lock.roll_back();
+        upload.join().expect("no panic").expect(201);
+    });
+    // It does not hold for the statements that follow on the connection.
+    let lock = api.database.begin("LOCK TABLE storage");
+    let begin = Instant::now();
+    api.upload(&ann, "b.txt", "content").refused(504, "Request timed out");
+    assert!(begin.elapsed() < Duration::from_millis(9500), "{:?}", begin.elapsed());
+    lock.roll_back();
+}
