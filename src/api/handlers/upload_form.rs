@@ -96,9 +96,9 @@ fn receive_parts(
     form.finish(file.take().map(|file| UploadForm { file, description }))
 }
 
-/// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted, with
-/// [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does. If the body becomes too
-/// long meanwhile, that is because of the file unless what came before it took more than it may.
+/// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted,
+/// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does. If the body
+/// becomes too long meanwhile, that is because of the file unless what came before it took more than it may.
 fn receive_file(
     app: &App,
     room: u64,

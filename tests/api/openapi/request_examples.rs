@@ -154,8 +154,8 @@ fn no_text_with_a_pattern_is_without_an_example() {
     assert!(patterns > 20, "{patterns}");
 }
 
-/// Swagger UI sends an `example` or a `default` of a parameter although nobody typed it. As all filters and both ways to
-/// ask for a page together, that would find nothing or be refused.
+/// Swagger UI sends an `example` or a `default` of a parameter although nobody typed it. As all filters and both ways
+/// to ask for a page together, that would find nothing or be refused.
 #[test]
 fn parameters_are_explained_and_nothing_is_filled_into_them() {
     let document = everything();
