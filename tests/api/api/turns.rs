@@ -231,7 +231,8 @@ fn a_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
     lock.roll_back();
     let (late, slow): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.status == 503);
-    assert!(late.len() >= 4, "{late:?}");
+    // A search waits for the table for half a second, so the turns of two or three come within the second.
+    assert!(late.len() >= 3, "{late:?}");
     late.into_iter().for_each(|answer| drop(answer.refused(503, BUSY)));
     slow.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
     api.list_files(&ann, "search=x").expect(200);
