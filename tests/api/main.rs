@@ -69,6 +69,7 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod many_files;
     mod uploads;
 }
 

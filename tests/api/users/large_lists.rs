@@ -48,7 +48,9 @@ fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however
             ("sort_by=email&sort_order=asc", "lower(email), id"),
             ("sort_by=email&sort_order=desc", "lower(email) DESC, id"),
         ] {
-            let sql = format!("SELECT id::text FROM users WHERE {condition} AND NOT is_development_admin ORDER BY {by}");
+            let sql = format!(
+                "SELECT id::text FROM users WHERE {condition} AND NOT is_development_admin ORDER BY {by}"
+            );
             let rows = client.query(&sql, &[]).expect("rows");
             let all: Vec<String> = rows.iter().map(|row| row.get("id")).collect();
             let total = all.len();
@@ -65,7 +67,8 @@ fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however
 }
 
 #[test]
-fn a_search_finds_parts_of_one_column_without_regard_to_case_and_takes_no_character_for_a_wildcard() {
+fn a_search_finds_parts_of_one_column_without_regard_to_case_and_takes_no_character_for_a_wildcard()
+{
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
     api.database.run(
@@ -102,13 +105,16 @@ fn two_searches_for_a_short_text_run_at_a_time_and_others_are_answered_meanwhile
     let (root, second) = (api.sign_up_admin("root"), api.sign_up_admin("second"));
     let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
     let blocked = || {
-        api.database.count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+        api.database.count(
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
     };
     let waiting = || api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1;
     let most = thread::available_parallelism().expect("a number of cores").get().min(2) as i64;
     thread::scope(|scope| {
         // The index helps with three letters or digits in a row.
-        let short = ["search=a", "email=m", "name=%20", "search=a.b", "search=ab&name=long", "search=%25"];
+        let short =
+            ["search=a", "email=m", "name=%20", "search=a.b", "search=ab&name=long", "search=%25"];
         let short = short.map(|query| scope.spawn(|| api.list_users(&root, query)));
         wait_until(|| waiting() == 6 && blocked() == most);
         for _ in 0..5 {
@@ -133,10 +139,12 @@ fn a_short_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
     let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
     let answers = parallel(12, |_| api.list_users(&root, "search=a"));
     lock.roll_back();
-    let (late, slow): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 503);
+    let (late, slow): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 503);
     // A search waits for the table for half a second, so the turns of four or six come within the second.
     assert!(late.len() >= 6, "{late:?}");
-    late.into_iter().for_each(|answer| drop(answer.refused(503, "Service temporarily unavailable")));
+    late.into_iter()
+        .for_each(|answer| drop(answer.refused(503, "Service temporarily unavailable")));
     slow.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
     api.list_users(&root, "search=a").expect(200);
 }

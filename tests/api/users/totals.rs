@@ -135,7 +135,8 @@ fn sixteen_clients_that_change_accounts_and_files_leave_no_total_wrong_at_any_mo
 }
 
 #[test]
-fn nobody_waits_for_a_transaction_that_adds_accounts_and_files_and_its_changes_count_when_it_ends() {
+fn nobody_waits_for_a_transaction_that_adds_accounts_and_files_and_its_changes_count_when_it_ends()
+{
     let api = Server::start(&[]);
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
     let id = "11111111-1111-4111-8111-111111111111";
@@ -163,14 +164,15 @@ fn signing_in_and_uploading_change_no_row_that_lists_read() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
     let rows = || {
-        let versions = "SELECT string_agg(concat(ctid, xmin, xmax), ' ' ORDER BY user_id) FROM listed_users";
+        let versions =
+            "SELECT string_agg(concat(ctid, xmin, xmax), ' ' ORDER BY user_id) FROM listed_users";
         (api.database.value::<String>(versions), api.database.count("account_totals"))
     };
     let before = rows();
     let tokens = api.sign_in("root");
     api.new_file(&tokens, "a.txt", "content");
     api.change_password(&tokens, PASSWORD, NEW_PASSWORD).expect(200);
-    api.update_user(&root, root.id(), json!({"permissions": ["x"]})).expect(200);
+    api.update_user(&tokens, root.id(), json!({"permissions": ["x"]})).expect(200);
     assert_eq!(rows(), before);
 }
 
