@@ -27,14 +27,14 @@ fn wrong_totals_are_faults() {
     let readme = include_str!("../../scripts/README.md");
     let (_, rest) = readme.split_once("```sql\nBEGIN;").expect("statements");
     let (statements, _) = rest.split_once("```").expect("an end");
-    for damage in ["DELETE FROM files WHERE file_path = 'f'", "DELETE FROM storage"] {
+    for damage in ["DELETE FROM files WHERE file_path = 'f'", "DELETE FROM storage_shards"] {
         service.database.run(damage);
         assert_ne!(service.faults(&[]).len(), 0);
         service.database.run(&format!("BEGIN; {statements}"));
         assert!(service.warnings(&[]).is_empty());
     }
-    service.database.run("DELETE FROM storage");
-    one_names(&service.faults(&[]), &["the table storage has no row"]);
+    service.database.run("DELETE FROM storage_shards");
+    one_names(&service.faults(&[]), &["the table storage_shards has no row"]);
 }
 
 #[test]
@@ -207,14 +207,14 @@ fn what_the_role_may_not_do_is_said_and_the_rest_is_checked() {
     let before = check();
     service.database.run(&format!("{grant} {role}"));
     let after = check();
-    service.database.run(&format!("REVOKE SELECT ON storage FROM {role}"));
+    service.database.run(&format!("REVOKE SELECT ON storage_shards FROM {role}"));
     let forbidden = check();
     service.database.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
     one_names(&findings_of(&before.exits(0), "ok"), &["not verified", &format!("{grant} {role}")]);
     one_names(&findings_of(&after.exits(0), "ok"), &["indexes verified"]);
     // A step that fails is a fault, and the others are gone through.
     let faults = findings_of(&forbidden, "fault");
-    one_names(&faults, &["totals: ", "permission denied for table storage"]);
+    one_names(&faults, &["totals: ", "permission denied for table storage_shards"]);
     one_names(&faults, &["totals: not finished"]);
     assert_eq!((faults.len(), findings_of(&forbidden.exits(1), "ok").len()), (2, 4));
 }

@@ -57,7 +57,7 @@ fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skip
     left.sort();
     assert_eq!(left, ids[3..]);
     assert_eq!(restored.file_stats(&ann), (2, 18));
-    assert_eq!(target.database.value::<i64>("SELECT used FROM storage"), 18);
+    assert_eq!(target.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 18);
     for (id, status) in ids.iter().zip([404, 404, 404, 200, 200]) {
         restored.download(&ann, id).expect(status);
     }

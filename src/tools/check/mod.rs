@@ -66,7 +66,8 @@ impl Check<'_> {
         let (kept, counted): (Option<i64>, i64) = (row.get("kept"), row.get("counted"));
         match kept {
             None => {
-                self.findings.fault("the table storage has no row: no file can be uploaded", "");
+                self.findings
+                    .fault("the table storage_shards has no row: no file can be uploaded", "");
             }
             Some(kept) if kept != counted => self.findings.fault(
                 format_args!("the total of the service is {kept} bytes, its files have {counted}"),
