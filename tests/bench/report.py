@@ -64,6 +64,20 @@ GROWTH_ROWS = [
     Row("admin_users_search", "`GET /admin/users?search=user999`, ms"),
     Row("export", "CSV of all users, seconds"),
     Row("export_peak", "its peak memory, MiB"),
+    Row("check", "`cloakroom check` with 101,000 files: seconds"),
+    Row("sessions_list", "a user with 200,000 sessions: list of sessions, ms"),
+    Row("sessions_sign_in", "… sign-in, ms"),
+    Row("sessions_logout", "… sign-out of all others, ms"),
+    Row("sessions_password", "… change of the password, ms"),
+    Row("before_me", "current user: p99, ms"),
+    Row("while_me", "… while expired records are removed"),
+    Row("before_me_c16", "current user, 16 connections: p99, ms"),
+    Row("while_me_c16", "… while expired records are removed"),
+    Row("before_files", "20 of 1,000 files: p99, ms"),
+    Row("while_files", "… while expired records are removed"),
+    Row("before_sign_in", "sign-in: p99, ms"),
+    Row("while_sign_in", "… while expired records are removed"),
+    Row("swept", "records removed a second meanwhile, of a million sessions and a million events"),
 ]
 
 
