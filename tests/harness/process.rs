@@ -66,6 +66,14 @@ pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) ->
     command(database_url, &data, settings).args(arguments).output().expect("the binary runs")
 }
 
+/// The last line of `cloakroom gc`.
+pub fn swept(moved: usize, removed: usize, missing: usize) -> String {
+    format!(
+        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}; \
+         files without a content: {missing}.\n"
+    )
+}
+
 /// What a command printed, and its exit status.
 pub trait OutputText {
     fn out(&self) -> String;
