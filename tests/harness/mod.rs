@@ -48,7 +48,7 @@ pub use jwt::{
 pub use nginx::NginxProcess;
 pub use process::{
     BINARY, OutputText, RESET_URL, children, command, command_at, mail_settings, parent_of, run,
-    within_shell,
+    swept, within_shell,
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};

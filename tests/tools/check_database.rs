@@ -21,7 +21,7 @@ fn wrong_totals_are_faults() {
     ));
     let faults = service.faults(&[]);
     one_names(&faults, &["the total of the service is 8 bytes, its files have 15"]);
-    one_names(&faults, &["the totals of user ann are 1 files of 5 bytes, the records are 2 of 12"]);
+    one_names(&faults, &["the totals of user ann are 1 file of 5 bytes, the records are 2 of 12"]);
     assert!(!faults.concat().contains("user bob"), "{faults:?}");
     // What scripts/README.md says corrects them, whatever they are.
     let readme = include_str!("../../scripts/README.md");
@@ -153,7 +153,7 @@ fn damaged_indexes_are_named_where_amcheck_is_installed() {
          WHERE amname = 'btree' AND relnamespace = 'public'::regnamespace",
     );
     let output = service.check(&[]).exits(0);
-    one_names(&findings_of(&output, "ok"), &[&format!("amcheck: {btrees} indexes verified")]);
+    one_names(&findings_of(&output, "ok"), &[&format!("amcheck: indexes verified: {btrees}")]);
     // The index keeps what the function returned once, as after an upgrade of the system that changed a sort order.
     service.database.run(
         "CREATE FUNCTION sort_key(uuid) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT $1::text $$;
@@ -162,7 +162,7 @@ fn damaged_indexes_are_named_where_amcheck_is_installed() {
     );
     let faults = service.faults(&[]);
     one_names(&faults, &["index files_sort_key is damaged", "lacks matching index tuple"]);
-    one_names(&faults, &[&format!("amcheck: {} indexes verified", btrees + 1)]);
+    one_names(&faults, &[&format!("amcheck: indexes verified: {}", btrees + 1)]);
     assert_eq!(faults.len(), 2, "{faults:#?}");
 }
 
