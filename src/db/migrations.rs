@@ -48,6 +48,8 @@ const MIGRATIONS: &[Migration] = &[
     migration!(13, "names_descending"),
     migration!(14, "session_epochs"),
     migration!(15, "storage_shards"),
+    migration!(16, "listed_users"),
+    migration!(17, "totals"),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -118,7 +118,9 @@ mod start {
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod large_lists;
     mod last_admin;
+    mod totals;
     mod user_lists;
     mod user_management;
 }

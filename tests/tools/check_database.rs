@@ -22,12 +22,19 @@ fn wrong_totals_are_faults() {
     let faults = service.faults(&[]);
     one_names(&faults, &["the total of the service is 8 bytes, its files have 15"]);
     one_names(&faults, &["the totals of user ann are 1 file of 5 bytes, the records are 2 of 12"]);
+    one_names(&faults, &["the table file_totals differs from what it is made of in 2 rows"]);
     assert!(!faults.concat().contains("user bob"), "{faults:?}");
     // What scripts/README.md says corrects them, whatever they are.
     let readme = include_str!("../../scripts/README.md");
     let (_, rest) = readme.split_once("```sql\nBEGIN;").expect("statements");
     let (statements, _) = rest.split_once("```").expect("an end");
-    for damage in ["DELETE FROM files WHERE file_path = 'f'", "DELETE FROM storage_shards"] {
+    for damage in [
+        "DELETE FROM files WHERE file_path = 'f'",
+        "DELETE FROM storage_shards",
+        "UPDATE listed_users SET name = 'x'",
+        "DELETE FROM account_totals",
+        "INSERT INTO file_totals VALUES ('2020-01-01', 1, 1)",
+    ] {
         service.database.run(damage);
         assert_ne!(service.faults(&[]).len(), 0);
         service.database.run(&format!("BEGIN; {statements}"));
