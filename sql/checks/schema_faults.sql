@@ -12,7 +12,7 @@ WITH expected AS (
         'own_changes_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey', 'pending_removals_pkey',
         'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
         'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_live', 'sessions_pkey',
-        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_pkey',
+        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_shards_pkey',
         'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
         'users_email_unfilled', 'users_pkey', 'users_username_key'
@@ -22,7 +22,7 @@ WITH expected AS (
         'audit_events_subject_check', 'files_file_size_check', 'files_user_id_fkey', 'installation_is_only_check',
         'listed_users_user_id_fkey', 'outbox_kind_check', 'outbox_user_id_fkey', 'password_reset_messages_user_id_fkey',
         'pending_removals_user_id_fkey', 'personal_tokens_user_id_fkey', 'sessions_user_id_fkey',
-        'sign_in_networks_user_id_fkey', 'storage_is_only_check', 'used_password_reset_tokens_user_id_fkey',
+        'sign_in_networks_user_id_fkey', 'used_password_reset_tokens_user_id_fkey',
         'users_complete_check', 'users_role_check'
     ])
     UNION ALL

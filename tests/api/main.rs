@@ -70,6 +70,7 @@ mod files {
     mod file_management;
     mod hostile_uploads;
     mod many_files;
+    mod service_quota;
     mod uploads;
 }
 
@@ -107,6 +108,7 @@ mod server {
 }
 
 mod start {
+    mod former_release;
     mod installation;
     mod messages;
     mod production;

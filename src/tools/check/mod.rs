@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::database::checks::{self, MAX_NAMED_ACCOUNTS, UserTotals};
 use super::findings::Findings;
 use super::progress::Progress;
+use super::quantity::count;
 use super::{open_installation, print_line};
 use crate::config::Config;
 use crate::db::{Database, one_row, sql};
@@ -67,7 +68,8 @@ impl Check<'_> {
         let (kept, counted): (Option<i64>, i64) = (row.get("kept"), row.get("counted"));
         match kept {
             None => {
-                self.findings.fault("the table storage has no row: no file can be uploaded", "");
+                self.findings
+                    .fault("the table storage_shards has no row: no file can be uploaded", "");
             }
             Some(kept) if kept != counted => self.findings.fault(
                 format_args!("the total of the service is {kept} bytes, its files have {counted}"),
@@ -92,7 +94,8 @@ impl Check<'_> {
             let text = format_args!("more than {MAX_NAMED_ACCOUNTS} accounts have such totals");
             self.findings.warning(text, "");
         }
-        let text = format_args!("totals: {counted} bytes; {accounts} accounts, also deleted ones");
+        let accounts = count(accounts.unsigned_abs(), "account");
+        let text = format_args!("totals: {counted} bytes of {accounts}, deleted ones included");
         self.findings.sum_up(text);
         Ok(())
     }
@@ -114,8 +117,8 @@ impl Check<'_> {
         if *kept != user.counted {
             let (kept_files, kept_bytes) = kept;
             let text = format_args!(
-                "the totals of user {name} are {kept_files} files of {kept_bytes} bytes, the records are {files} of \
-                 {bytes}"
+                "the totals of user {name} are {} of {kept_bytes} bytes, the records are {files} of {bytes}",
+                count(kept_files.unsigned_abs(), "file")
             );
             self.findings.fault(text, "");
         }
@@ -181,7 +184,7 @@ impl Check<'_> {
             progress.advance(1);
         }
         drop(progress);
-        self.findings.sum_up(format_args!("amcheck: {} indexes verified", indexes.len()));
+        self.findings.sum_up(format_args!("amcheck: indexes verified: {}", indexes.len()));
         Ok(())
     }
 }
