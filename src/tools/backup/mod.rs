@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
+use crate::storage::last_backup::LastBackup;
 use contents::{ContentCopier, VerifiedShare};
 use directory::BackupDirectory;
 use manifest::{FORMAT, Header, ManifestWriter};
@@ -32,7 +33,7 @@ pub const PARTIAL: &str = ".partial";
 
 /// Makes a backup below `directory`, and then removes the oldest whole ones, so that `keep` are left; `None` keeps all.
 /// Of the contents that are linked to the last backup, one in `verify_share` is read, another one each time. Changes
-/// nothing of the installation. The backup is whole or its name says that it is not.
+/// nothing of the installation but the mark of its last backup. The backup is whole or its name says that it is not.
 pub fn backup(
     config: &Config,
     directory: &Path,
@@ -72,7 +73,9 @@ pub fn backup(
     let ContentCopier { copied, linked, verified, .. } = copier;
     manifest.finish()?;
     snapshot.finish()?;
+    let at = Timestamp(partial.time);
     let path = backups.finish(partial)?;
+    note(config, at, &path);
     let removed =
         keep.map_or(Ok(()), |keep| remove_old(&backups, header.installation_id, &path, keep));
     print_line(format_args!(
@@ -82,6 +85,18 @@ pub fn backup(
         begin.elapsed().as_secs_f32()
     ));
     removed
+}
+
+/// Leaves the mark in the data directory by which the service and `cloakroom status` know the age of the last backup.
+/// The backup is whole without it.
+fn note(config: &Config, at: Timestamp, path: &Path) {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Err(error) = (LastBackup { at, path }).write(&config.data_dir) {
+        let directory = config.data_dir.display();
+        log::warn!(
+            "last-backup was not written to {directory}, so alerts will miss this backup: {error}"
+        );
+    }
 }
 
 /// Removes the oldest whole backups of the installation, so that `keep` are left. `made`, the new one, is one of them.
