@@ -110,6 +110,7 @@ mod start {
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 

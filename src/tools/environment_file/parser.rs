@@ -40,7 +40,6 @@ pub fn parse(text: &str) -> impl Iterator<Item = Entry<'_>> {
 impl Entry<'_> {
     /// Why systemd gives the service no such variable, if so.
     pub fn refusal(&self) -> Option<&'static str> {
-        let is_control = |c: char| c.is_ascii_control() && c != '\t' && c != '\n';
         match self.kind {
             EntryKind::Comment => None,
             EntryKind::Word => Some("ignored, because it has no ="),
@@ -48,9 +47,6 @@ impl Entry<'_> {
                 Some("ignored: write NAME=value, without `export`")
             }
             _ if !is_name(self.name) => Some("ignored, because what stands before = is no name"),
-            _ if self.value.contains(is_control) => {
-                Some("ignored, because the value has a control character")
-            }
             _ => None,
         }
     }
