@@ -80,7 +80,7 @@ fn version(address: SocketAddr) -> String {
     match version.zip(started) {
         Some(((version, _), started)) => {
             let now = unix_time().as_secs();
-            let at = Timestamp::of_unix_seconds(started).map(|at| format!(" since {}", at.text()));
+            let at = Timestamp::of_unix_seconds(started).map(|at| format!(" since {}", at.text().replace(".000000", "")));
             let running = age(Duration::from_secs(now.saturating_sub(started)));
             format!("version {version}{} ({running})", at.unwrap_or_default())
         }

@@ -37,6 +37,7 @@ fn a_service_that_is_well_is_status_0_with_its_version_and_its_last_backup() {
     api.new_file(&user, "a.txt", "text");
     let production = [
         ("CLOAKROOM_ENV", "production"),
+        ("CLOAKROOM_SCRYPT", ""),
         ("CLOAKROOM_SMTP_URL", "none"),
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
     ];
@@ -118,6 +119,7 @@ fn without_a_database_the_service_answers_and_both_are_faults() {
     let api = cluster.serve(&[]);
     screen(status_of(&api, &[]), 0);
     cluster.stop();
+    wait_until(|| api.readyz().status == 503);
     let text = screen(status_of(&api, &[]), 1);
     expect_finding(&text, "fault   service: version ", "without a database");
     expect_finding(&text, "fault   database: no connection to the database at ", "");
