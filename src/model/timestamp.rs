@@ -20,12 +20,6 @@ impl Timestamp {
         Timestamp(OffsetDateTime::now_utc())
     }
 
-    /// The point in time so many seconds after 1970-01-01 UTC; `None` if it is after the year 9999.
-    pub fn of_unix_seconds(seconds: u64) -> Option<Timestamp> {
-        let seconds = seconds.try_into().ok()?;
-        OffsetDateTime::from_unix_timestamp(seconds).ok().map(Timestamp)
-    }
-
     /// The text form, without an allocation, because an export writes millions of them.
     pub fn bytes(self) -> [u8; LENGTH] {
         let at = self.0.to_offset(UtcOffset::UTC);

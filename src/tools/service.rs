@@ -5,11 +5,13 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use time::OffsetDateTime;
+
 use super::findings::{Findings, Level};
 use super::status::age;
 use super::unit::Unit;
 use crate::config::Config;
-use crate::model::timestamp::{Timestamp, unix_time};
+use crate::model::timestamp::Timestamp;
 
 /// The longest wait for an answer. The service itself waits up to 3 s for the database.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -76,13 +78,14 @@ fn version(address: SocketAddr) -> String {
     let value = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name));
     let version = value("cloakroom_build_info{version=\"").and_then(|rest| rest.split_once('"'));
     let started = value("process_start_time_seconds ").and_then(|text| text.parse::<f64>().ok());
-    let started = started.filter(|seconds| *seconds >= 0.0).map(|seconds| seconds as u64);
+    let started = started.and_then(|at| OffsetDateTime::from_unix_timestamp(at as i64).ok());
     match version.zip(started) {
         Some(((version, _), started)) => {
-            let now = unix_time().as_secs();
-            let at = Timestamp::of_unix_seconds(started).map(|at| format!(" since {}", at.text().replace(".000000", "")));
-            let running = age(Duration::from_secs(now.saturating_sub(started)));
-            format!("version {version}{} ({running})", at.unwrap_or_default())
+            let running = Duration::try_from(OffsetDateTime::now_utc() - started);
+            let running = age(running.unwrap_or_default());
+            // To the second.
+            let since = Timestamp(started).text().replace(".000000", "");
+            format!("version {version} since {since} ({running})")
         }
         None => "up (CLOAKROOM_METRICS hides the version)".to_owned(),
     }
@@ -107,7 +110,10 @@ fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let (mut answer, mut part) = (Vec::new(), [0; 16 * 1024]);
     while answer.len() < MAX_BYTES {
         let left = deadline.saturating_duration_since(Instant::now());
-        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
         match stream.read(&mut part)? {
             0 => break,
             length => answer.extend_from_slice(&part[..length]),

@@ -15,8 +15,7 @@ use super::{service, within_max_wait};
 use crate::config::{ALL_SETTINGS, Config, Environment};
 use crate::db;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::Storage;
-use crate::storage::last_backup::LastBackup;
+use crate::storage::{Storage, last_backup};
 
 /// The longest wait for a connection to the database.
 const MAX_CONNECT: Duration = Duration::from_secs(5);
@@ -79,14 +78,14 @@ fn judge_backup(findings: &mut Findings, config: &Config, unit: Option<&Unit>) {
         findings.fault("last backup: the last run of cloakroom-backup.service failed", advice);
     }
     let advice = "`systemctl enable --now cloakroom-backup.timer` makes one every night, `cloakroom backup DIR` now.";
-    match LastBackup::read(&config.data_dir) {
+    match last_backup::read(&config.data_dir) {
         None => findings.judge(
             config.environment == Environment::Development,
             Level::Warning,
             "last backup: `cloakroom backup` has made none of this data directory",
             advice,
         ),
-        Some(LastBackup { at, path }) => {
+        Some((at, path)) => {
             let since = Duration::try_from(OffsetDateTime::now_utc() - at.0).unwrap_or_default();
             let text = format!("last backup: {} is whole, {} old", path.display(), age(since));
             findings.judge(since <= MAX_BACKUP_AGE, Level::Warning, text, advice);

@@ -6,8 +6,9 @@ use crate::db::DatabaseState;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
+use crate::model::timestamp::Timestamp;
 use crate::storage::DiskSpace;
-use crate::storage::last_backup::LastBackup;
+use crate::storage::last_backup;
 use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
@@ -44,7 +45,7 @@ fn readings(app: &App) -> Vec<Reading> {
     readings.extend(stored.is_ok().then(|| database_writable(app)));
     readings.extend(stored.into_iter().flat_map(totals));
     readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
-    readings.extend(LastBackup::read(&app.config.data_dir).map(last_backup));
+    readings.extend(last_backup::read(&app.config.data_dir).map(|(at, _)| backup_time(at)));
     readings
 }
 
@@ -67,9 +68,9 @@ fn totals(stored: StoredTotals) -> [Reading; 4] {
 }
 
 /// Is left out until there is one.
-fn last_backup(backup: LastBackup) -> Reading {
+fn backup_time(at: Timestamp) -> Reading {
     let help = "Unix time of the last whole backup of the data directory";
-    Reading::new("last_backup_timestamp_seconds", help, backup.at.0.unix_timestamp())
+    Reading::new("last_backup_timestamp_seconds", help, at.0.unix_timestamp())
 }
 
 /// Named like the metrics of Prometheus's node exporter.

@@ -7,6 +7,7 @@ mod dump;
 pub mod manifest;
 pub mod verify;
 
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -19,7 +20,8 @@ use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::last_backup::LastBackup;
+use crate::storage::file_system::write_aside;
+use crate::storage::{last_backup, sync_directory};
 use contents::{ContentCopier, VerifiedShare};
 use directory::BackupDirectory;
 use manifest::{FORMAT, Header, ManifestWriter};
@@ -89,13 +91,16 @@ pub fn backup(
 
 /// Leaves the mark in the data directory by which the service and `cloakroom status` know the age of the last backup.
 /// The backup is whole without it.
-fn note(config: &Config, at: Timestamp, path: &Path) {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if let Err(error) = (LastBackup { at, path }).write(&config.data_dir) {
-        let directory = config.data_dir.display();
-        log::warn!(
-            "last-backup was not written to {directory}, so alerts will miss this backup: {error}"
-        );
+fn note(config: &Config, at: Timestamp, backup: &Path) {
+    let backup = backup.canonicalize().unwrap_or_else(|_| backup.to_owned());
+    let line = format!("{} {}\n", at.text(), backup.display());
+    let path = config.data_dir.join(last_backup::NAME);
+    let written = write_aside(&path, line.as_bytes())
+        .and_then(|temporary| fs::rename(temporary, &path))
+        .and_then(|()| sync_directory(&config.data_dir));
+    if let Err(error) = written {
+        let path = path.display();
+        log::warn!("{path} was not written, so alerts will miss this backup: {error}");
     }
 }
 
