@@ -24,8 +24,9 @@ const HEAPS_PER_CORE: usize = 2;
 /// because glibc removes it from the environment of a program that has capabilities of its own (`setcap`).
 const MARKER: &str = "CLOAKROOM_ALLOCATOR_SET";
 
-/// Executes this program again with the settings: only unsafe code could change the settings of a running process (`mallopt`). Must be called while there is one thread and nothing is open. Returns in the executed program, and if the operator has settings of their own or
-/// executing fails: then the process only needs more memory.
+/// Executes this program again with the settings: only unsafe code could change those of a running process (`mallopt`).
+/// Must be called while there is one thread and nothing is open. Returns in the executed program, and if the operator
+/// has settings of their own or executing fails: then the process only needs more memory.
 pub fn apply_allocator_settings() {
     let is_set = |name| std::env::var_os(name).is_some();
     if !cfg!(target_env = "gnu") || is_set(MARKER) || is_set(TUNABLES_VARIABLE) {

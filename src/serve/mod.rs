@@ -114,9 +114,8 @@ pub fn serve() -> Result<(), CommandError> {
     })
 }
 
-/// Opens the storage, loads the secret, opens the database, starts the background threads, and then
-/// serves. Everything that can fail comes before the port is opened, so that clients never reach a service that has
-/// only half started.
+/// Opens the storage, loads the secret, opens the database, starts the background threads, and then serves. Everything
+/// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 fn start_and_serve() -> Result<(), CommandError> {
     config::apply_allocator_settings();
     let config = start(ALL_SETTINGS)?;

@@ -94,6 +94,17 @@ pub fn bytes(number: u64) -> String {
     if unit == "B" { format!("{number} B") } else { format!("{value:.2} {unit}") }
 }
 
+/// A time as people say it, in the largest unit of which there are at least two.
+pub fn age(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        172_800.. => format!("{} days", seconds / 86_400),
+        7200.. => format!("{} h", seconds / 3600),
+        120.. => format!("{} min", seconds / 60),
+        _ => format!("{seconds} s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ use super::database::connect::connect;
 use super::database::diagnosis::{DatabaseFacts, find_stored};
 use super::doctor::{data_directory, judge_doubts, mail_server};
 use super::findings::{Findings, Level};
+use super::progress::age;
 use super::unit::Unit;
 use super::{service, within_max_wait};
 use crate::config::{ALL_SETTINGS, Config, Environment};
@@ -90,16 +91,5 @@ fn judge_backup(findings: &mut Findings, config: &Config, unit: Option<&Unit>) {
             let text = format!("last backup: {} is whole, {} old", path.display(), age(since));
             findings.judge(since <= MAX_BACKUP_AGE, Level::Warning, text, advice);
         }
-    }
-}
-
-/// A time as people say it, in the largest unit of which there are at least two.
-pub fn age(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        172_800.. => format!("{} days", seconds / 86_400),
-        7200.. => format!("{} h", seconds / 3600),
-        120.. => format!("{} min", seconds / 60),
-        _ => format!("{seconds} s"),
     }
 }

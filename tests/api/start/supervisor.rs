@@ -2,46 +2,56 @@
 //! `scripts/test-production` has a real systemd.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use crate::harness::*;
 
-/// A supervisor's socket, and the path at which a process finds it.
-fn supervisor(directory: &Directory) -> (UnixDatagram, String) {
-    let path = directory.join("notify");
-    let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
-    (socket, path.display().to_string())
+/// A supervisor, which reads what it is sent at once: the queue of its socket is short.
+struct Supervisor {
+    path: String,
+    messages: Receiver<Vec<String>>,
 }
 
-/// The next message, as its lines.
-fn message(socket: &UnixDatagram) -> Vec<String> {
-    let mut bytes = [0; 4096];
-    let length = socket.recv(&mut bytes).expect("a message");
-    String::from_utf8_lossy(&bytes[..length]).lines().map(str::to_owned).collect()
-}
-
-/// Everything that was sent.
-fn messages(socket: &UnixDatagram) -> Vec<Vec<String>> {
-    socket.set_nonblocking(true).expect("a mode");
-    let mut found = Vec::new();
-    let mut bytes = [0; 4096];
-    loop {
-        match socket.recv(&mut bytes) {
-            Ok(length) => {
-                let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
-                found.push(text.lines().map(str::to_owned).collect());
+impl Supervisor {
+    fn start(directory: &Directory) -> Supervisor {
+        let path = directory.join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(length) = socket.recv(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..length]);
+                if sender.send(text.lines().map(str::to_owned).collect()).is_err() {
+                    return;
+                }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return found,
-            Err(error) => panic!("{error}"),
+        });
+        Supervisor { path: path.display().to_string(), messages }
+    }
+
+    /// The lines of the next message.
+    fn message(&self) -> Vec<String> {
+        self.messages.recv_timeout(Duration::from_secs(30)).expect("a message")
+    }
+
+    /// The lines of all messages up to one with a line that begins so.
+    fn up_to(&self, beginning: &str) -> Vec<Vec<String>> {
+        let mut found = Vec::new();
+        while !found
+            .last()
+            .is_some_and(|lines: &Vec<String>| lines.iter().any(|line| line.starts_with(beginning)))
+        {
+            found.push(self.message());
         }
+        found
     }
 }
 
@@ -49,31 +59,32 @@ fn messages(socket: &UnixDatagram) -> Vec<Vec<String>> {
 fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_stops() {
     for server in ["builtin", "rouille"] {
         let (database, data) = (Database::create(), Arc::new(Directory::create()));
-        let (socket, path) = supervisor(&data);
-        let settings = [("NOTIFY_SOCKET", &*path), ("CLOAKROOM_HTTP_SERVER", server)];
+        let supervisor = Supervisor::start(&data);
+        let settings = [("NOTIFY_SOCKET", &*supervisor.path), ("CLOAKROOM_HTTP_SERVER", server)];
         let api = Server::start_with(&database, &data, &settings);
-        let mut steps = Vec::new();
-        let ready = loop {
-            let lines = message(&socket);
-            if lines.contains(&"READY=1".to_owned()) {
-                break lines;
-            }
-            // Longer than the step may take: 30 seconds for the database, an hour for a migration.
-            let time = lines.iter().find_map(|line| line.strip_prefix("EXTEND_TIMEOUT_USEC="));
-            let seconds = time.and_then(|time| time.parse::<u64>().ok()).unwrap() / 1_000_000;
-            let status = lines.iter().find_map(|line| line.strip_prefix("STATUS=")).unwrap();
-            let least = if status.starts_with("Migrating") { 3600 } else { 30 };
-            assert!(seconds > least, "{lines:?}");
-            steps.push(status.to_owned());
-        };
-        assert!(steps.contains(&"Waiting for the database".to_owned()), "{steps:?}");
-        assert!(steps.contains(&"Migrating: V1__accounts".to_owned()), "{steps:?}");
+        let mut messages = supervisor.up_to("READY=1");
+        let ready = messages.pop().expect("a message");
         assert!(
             ready.contains(&format!("STATUS=Listening on http://{}", api.address)),
             "{ready:?}"
         );
+        let value = |lines: &[String], name: &str| {
+            lines.iter().find_map(|line| line.strip_prefix(name)).expect(name).to_owned()
+        };
+        let mut steps = Vec::new();
+        for lines in messages {
+            // Longer than the step may take: 30 seconds for the database, an hour for a migration.
+            let time: u64 = value(&lines, "EXTEND_TIMEOUT_USEC=").parse().expect("a number");
+            let step = value(&lines, "STATUS=");
+            let least = if step.starts_with("Migrating") { 3600 } else { 30 };
+            assert!(time > least * 1_000_000, "{lines:?}");
+            steps.push(step);
+        }
+        for step in ["Waiting for the database", "Migrating: V1__accounts"] {
+            assert!(steps.iter().any(|found| found == step), "{step}: {steps:?}");
+        }
         api.signal(Signal::TERM);
-        assert!(message(&socket).contains(&"STOPPING=1".to_owned()));
+        assert!(supervisor.message().contains(&"STOPPING=1".to_owned()));
         assert_eq!(api.exit_code(), Some(0));
     }
 }
@@ -81,18 +92,16 @@ fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_s
 #[test]
 fn a_start_that_fails_is_never_ready_and_says_why() {
     let data = Directory::create();
-    let (socket, path) = supervisor(&data);
+    let supervisor = Supervisor::start(&data);
     fs::write(data.join("file"), "x").expect("a file");
     for (name, value, code, reason) in [
-        ("CLOAKROOM_TRASH_DAYS", "x", 2, "CLOAKROOM_TRASH_DAYS holds \"x\""),
-        ("CLOAKROOM_DATA_DIR", "file", 1, "CLOAKROOM_DATA_DIR=file is a file"),
+        ("CLOAKROOM_TRASH_DAYS", "x", 2, "STATUS=CLOAKROOM_TRASH_DAYS holds \"x\""),
+        ("CLOAKROOM_DATA_DIR", "file", 1, "STATUS=CLOAKROOM_DATA_DIR=file is a file"),
     ] {
-        let settings = [("NOTIFY_SOCKET", &*path), (name, value)];
+        let settings = [("NOTIFY_SOCKET", &*supervisor.path), (name, value)];
         command(NOWHERE, &data, &settings).arg("serve").output().expect("it runs").exits(code);
-        let sent = messages(&socket).concat();
+        let sent = supervisor.up_to(reason).concat();
         assert!(!sent.contains(&"READY=1".to_owned()), "{sent:?}");
-        let last = sent.last().expect("a message");
-        assert!(last.starts_with(&format!("STATUS={reason}")), "{sent:?}");
     }
 }
 
