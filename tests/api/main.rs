@@ -112,6 +112,7 @@ mod start {
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 
