@@ -5,6 +5,7 @@
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
         'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'ended_epochs_pkey',
+        'file_links_expiry', 'file_links_file', 'file_links_pkey', 'file_links_token_hash_key', 'file_links_user',
         'files_newest', 'files_pkey', 'files_upload_date', 'installation_pkey', 'kept_contents_pkey',
         'mail_counts_pkey', 'outbox_due', 'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey',
         'own_changes_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey', 'pending_removals_pkey',
@@ -17,7 +18,8 @@ WITH expected AS (
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[
-        'audit_events_subject_check', 'files_file_size_check', 'files_user_id_fkey', 'installation_is_only_check',
+        'audit_events_subject_check', 'file_links_file_id_fkey', 'file_links_user_id_fkey', 'files_file_size_check',
+        'files_user_id_fkey', 'installation_is_only_check',
         'outbox_kind_check', 'outbox_user_id_fkey', 'password_reset_messages_user_id_fkey',
         'pending_removals_user_id_fkey', 'personal_tokens_user_id_fkey', 'sessions_user_id_fkey',
         'sign_in_networks_user_id_fkey', 'storage_is_only_check', 'used_password_reset_tokens_user_id_fkey',
@@ -26,8 +28,8 @@ WITH expected AS (
     UNION ALL
     SELECT 'trigger', unnest(ARRAY[
         'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'audit_events_own_changes',
-        'files_added', 'files_removed', 'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client',
-        'users_credentials_version', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
+        'audit_events_own_links', 'files_added', 'files_removed', 'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client',
+        'users_credentials_version', 'users_file_links', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
         'users_personal_tokens', 'users_unsettle'
     ])
 ), own AS (

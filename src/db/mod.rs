@@ -9,6 +9,7 @@ mod connection;
 pub mod connector;
 pub mod deadline;
 pub mod exports;
+pub mod file_links;
 pub mod files;
 pub mod installation;
 pub mod migrations;

@@ -23,7 +23,7 @@ pub struct Mail {
     pub kind: MessageKind,
     /// The time of the change that the message reports.
     pub at: Timestamp,
-    /// The token of a password reset, and when it expires. Other messages have none.
+    /// The token of a link to set a password, and when it expires. Other messages have none.
     pub reset: Option<(String, Timestamp)>,
 }
 

@@ -69,6 +69,8 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod link_ends;
+    mod links;
     mod uploads;
 }
 
@@ -116,6 +118,7 @@ mod start {
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod invitations;
     mod last_admin;
     mod user_lists;
     mod user_management;
