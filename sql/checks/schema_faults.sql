@@ -28,9 +28,9 @@ WITH expected AS (
     UNION ALL
     SELECT 'trigger', unnest(ARRAY[
         'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'audit_events_own_changes',
-        'audit_events_own_links', 'files_added', 'files_removed', 'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client',
-        'users_credentials_version', 'users_file_links', 'users_forget_sign_in_networks', 'users_last_admin', 'users_notices',
-        'users_personal_tokens', 'users_unsettle'
+        'audit_events_own_links', 'files_added', 'files_removed', 'outbox_limits', 'personal_tokens_notice',
+        'sessions_forget_client', 'users_credentials_version', 'users_file_links', 'users_forget_sign_in_networks',
+        'users_last_admin', 'users_notices', 'users_personal_tokens', 'users_unsettle'
     ])
 ), own AS (
     SELECT c.oid, c.relname::text AS table_name FROM pg_class c

@@ -54,4 +54,5 @@ EXECUTE FUNCTION limit_own_changes();
 
 -- Invitations: the mail that tells the owner of an account that an administrator made how to choose a password.
 ALTER TABLE outbox DROP CONSTRAINT outbox_kind_check, ADD CONSTRAINT outbox_kind_check
-CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'invitation'));
+CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'second_factor_enabled',
+                'second_factor_disabled', 'recovery_code_used', 'too_many_wrong_codes', 'invitation'));

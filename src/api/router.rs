@@ -187,7 +187,6 @@ fn is_id(segment: &str) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
 

@@ -96,8 +96,8 @@ impl OutboxSender {
     }
 
     /// Sends a message, unless its account is gone or there is no mail server. In development the token of a link to
-    /// set a password is logged as well. The inner result is that of the delivery; the outer one fails only if no token could be
-    /// made.
+    /// set a password is logged as well. The inner result is that of the delivery; the outer one fails only if no token
+    /// could be made.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
         let reset = match message.kind {

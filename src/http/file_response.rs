@@ -181,9 +181,9 @@ fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
     Some(if from < length { RequestedRange::Part(from, to) } else { RequestedRange::Unsatisfiable })
 }
 
-/// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token is written as it is. Any other name is
-/// quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name
-/// follows as `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
+/// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token is written as it is. Any other name
+/// is quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name follows as
+/// `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
 fn content_disposition(kind: &str, name: &str) -> String {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.is_empty() && name.bytes().all(is_token) {

@@ -38,9 +38,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let file = context.path_id()?;
     let wanted = context.request.json()?.read(read_link)?;
     let token = link_token::encode(random_bytes()?);
-    let hash = link_token::hash(&token)
-        .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
-    let owner = (user.id(), user.verified_version());
+    let (owner, hash) = ((user.id(), user.verified_version()), link_token::hash(&token));
     let stored = file_links::insert(&context.db, file, owner, &wanted, &hash, &context.origin())?;
     response::json(201, &CreatedLink { stored, url: format!("/api/v1/links/{token}") })
 }
@@ -66,8 +64,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// `GET /api/v1/links/{token}`: the content of the file that a link is to, or a range of it, for anyone. A link that is
 /// unknown, has ended or was never one is answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
-    let token = context.path_text()?;
-    let hash = link_token::hash(token).ok_or(Error::LinkNotFound)?;
+    let hash = link_token::hash(context.path_text()?);
     content_response(context, || {
         let (file, inline) = file_links::find_file(&context.db, &hash)?;
         let file = file.spelt(&context.app.config.allowed_upload_types);

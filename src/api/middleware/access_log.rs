@@ -9,7 +9,8 @@ use crate::auth::personal_token;
 const MAX_PATH: usize = 200;
 /// Longest part of a method that is logged, in bytes. All registered methods are shorter.
 const MAX_METHOD: usize = 20;
-/// The fewest characters of base64url that are taken for a token wherever they stand in a path. Ids have 36.
+/// The fewest characters of base64url, upper and lower case among them, that are taken for a token wherever they stand
+/// in a path. Ids have 36.
 const TOKEN_LENGTH: usize = 40;
 
 /// Stands in place of a path that is not logged.
@@ -54,9 +55,14 @@ fn names_link(path: &str) -> bool {
 fn is_private(path: &str) -> bool {
     let is_token = |part: &str| personal_token::is_personal(part) || part.starts_with("ey");
     let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_random = |part: &str| {
+        part.len() >= TOKEN_LENGTH
+            && part.contains(|c: char| c.is_ascii_uppercase())
+            && part.contains(|c: char| c.is_ascii_lowercase())
+    };
     path.contains('@')
         || path.split('/').any(is_token)
-        || path.split(|c| !is_digit(c)).any(|part| part.len() >= TOKEN_LENGTH)
+        || path.split(|c| !is_digit(c)).any(is_random)
 }
 
 #[cfg(test)]
@@ -90,7 +96,8 @@ mod tests {
             format!("/api/v1/uploads/{id}/links/{id}/"),
             "/api/v1/links/".to_owned(),
             "/api/v1/auth/request-password-reset".to_owned(),
-            format!("/{}", "x y/".repeat(40)),
+            format!("/{}", "a-long-path-of-words/".repeat(9)),
+            format!("/{}", "x".repeat(150)),
         ] {
             assert_eq!(loggable_path(&path), path);
         }

@@ -258,6 +258,21 @@ fn a_user_has_at_most_a_thousand_live_links_also_when_they_are_made_in_parallel(
 }
 
 #[test]
+fn downloads_by_links_take_no_memory_for_the_content() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let content = numbers(8 << 20);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", &content));
+    api.open_link(&link).expect(200);
+    let before = api.peak_memory();
+    for answer in parallel(16, |_| api.open_link(&link)) {
+        assert!(answer.expect(200).bytes == content.as_bytes());
+    }
+    let grown = api.peak_growth(before);
+    assert!(grown < content.len() as u64, "{grown} bytes for 16 downloads of {}", content.len());
+}
+
+#[test]
 fn a_link_needs_no_api_key_and_has_a_limit_of_its_own() {
     let api = Server::start(&[
         ("CLOAKROOM_API_KEY_ENABLED", "true"),
