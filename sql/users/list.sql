@@ -43,7 +43,7 @@ WITH matching AS NOT MATERIALIZED (
      LIMIT $9 * ($8 = 'email desc')::int OFFSET $10 * ($8 = 'email desc')::int)
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at, u.last_login,
-       u.total_uploads, u.total_storage_used, t.total
+       u.total_uploads, u.total_storage_used, u.second_factor_at IS NOT NULL AS second_factor, t.total
 FROM (SELECT count(*) AS total FROM matching) t
 LEFT JOIN (page JOIN users u ON u.id = page.id) ON true
 ORDER BY page.place

@@ -47,6 +47,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12, "mail_limits"),
     migration!(13, "names_descending"),
     migration!(14, "session_epochs"),
+    migration!(15, "second_factor"),
 ];
 
 /// The newest version of the schema that this program knows.

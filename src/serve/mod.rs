@@ -1,8 +1,9 @@
 //! Starts the service: reads the settings, opens the data directory, loads the secret, opens the database, compares the
-//! installation ids, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
+//! installation ids, seals second factors anew, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
 //! `config` and `openapi` are here too.
 
 pub mod installation;
+pub mod resealing;
 pub mod signing_secret;
 pub mod warnings;
 
@@ -33,6 +34,7 @@ const DOCUMENT_SETTINGS: UsedSettings = &[
     "CLOAKROOM_ENV",
     "CLOAKROOM_DOCS",
     "CLOAKROOM_AUTH_ENABLED",
+    "CLOAKROOM_ADMIN_SECOND_FACTOR",
     "CLOAKROOM_API_KEY",
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
     "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
@@ -120,6 +122,8 @@ pub fn serve() -> Result<(), CommandError> {
     installation::check(&config, &db, &storage)?;
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
+    let sealing_keys = signing_secret::sealing_keys(&config, &secret);
+    resealing::reseal(&db, &sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
@@ -137,7 +141,7 @@ pub fn serve() -> Result<(), CommandError> {
     let background =
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    let app = App::new(config, db, storage, signing_keys, metrics, wake);
+    let app = App::new(config, db, storage, signing_keys, sealing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =
         FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
