@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::config::{AdminSecondFactor, ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
+use crate::config::{
+    AdminSecondFactor, ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp,
+};
 
 /// Names that texts have in braces, and what replaces them.
 pub type Figures = Vec<(&'static str, String)>;
