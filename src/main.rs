@@ -18,6 +18,7 @@ mod telemetry;
 #[cfg(feature = "tools")]
 mod tools;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -38,15 +39,18 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Failed(message)) => {
-            eprintln!("cloakroom: {message}");
+            report(&format!("cloakroom: {message}\n"));
             ExitCode::FAILURE
         }
         Err(CommandError::Settings(faults)) => {
-            eprintln!("cloakroom cannot start with these settings:");
-            for fault in faults {
-                eprintln!("  {fault}");
-            }
+            let lines: String = faults.iter().map(|fault| format!("  {fault}\n")).collect();
+            report(&format!("cloakroom cannot start with these settings:\n{lines}"));
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes to standard error. If nobody reads that, the exit status still says that the command failed.
+fn report(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
 }

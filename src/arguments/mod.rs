@@ -2,7 +2,7 @@
 //! made from it without the program.
 
 #[cfg(feature = "tools")]
-mod tools;
+pub mod tools;
 
 use clap::{Parser, Subcommand};
 

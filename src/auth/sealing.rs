@@ -21,13 +21,8 @@ const PREFIX_BYTES: usize = 9;
 /// Bytes of a nonce. At random, they do not repeat in the few billions of messages that one key may seal.
 const NONCE_BYTES: usize = 12;
 
-/// The keys that open sealed secrets.
-pub struct SealingKeys {
-    /// Seals.
-    current: SealingKey,
-    /// Open what they have sealed, but seal nothing.
-    old: Vec<SealingKey>,
-}
+/// The keys that open sealed secrets. The first one seals.
+pub struct SealingKeys(Vec<SealingKey>);
 
 struct SealingKey {
     /// The version and the id of the key, with which all that it seals begins.
@@ -54,31 +49,30 @@ impl SealingKey {
 
 impl SealingKeys {
     /// Makes keys of the secret that seals, and of others that have sealed before.
-    pub fn new<'a>(current: &[u8], old: impl Iterator<Item = &'a [u8]>) -> SealingKeys {
-        SealingKeys { current: SealingKey::new(current), old: old.map(SealingKey::new).collect() }
+    pub fn new<'a>(secrets: impl Iterator<Item = &'a [u8]>) -> SealingKeys {
+        SealingKeys(secrets.map(SealingKey::new).collect())
     }
 
-    /// How all begins that the current key seals.
+    /// How all begins that the first key seals.
     pub fn current_prefix(&self) -> &[u8] {
-        &self.current.prefix
+        self.0.first().map_or(&[], |key| &key.prefix)
     }
 
-    /// Seals the secret of a user. Fails only if the operating system gives no random bytes.
+    /// Seals the secret of a user. Fails only if the operating system gives no random bytes, or if there is no key.
     pub fn seal(&self, user: Uuid, secret: &TotpSecret) -> Result<Vec<u8>, Error> {
-        let SealingKey { prefix, cipher } = &self.current;
+        let key = self.0.first().ok_or_else(|| Error::Internal("no key to seal with".into()))?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
-        let aad = &self.current.associated_data(user);
-        let sealed = cipher.encrypt(&Nonce::from(nonce), Payload { msg: &secret.0, aad });
+        let aad = &key.associated_data(user);
+        let sealed = key.cipher.encrypt(&Nonce::from(nonce), Payload { msg: &secret.0, aad });
         let sealed = sealed.map_err(|e| Error::Internal(format!("sealing: {e}")))?;
-        Ok([prefix.as_slice(), &nonce, &sealed].concat())
+        Ok([key.prefix.as_slice(), &nonce, &sealed].concat())
     }
 
     /// Opens the sealed secret of a user. `None` if none of the keys has sealed it for this user.
     pub fn open(&self, user: Uuid, sealed: &[u8]) -> Option<TotpSecret> {
         let (prefix, rest) = sealed.split_at_checked(PREFIX_BYTES)?;
         let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>()?;
-        let mut keys = std::iter::once(&self.current).chain(&self.old);
-        let key = keys.find(|key| key.prefix == prefix)?;
+        let key = self.0.iter().find(|key| key.prefix == prefix)?;
         let aad = &key.associated_data(user);
         let secret = key.cipher.decrypt(&Nonce::from(*nonce), Payload { msg, aad }).ok()?;
         Some(TotpSecret(<[u8; SECRET_BYTES]>::try_from(secret).ok()?))
@@ -95,8 +89,8 @@ mod tests {
     const USER: Uuid = Uuid::from_u128(1);
     const SECRET: [u8; SECRET_BYTES] = *b"12345678901234567890";
 
-    fn keys(current: &[u8], old: &[&'static [u8]]) -> SealingKeys {
-        SealingKeys::new(current, old.iter().copied())
+    fn keys(secrets: &[&'static [u8]]) -> SealingKeys {
+        SealingKeys::new(secrets.iter().copied())
     }
 
     fn opened(keys: &SealingKeys, user: Uuid, sealed: &[u8]) -> Option<[u8; SECRET_BYTES]> {
@@ -105,19 +99,19 @@ mod tests {
 
     #[test]
     fn what_a_key_has_sealed_is_opened_by_it_also_after_another_one_has_taken_its_place() {
-        let sealed = keys(OLD, &[]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
-        assert_eq!(opened(&keys(OLD, &[]), USER, &sealed), Some(SECRET));
-        assert_eq!(opened(&keys(NEW, &[OLD]), USER, &sealed), Some(SECRET));
-        assert_eq!(opened(&keys(NEW, &[]), USER, &sealed), None);
-        let again = keys(OLD, &[]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
+        let sealed = keys(&[OLD]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
+        assert_eq!(opened(&keys(&[OLD]), USER, &sealed), Some(SECRET));
+        assert_eq!(opened(&keys(&[NEW, OLD]), USER, &sealed), Some(SECRET));
+        assert_eq!(opened(&keys(&[NEW]), USER, &sealed), None);
+        let again = keys(&[OLD]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
         assert_ne!(sealed, again);
-        assert!(sealed.starts_with(keys(OLD, &[]).current_prefix()));
+        assert!(sealed.starts_with(keys(&[OLD]).current_prefix()));
         assert!(!sealed.windows(4).any(|part| SECRET.windows(4).any(|secret| part == secret)));
     }
 
     #[test]
     fn what_was_changed_cut_or_moved_to_another_account_is_not_opened() {
-        let keys = keys(OLD, &[]);
+        let keys = keys(&[OLD]);
         let sealed = keys.seal(USER, &TotpSecret(SECRET)).expect("sealed");
         assert_eq!(opened(&keys, Uuid::from_u128(2), &sealed), None);
         for at in 0..sealed.len() {

@@ -22,11 +22,12 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
 
 /// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 4] = [
+const OTHER_VARIABLES: [&str; 5] = [
     "CLOAKROOM_ADMIN_PASSWORD",
     "CLOAKROOM_ALLOCATOR_SET",
     "CLOAKROOM_PG_OPTIONS",
     "CLOAKROOM_TEST_DATABASE_URL",
+    "CLOAKROOM_USER_PASSWORD",
 ];
 
 /// The setting of the database's connection string, and what it may hold.

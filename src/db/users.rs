@@ -18,7 +18,7 @@ use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
-pub(super) fn from_row(row: &Row) -> User {
+pub fn from_row(row: &Row) -> User {
     User {
         id: row.get("id"),
         username: row.get("username"),

@@ -3,12 +3,12 @@
 //! `config` and `openapi` are here too.
 
 pub mod installation;
+pub mod output;
 pub mod resealing;
 pub mod signing_secret;
 pub mod warnings;
 
 use std::fmt::Display;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -86,23 +86,22 @@ fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
 /// `cloakroom migrate`: waits for the database and applies pending migrations.
 pub fn migrate() -> Result<(), CommandError> {
     db::open_and_migrate(&start(&["CLOAKROOM_DATABASE_"])?)?;
-    println!("The database is up to date.");
+    output::print("The database is up to date.\n")?;
     Ok(())
 }
 
 /// `cloakroom config`: prints the effective settings, secrets masked.
 pub fn print_config() -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    for ShownSetting { name, value, .. } in &read_settings(ALL_SETTINGS)?.shown {
-        writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
-    }
+    let config = read_settings(ALL_SETTINGS)?;
+    let line = |ShownSetting { name, value, .. }: &ShownSetting| format!("{name}={value}\n");
+    output::print(&config.shown.iter().map(line).collect::<String>())?;
     Ok(())
 }
 
 /// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
 pub fn print_openapi() -> Result<(), CommandError> {
     let document = openapi::document(&read_settings(DOCUMENT_SETTINGS)?);
-    writeln!(io::stdout(), "{document}").map_err(|e| e.to_string())?;
+    output::print(&format!("{document}\n"))?;
     Ok(())
 }
 
@@ -122,7 +121,7 @@ pub fn serve() -> Result<(), CommandError> {
     installation::check(&config, &db, &storage)?;
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
-    let sealing_keys = signing_secret::sealing_keys(&config, &secret);
+    let sealing_keys = signing_secret::sealing_keys(&config, Some(&secret));
     resealing::reseal(&db, &sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();

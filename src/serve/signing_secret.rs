@@ -23,12 +23,11 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
 }
 
 /// The keys that seal second factors. Beside those of the settings, which come first, the secrets that sign tokens open
-/// what was sealed before the settings had any.
-pub fn sealing_keys(config: &Config, signing_secret: &[u8]) -> SealingKeys {
+/// what was sealed before the settings had any. `signing_secret` is `None` if it was not made yet.
+pub fn sealing_keys(config: &Config, signing_secret: Option<&[u8]>) -> SealingKeys {
     let of_settings = config.seal_keys.iter().map(|key| key.expose().as_bytes());
     let old = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
-    let mut all = of_settings.chain([signing_secret]).chain(old);
-    SealingKeys::new(all.next().unwrap_or(signing_secret), all)
+    SealingKeys::new(of_settings.chain(signing_secret).chain(old))
 }
 
 pub fn path(config: &Config) -> PathBuf {

@@ -11,12 +11,14 @@ mod environment;
 mod examination;
 mod findings;
 mod gc;
+mod new_password;
 mod postgres_programs;
 mod private_files;
 mod progress;
 mod restoration;
 mod restore;
 mod send_test_mail;
+mod user;
 
 use std::fmt::Display;
 use std::fs;
@@ -39,6 +41,7 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
             let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
             create_admin::create_admin(&config, &email, username.as_deref())?;
         }
+        Tool::User(command) => user::run(command)?,
         Tool::Gc { confirm } => {
             let used = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"];
             gc::gc(&start(used)?, confirm)?;

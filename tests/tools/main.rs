@@ -23,3 +23,4 @@ mod mail_delivery;
 mod postgres_programs;
 mod restore;
 mod restore_faults;
+mod user;

@@ -7,6 +7,7 @@ pub mod diagnosis;
 pub mod files;
 pub mod restore;
 pub mod schema;
+pub mod second_factors;
 pub mod server;
 pub mod snapshot;
 
