@@ -88,7 +88,7 @@ BEGIN
     FROM (VALUES ('second_factor_enabled', OLD.second_factor_at IS NULL AND NEW.second_factor_at IS NOT NULL),
                  ('second_factor_disabled', OLD.second_factor_at IS NOT NULL AND NEW.second_factor_at IS NULL),
                  ('recovery_code_used', cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)),
-                 ('too_many_wrong_codes', NEW.wrong_codes = 100)) notice (kind, is_due)
+                 ('too_many_wrong_codes', NEW.wrong_codes = 100 AND OLD.wrong_codes < 100)) notice (kind, is_due)
     WHERE notice.is_due;
     RETURN NULL;
 END

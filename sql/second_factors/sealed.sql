@@ -3,5 +3,5 @@
 SELECT id, second_factor_sealed
 FROM users
 WHERE second_factor_sealed IS NOT NULL AND id > $2
-  AND (length($1) = 0 OR substr(second_factor_sealed, 1, length($1)) <> $1)
+  AND (length($1::bytea) = 0 OR substr(second_factor_sealed, 1, length($1)) <> $1)
 ORDER BY id LIMIT 1000

@@ -34,7 +34,8 @@ WITH signed_in AS (
     )
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9, jsonb_build_object('session_id', $4::uuid) FROM signed_in
+    SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9::uuid, jsonb_build_object('session_id', $4::uuid)
+    FROM signed_in
     UNION ALL
     SELECT 'second_factor.recovery', id, 'user', id, $7, $9,
            jsonb_build_object('codes_left', cardinality(recovery_codes))

@@ -23,4 +23,5 @@ mod mail_delivery;
 mod postgres_programs;
 mod restore;
 mod restore_faults;
+mod second_factors;
 mod user;

@@ -77,7 +77,8 @@ pub fn diagnose(
         let pairs = answered(findings, pairs).unwrap_or_default();
         judge_addresses(findings, &pairs);
         let counted = second_factors::count(client, &second_factors::sealing_keys(config));
-        judge_second_factors(findings, answered(findings, counted.map_err(|e| describe(&e))));
+        let counted = answered(findings, counted.map_err(|e| describe(&e)));
+        judge_second_factors(findings, counted);
     }
     DatabaseFacts { installation, stored }
 }
