@@ -140,6 +140,13 @@ fn ten_wrong_codes_of_a_network_within_an_hour_are_all_it_has_on_two_processes()
     login_from(&api, "203.0.113.7", PASSWORD, "").refused(401, REQUIRED);
     login_from(&api, "203.0.113.7", "wrong", &factor.code())
         .refused(401, "Invalid username or password");
+    let refusals: f64 = [&api, &other]
+        .iter()
+        .filter_map(|api| {
+            api.metric("cloakroom_rate_limit_refusals_total{class=\"second-factor\"}")
+        })
+        .sum();
+    assert!(refusals >= 21.0, "{refusals}");
     // The neighbours, and an IPv6 /48, are other networks.
     login_from(&api, "203.0.112.7", PASSWORD, &wrong).refused(401, INVALID);
     for n in 0..10 {
