@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::mail::Smtp;
-use super::values::{Secret, comma_separated, word};
+use super::values::{Secret, comma_separated, size, word};
 
 /// Names without our prefix that hosting platforms and other programs use for the same thing. Each one is read if
 /// the setting's own name is not set.
@@ -189,6 +189,17 @@ impl SettingsReader {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let parse = |text: &str| text.parse().ok().filter(|n| range.contains(n));
         self.read(name, default, &allowed, parse).unwrap_or(default)
+    }
+
+    /// A number of bytes from 1 to `max`. It may have a unit, see [`size`], and is shown without one.
+    pub fn size(&mut self, name: &'static str, default: u64, max: u64) -> u64 {
+        let allowed = format!(
+            "a number of bytes from 1 to {max}, also with K, M, G or T, such as 10M (10 MiB, 10 x 1024 x 1024 bytes)"
+        );
+        let parse = |text: &str| size(text).filter(|bytes| (1..=max).contains(bytes));
+        let bytes = self.parse(name, &allowed, parse).unwrap_or(default);
+        self.show(name, bytes);
+        bytes
     }
 
     /// A whole number of seconds, from one to a day.

@@ -47,7 +47,10 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12, "mail_limits"),
     migration!(13, "names_descending"),
     migration!(14, "session_epochs"),
-    migration!(15, "second_factor"),
+    migration!(15, "storage_shards"),
+    migration!(16, "listed_users"),
+    migration!(17, "totals"),
+    migration!(18, "second_factor"),
 ];
 
 /// The newest version of the schema that this program knows.

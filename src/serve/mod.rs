@@ -17,7 +17,7 @@ use crate::api::app::App;
 use crate::api::{openapi, pipeline};
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
-use crate::background::{Background, OutboxSender};
+use crate::background::{Background, OutboxSender, missing};
 use crate::config::{
     self, ALL_SETTINGS, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings,
 };
@@ -140,6 +140,8 @@ pub fn serve() -> Result<(), CommandError> {
     let background =
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
+    missing::look_once(storage.clone(), db.clone())
+        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, sealing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =

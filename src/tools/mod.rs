@@ -15,6 +15,7 @@ mod new_password;
 mod postgres_programs;
 mod private_files;
 mod progress;
+mod quantity;
 mod restoration;
 mod restore;
 mod send_test_mail;

@@ -72,6 +72,7 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod service_quota;
     mod uploads;
 }
 
@@ -109,6 +110,7 @@ mod server {
 }
 
 mod start {
+    mod former_release;
     mod installation;
     mod messages;
     mod production;
@@ -119,7 +121,9 @@ mod start {
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod large_lists;
     mod last_admin;
+    mod totals;
     mod user_lists;
     mod user_management;
 }

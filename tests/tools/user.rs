@@ -19,7 +19,7 @@ fn the_table_has_every_account_but_deleted_ones_and_a_search_finds_a_part_of_a_n
     let ann = api.sign_up("ann");
     api.new_file(&ann, "a.txt", "four");
     let gone = api.sign_up("gone");
-    api.delete_user(&root, &gone.id()).expect(204);
+    api.delete_user(&root, gone.id()).expect(204);
     let body = json!({"email": "Nameless@example.com", "name": "N", "password": PASSWORD, "is_active": false});
     api.create_user(&root, body).expect(201);
     let list = |arguments: &[&str]| {
@@ -93,8 +93,8 @@ fn a_password_that_an_operator_sets_ends_sessions_and_tokens_and_is_an_event_wit
     }
     // By its id, and by an account that is not active.
     let eve = api.sign_up("eve");
-    api.update_user(&root, &eve.id(), json!({"is_active": false})).expect(200);
-    let output = reset(&api, &eve.id(), NEW_PASSWORD).exits(0);
+    api.update_user(&root, eve.id(), json!({"is_active": false})).expect(200);
+    let output = reset(&api, eve.id(), NEW_PASSWORD).exits(0);
     assert!(
         output.out().ends_with("cannot sign in before an administrator activates it.\n"),
         "{}",

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::*;
 
 /// The version of the schema before there were second factors.
-const BEFORE_SECOND_FACTORS: i32 = 14;
+const BEFORE_SECOND_FACTORS: i32 = 17;
 const A: (&str, &str) = ("CLOAKROOM_SEAL_KEYS", "a-key-for-second-factors-0123456789");
 const B_THEN_A: (&str, &str) = (
     "CLOAKROOM_SEAL_KEYS",
