@@ -36,9 +36,13 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "restore/remove_files",
             "restore/renew",
             "schema_history/insert",
+            "second_factors/reseal",
+            "second_factors/sealed",
             "users/ensure_development_admin",
             "users/fill_addresses",
             "users/find_development_admin",
+            "users/list_after",
+            "users/reset_password_by_operator",
             "users/same_addresses",
             "users/unfilled_addresses",
             "users/upsert_admin",
@@ -229,6 +233,14 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     }
     api.logout(api.sign_in(&name)).expect(204);
     api.end_user_sessions(root, &id).expect(204);
+    let tokens = api.sign_in(&name);
+    let factor = api.new_second_factor(&tokens, PASSWORD);
+    api.login_with_code(&name, PASSWORD, &factor.wrong_code()).expect(401);
+    api.login_with_code(&name, PASSWORD, &factor.code()).expect(200);
+    api.renew_recovery_codes(&tokens, PASSWORD, &factor.recovery_codes[0]).expect(200);
+    api.forget_used_codes();
+    api.disable_second_factor(&tokens, PASSWORD, &factor.code()).expect(204);
+    api.reset_second_factor(root, &id).expect(204);
     api.change_password(api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
     api.reset_password(&api.reset_token(&email), PASSWORD).expect(200);
 
