@@ -206,7 +206,7 @@ fn each_library_is_named_in_its_module_only() {
     }
 }
 
-/// Other commands of Cargo's than this one would need the libraries of other systems, too.
+/// Libraries of other systems are left out: nobody has downloaded them here.
 #[test]
 fn the_oldest_rust_is_the_one_that_the_locked_dependencies_need() {
     let mut cargo = Command::new(env!("CARGO"));
