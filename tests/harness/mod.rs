@@ -47,7 +47,8 @@ pub use jwt::{
 };
 pub use nginx::NginxProcess;
 pub use process::{
-    BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, within_shell,
+    BINARY, OutputText, RESET_URL, children, command, command_at, mail_settings, parent_of, run,
+    swept, within_shell,
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
