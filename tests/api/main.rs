@@ -74,6 +74,7 @@ mod files {
     mod hostile_uploads;
     mod link_ends;
     mod links;
+    mod many_files;
     mod service_quota;
     mod uploads;
 }
