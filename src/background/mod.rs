@@ -1,7 +1,7 @@
 //! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one does
 //! everything else: it looks up the accounts of password resets, marks the sessions that ended together, writes the
-//! events that stand for many changes, and removes expired records, the files of deleted users, and contents without a
-//! record. A fourth one looks once, at the start, for records without a content.
+//! events that stand for many changes, adds up the rows of totals, and removes expired records, the files of deleted
+//! users, and contents without a record. A fourth one looks once, at the start, for records without a content.
 
 pub mod failures;
 pub mod missing;
@@ -43,13 +43,15 @@ type Task = fn(&Background, i64) -> Result<i64, Error>;
 /// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
 /// that none waits long for another; only the last one reads whole directories, once an hour.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [(&str, Duration, i64, Task); 11] = [
+const TASKS: [(&str, Duration, i64, Task); 13] = [
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
     ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
+    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::file_links::sweep(&work.db, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::sessions::sweep_networks(&work.db, limit)),
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::resets::sweep(&work.db, limit)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_reset_url, mailbox};
+use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -43,6 +43,8 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// Whether the OpenAPI document and the pages that show it are served.
     pub docs: bool,
+    /// The URL under which people reach the service, without a slash at its end.
+    pub public_url: Option<String>,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
@@ -176,6 +178,11 @@ impl Config {
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
             docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
+            public_url: r.optional(
+                "CLOAKROOM_PUBLIC_URL",
+                "an http or https URL without a query, such as https://files.example.com",
+                public_url,
+            ),
             data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",
@@ -218,15 +225,15 @@ impl Config {
                 || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
             export_max_rows: r.number("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1..=1_000_000_000),
             export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
-            max_upload_size: r.number("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, 1..=MAX_BYTES),
+            max_upload_size: r.size("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, MAX_BYTES),
             allowed_upload_types: r.parsed(
                 "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
                 UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
                 "comma-separated types without parameters, at most 100 characters each, \
                  such as image/png,text/plain",
             ),
-            storage_quota: r.number("CLOAKROOM_STORAGE_QUOTA", 10 << 30, 1..=MAX_BYTES),
-            user_storage_quota: r.number("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, 1..=MAX_BYTES),
+            storage_quota: r.size("CLOAKROOM_STORAGE_QUOTA", 10 << 30, MAX_BYTES),
+            user_storage_quota: r.size("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, MAX_BYTES),
             user_file_quota: r.number("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1..=1_000_000_000),
             trash_days: r.number("CLOAKROOM_TRASH_DAYS", 7, 1..=3650),
             audit_days: r.number("CLOAKROOM_AUDIT_DAYS", 365, 1..=36_500),

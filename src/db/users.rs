@@ -17,7 +17,7 @@ use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
-pub(super) fn from_row(row: &Row) -> User {
+pub fn from_row(row: &Row) -> User {
     User {
         id: row.get("id"),
         username: row.get("username"),
@@ -119,6 +119,8 @@ pub struct AccountFields {
     pub created_at: Option<Timestamp>,
     /// Only for a new account.
     pub last_login: Option<Timestamp>,
+    /// Whether the owner of a new account gets a mail with a link to set its password.
+    pub is_invited: bool,
 }
 
 /// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`].
@@ -140,6 +142,7 @@ pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> R
             &origin.address,
             &origin.request_id,
             &account.email.as_deref().and_then(email_in_ascii),
+            &account.is_invited,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))
@@ -278,6 +281,17 @@ pub struct UserFilter {
     pub created_after: Option<Timestamp>,
     /// Created at this time or earlier.
     pub created_before: Option<Timestamp>,
+}
+
+impl UserFilter {
+    /// Whether one of the texts has no three letters or digits in a row. The index of trigrams is no help with such a
+    /// text, so all accounts are read.
+    pub fn is_short_search(&self) -> bool {
+        let is_short = |text: &String| {
+            !text.split(|c: char| !c.is_alphanumeric()).any(|word| word.chars().nth(2).is_some())
+        };
+        [&self.email, &self.name, &self.search].into_iter().flatten().any(is_short)
+    }
 }
 
 /// Returns the page of the accounts that match, and how many match in all.

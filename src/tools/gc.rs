@@ -26,7 +26,8 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     }
     let (moved, removed) = (swept.moved, swept.removed);
     print_line(format_args!(
-        "{moved} moved to the trash, {removed} removed, {} missing.",
+        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}; \
+         files without a content: {}.",
         missing.len()
     ));
     let are_missing = "contents are missing: restore them from a backup, or delete their files";

@@ -12,8 +12,9 @@ use super::environment;
 use crate::config::Config;
 
 /// Prepares a run of `program` on the configured database: `pg_dump` or `pg_restore`, of the major version of the
-/// server. Its input is closed, and it never asks for a password. Its environment holds the settings of the database
-/// and nothing else of this process's but the search path and the language. On failure: what to tell the operator.
+/// server. It runs in the root directory, its input is closed, and it never asks for a password. Its environment holds
+/// the settings of the database and nothing else of this process's but the search path and the language. On failure:
+/// what to tell the operator.
 ///
 /// A newer program does not do, though `pg_dump` reads older servers: its dump may not be readable by the server's own
 /// `pg_restore`, and a newer `pg_restore` sets parameters that the server does not know.
@@ -26,7 +27,8 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     let prepare = |path: &Path| {
         let mut command = Command::new(path);
         command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null());
+        // A program that cannot enter the directory it is started in, such as another user's home, complains about it.
+        command.stdin(Stdio::null()).current_dir("/");
         command
     };
     let candidates = candidates(program, major, environment::program_directories());

@@ -19,6 +19,7 @@ use super::postgres_programs;
 use super::print_line;
 use super::private_files::describe;
 use super::progress::Progress;
+use super::quantity::count;
 use super::restoration::Restoration;
 use crate::config::Config;
 use crate::db;
@@ -199,15 +200,17 @@ fn finish(
     let db = db::open_and_migrate(config)?;
     let restored = restored_database::totals(&db)?;
     let installation_id = Uuid::new_v4();
-    let (sessions, personal_tokens) = restored_database::renew(&db, installation_id, damaged)?;
+    let [sessions, tokens, links] = restored_database::renew(&db, installation_id, damaged)?;
     let left = restored_database::totals(&db)?;
     restored_database::vacuum(&db)?;
     let on_disk = restoration.sync()?;
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. {sessions} sessions and {personal_tokens} personal tokens have \
-         ended; passwords are those of the backup, made at {}.",
+        "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at {}.",
+        count(sessions.unsigned_abs(), "session"),
+        count(tokens.unsigned_abs(), "personal token"),
+        count(links.unsigned_abs(), "link"),
         header.created_at
     ));
     Ok(())
@@ -222,20 +225,15 @@ fn compare(
     left: Totals,
     on_disk: (u64, u64),
 ) -> Result<(), String> {
-    let Totals { users, files, bytes } = header.totals;
-    print_line(format_args!("manifest: {users} users, {files} files, {bytes} bytes"));
+    let stored = |files, bytes| format!("{}, {}", count(files, "file"), count(bytes, "byte"));
+    let all = |of: Totals| format!("{}, {}", count(of.users, "user"), stored(of.files, of.bytes));
+    print_line(format_args!("manifest: {}", all(header.totals)));
     let skipped = (restored.files - left.files, restored.bytes - left.bytes);
     if skipped.0 > 0 {
-        print_line(format_args!(
-            "damaged:  {} files, {} bytes, not restored",
-            skipped.0, skipped.1
-        ));
+        print_line(format_args!("damaged:  {}, not restored", stored(skipped.0, skipped.1)));
     }
-    print_line(format_args!(
-        "database: {} users, {} files, {} bytes",
-        left.users, left.files, left.bytes
-    ));
-    print_line(format_args!("contents: {} files, {} bytes", on_disk.0, on_disk.1));
+    print_line(format_args!("database: {}", all(left)));
+    print_line(format_args!("contents: {}", stored(on_disk.0, on_disk.1)));
     if restored != header.totals || on_disk != (left.files, left.bytes) {
         return Err("the numbers do not agree".into());
     }

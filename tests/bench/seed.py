@@ -204,5 +204,5 @@ def remove_uploads(service):
             os.truncate(content, 0)
             content.rename(service.removed / file)
     # So that every round begins with the same tables; PostgreSQL would do this some time later.
-    service.postgres.sql("VACUUM ANALYZE users, files, storage, audit_events", service.database)
+    service.postgres.sql("VACUUM ANALYZE", service.database)
     os.sync()

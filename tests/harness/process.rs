@@ -86,6 +86,14 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     parent.filter(|_| state != "Z")
 }
 
+/// The last line of `cloakroom gc`.
+pub fn swept(moved: usize, removed: usize, missing: usize) -> String {
+    format!(
+        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}; \
+         files without a content: {missing}.\n"
+    )
+}
+
 /// What a command printed, and its exit status.
 pub trait OutputText {
     fn out(&self) -> String;

@@ -23,10 +23,10 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     let id: String = target.database.value("SELECT id::text FROM installation");
     let time = manifest(&backup)["created_at"].as_str().expect("a time").to_owned();
     let expected = format!(
-        "manifest: 2 users, 1 files, 7 bytes\n\
-         database: 2 users, 1 files, 7 bytes\n\
-         contents: 1 files, 7 bytes\n\
-         Restored as installation {id}. 2 sessions and 0 personal tokens have ended; passwords are those of the \
+        "manifest: 2 users, 1 file, 7 bytes\n\
+         database: 2 users, 1 file, 7 bytes\n\
+         contents: 1 file, 7 bytes\n\
+         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens, 0 links. Passwords are those of the \
          backup, made at {time}.\n"
     );
     assert_eq!(printed, expected);
@@ -45,7 +45,7 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     // Both go on separately.
     restored.new_file(&ann, "b.txt", "more");
     let printed = restored.collect_garbage();
-    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(printed, swept(0, 0, 0));
     api.readyz().expect(200);
 }
 
@@ -54,6 +54,8 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
     let personal = api.new_token(&ann, false);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "content"));
+    api.open_link(&link).expect(200);
     let bob = api.sign_up("bob");
     // This session has ended with the user's epoch, and its row says so later.
     let carl = api.sign_up("carl");
@@ -68,19 +70,20 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let after = api.reset_token("bob@example.com");
     let target = Target::create();
     let printed = target.restore(&backup).exits(0).out();
-    assert!(printed.contains("2 sessions and 1 personal tokens have ended"), "{printed}");
+    assert!(printed.contains("Ended: 2 sessions, 1 personal token, 1 link. "), "{printed}");
     let restored = target.serve();
     restored.me(&ann).expect(401);
     restored.refresh(&ann.refresh).expect(401);
     restored.me(&personal).expect(401);
     restored.me(&foreign).expect(401);
+    restored.open_link(&link).expect(404);
     for token in [&before, &after] {
         restored.reset_password(token, "another password").expect(400);
     }
     let root = restored.sign_up_admin("root");
     let events = restored.all_events(&root, "action=auth.logout");
     assert_eq!(events.len(), 1, "{events:?}");
-    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1});
+    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1, "links": 1});
     assert_eq!((&events[0]["details"], &events[0]["actor_id"]), (&details, &json!(null)));
     restored.me(restored.sign_in("ann")).expect(200);
     restored.me(restored.sign_in("bob")).expect(200);
@@ -162,7 +165,7 @@ fn ten_thousand_files_are_restored_into_a_new_cluster_and_each_is_the_same() {
         }
     }
     let printed = restored.collect_garbage();
-    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(printed, swept(0, 0, 0));
 }
 
 #[test]

@@ -46,9 +46,9 @@ fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skip
     );
     target.is_untouched();
     let output = target.command(&backup, &["--skip-damaged"]).output().expect("it runs").exits(0);
-    let summary = "manifest: 1 users, 5 files, 45 bytes\n\
+    let summary = "manifest: 1 user, 5 files, 45 bytes\n\
                    damaged:  3 files, 27 bytes, not restored\n\
-                   database: 1 users, 2 files, 18 bytes\n\
+                   database: 1 user, 2 files, 18 bytes\n\
                    contents: 2 files, 18 bytes\n";
     assert!(output.out().contains(summary), "{}", output.out());
     let restored = target.serve();
@@ -57,7 +57,7 @@ fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skip
     left.sort();
     assert_eq!(left, ids[3..]);
     assert_eq!(restored.file_stats(&ann), (2, 18));
-    assert_eq!(target.database.value::<i64>("SELECT used FROM storage"), 18);
+    assert_eq!(target.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 18);
     for (id, status) in ids.iter().zip([404, 404, 404, 200, 200]) {
         restored.download(&ann, id).expect(status);
     }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
 use crate::tools::examination::{Damage, examine};
 use crate::tools::progress::Progress;
+use crate::tools::quantity::count;
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
@@ -64,8 +65,8 @@ impl Check<'_> {
         }
         drop(progress);
         self.findings.sum_up(format_args!(
-            "records: {compared} files compared with their contents, {hashed} of them by hash; {damaged} damaged or \
-             missing"
+            "records: {} compared with their contents, {hashed} of them by hash; {damaged} damaged or missing",
+            count(compared, "file")
         ));
         Ok(())
     }
@@ -132,7 +133,7 @@ impl Check<'_> {
                 .warning(format_args!("files/: {name:?} is no content of this program"), "");
         }
         self.findings.sum_up(format_args!(
-            "contents: {contents} over an hour old looked up; {unrecorded} without a record"
+            "contents: {contents} over an hour old looked up in the database; {unrecorded} without a record"
         ));
         Ok(())
     }

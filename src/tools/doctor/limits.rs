@@ -15,14 +15,18 @@ const OTHER_THREADS: u64 = 32;
 /// Compares the limits on open files and on threads with the connections that the settings allow.
 pub fn judge(findings: &mut Findings, config: &Config) {
     let files = getrlimit(Resource::Nofile);
+    let raised = if files.current == files.maximum {
+        String::new()
+    } else {
+        format!(", which `serve` raises to {}", shown(files.maximum))
+    };
     let connections = connections_within(config, files.maximum);
     findings.judge(
         connections >= config.max_connections,
         Level::Warning,
         format_args!(
-            "limits: {} open files, which `serve` raises to {}: room for {connections} connections",
-            shown(files.current),
-            shown(files.maximum)
+            "limits: {} open files{raised}: room for {connections} connections",
+            shown(files.current)
         ),
         &format!(
             "CLOAKROOM_MAX_CONNECTIONS is {}, and a connection needs {FILES_PER_CONNECTION} files: raise LimitNOFILE= \

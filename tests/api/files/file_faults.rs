@@ -149,7 +149,7 @@ fn a_client_that_disconnects_leaves_nothing() {
 fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
     let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
-    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     api.upload(&ann, "a.txt", "x").refused(504, "Request timed out");
     assert_eq!(api.data.contents().len(), 0);
     lock.roll_back();
@@ -160,7 +160,7 @@ fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
 fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     let answer = thread::scope(|scope| {
         let upload = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
         api.database.wait_for_blocked_statement();
@@ -176,7 +176,7 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     assert_eq!(api.all_files(&ann).len(), 0);
     let contents = api.data.contents();
     assert_eq!(contents.len(), 1);
-    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(api.collect_garbage(), swept(0, 0, 0));
     make_older(&contents[0], 1);
     api.collect_garbage();
     assert_eq!(api.data.contents().len(), 0);
