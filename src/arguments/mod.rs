@@ -2,7 +2,7 @@
 //! made from it without the program.
 
 #[cfg(feature = "tools")]
-mod tools;
+pub mod tools;
 
 #[cfg(feature = "tools")]
 use std::path::PathBuf;
@@ -23,7 +23,8 @@ pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
 #[derive(Parser)]
 #[command(
     version = VERSION,
-    after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md explains them. \
+    max_term_width = 100,
+    after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md (in the Debian package /usr/share/doc/cloakroom/README.md) explains them. \
                   A command asks only for those that it uses.\n\n\
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]

@@ -49,6 +49,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12, "mail_limits"),
     migration!(13, "names_descending"),
     migration!(14, "session_epochs"),
+    migration!(15, "storage_shards"),
+    migration!(16, "listed_users"),
+    migration!(17, "totals"),
 ];
 
 /// The newest version of the schema that this program knows.

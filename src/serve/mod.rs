@@ -3,11 +3,11 @@
 //! `config` and `openapi` are here too.
 
 pub mod installation;
+pub mod output;
 pub mod signing_secret;
 pub mod warnings;
 
 use std::fmt::Display;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use crate::api::{openapi, pipeline};
 use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
-use crate::background::{Background, OutboxSender};
+use crate::background::{Background, OutboxSender, missing};
 use crate::config::{
     self, ALL_SETTINGS, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings,
 };
@@ -86,23 +86,22 @@ fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
 /// `cloakroom migrate`: waits for the database and applies pending migrations.
 pub fn migrate() -> Result<(), CommandError> {
     db::open_and_migrate(&start(&["CLOAKROOM_DATABASE_"])?)?;
-    println!("The database is up to date.");
+    output::print("The database is up to date.\n")?;
     Ok(())
 }
 
 /// `cloakroom config`: prints the effective settings, secrets masked.
 pub fn print_config() -> Result<(), CommandError> {
-    let mut out = io::stdout().lock();
-    for ShownSetting { name, value, .. } in &read_settings(ALL_SETTINGS)?.shown {
-        writeln!(out, "{name}={value}").map_err(|e| e.to_string())?;
-    }
+    let config = read_settings(ALL_SETTINGS)?;
+    let line = |ShownSetting { name, value, .. }: &ShownSetting| format!("{name}={value}\n");
+    output::print(&config.shown.iter().map(line).collect::<String>())?;
     Ok(())
 }
 
 /// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
 pub fn print_openapi() -> Result<(), CommandError> {
     let document = openapi::document(&read_settings(DOCUMENT_SETTINGS)?);
-    writeln!(io::stdout(), "{document}").map_err(|e| e.to_string())?;
+    output::print(&format!("{document}\n"))?;
     Ok(())
 }
 
@@ -146,6 +145,8 @@ fn start_and_serve() -> Result<(), CommandError> {
     let background =
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
+    missing::look_once(storage.clone(), db.clone())
+        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =

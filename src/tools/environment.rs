@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process;
 
-/// The password for `create-admin`; `None` if the variable is not set or empty. Blanks around it are a part of it.
-pub fn admin_password() -> Option<String> {
-    let password = env::var_os("CLOAKROOM_ADMIN_PASSWORD")?.to_string_lossy().into_owned();
+/// The password that a variable holds; `None` if it is not set or empty. Blanks around it are a part of it.
+pub fn password(variable: &str) -> Option<String> {
+    let password = env::var_os(variable)?.to_string_lossy().into_owned();
     Some(password).filter(|password| !password.is_empty())
 }
 

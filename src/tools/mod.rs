@@ -12,15 +12,18 @@ pub mod environment_file;
 mod examination;
 mod findings;
 mod gc;
+mod new_password;
 mod postgres_programs;
 mod private_files;
 mod progress;
+mod quantity;
 mod restoration;
 mod restore;
 mod send_test_mail;
 mod service;
 mod status;
 mod unit;
+mod user;
 
 use std::fmt::Display;
 use std::fs;
@@ -49,6 +52,7 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
             let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
             create_admin::create_admin(&config, &email, username.as_deref())?;
         }
+        Tool::User(command) => user::run(command)?,
         Tool::Gc { confirm } => {
             let used = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"];
             gc::gc(&start(used)?, confirm)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 
 use super::findings::{Findings, Level};
-use super::progress::age;
+use super::quantity::age;
 use super::unit::Unit;
 use crate::config::Config;
 use crate::model::timestamp::Timestamp;

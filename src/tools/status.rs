@@ -10,7 +10,7 @@ use super::database::connect::connect;
 use super::database::diagnosis::{DatabaseFacts, find_stored};
 use super::doctor::{data_directory, judge_doubts, mail_server};
 use super::findings::{Findings, Level};
-use super::progress::age;
+use super::quantity::age;
 use super::unit::Unit;
 use super::{service, within_max_wait};
 use crate::config::{ALL_SETTINGS, Config, Environment};

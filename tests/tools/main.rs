@@ -25,3 +25,4 @@ mod postgres_programs;
 mod restore;
 mod restore_faults;
 mod status;
+mod user;

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::database::Totals;
 use super::database::snapshot::Snapshot;
+use super::quantity::{self, count};
 use super::{open_installation, postgres_programs, print_line};
 use crate::config::Config;
 use crate::db;
@@ -81,9 +82,12 @@ pub fn backup(
     let removed =
         keep.map_or(Ok(()), |keep| remove_old(&backups, header.installation_id, &path, keep));
     print_line(format_args!(
-        "{} is whole: {users} users, {files} files of {bytes} bytes, {copied} copied, {linked} linked to the backup \
-         before; {verified} of {files} contents read and right, in {:.1} s.",
+        "{} is whole: {}, {} ({}), {copied} copied, {linked} linked to the backup before; {verified} of {files} \
+         contents read and right, in {:.1} s.",
         path.display(),
+        count(users, "user"),
+        count(files, "file"),
+        quantity::bytes(bytes),
         begin.elapsed().as_secs_f32()
     ));
     removed
