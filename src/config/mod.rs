@@ -2,7 +2,7 @@
 //! `tools::environment` reads other variables.
 
 mod allocator;
-mod execution;
+pub mod execution;
 mod mail;
 mod production;
 mod reader;
@@ -10,7 +10,6 @@ mod settings;
 mod values;
 
 pub use allocator::apply_allocator_settings;
-pub use execution::execute_again;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
