@@ -33,10 +33,15 @@ fn main() -> io::Result<()> {
     }
     let mut command = arguments::Arguments::command().disable_help_subcommand(true);
     command.build();
+    write_pages(&command, Some(FILES), directory.as_ref())
+}
+
+/// Writes the page of a command, and those of the commands below it.
+fn write_pages(command: &Command, files: Option<&str>, directory: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands() {
-        write_page(subcommand, None, directory.as_ref())?;
+        write_pages(subcommand, None, directory)?;
     }
-    write_page(&command, Some(FILES), directory.as_ref())
+    write_page(command, files, directory)
 }
 
 /// Writes the page of one command. The synopsis is that of `--help`, because clap_mangen's names no values; and what

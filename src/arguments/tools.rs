@@ -18,6 +18,11 @@ pub enum Tool {
         #[arg(long)]
         all: bool,
     },
+    /// Say in a line each whether the service runs, and how the database, the last backup, the disk and the mail are.
+    ///
+    /// The service is asked at CLOAKROOM_LISTEN, or at the address of cloakroom.socket. Fails if there is a fault;
+    /// warnings, such as a backup that is late, are no failure.
+    Status,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
@@ -31,6 +36,9 @@ pub enum Tool {
         #[arg(long)]
         username: Option<String>,
     },
+    /// List accounts, and set lost passwords, with no administrator's token.
+    #[command(subcommand)]
+    User(UserCommand),
     /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
     ///
     /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
@@ -111,6 +119,27 @@ pub enum Tool {
         /// E-mail address of the recipient.
         #[arg(long)]
         to: String,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum UserCommand {
+    /// Print a table of all accounts, the oldest first, without deleted ones.
+    ///
+    /// The first line names the columns. No value has a blank in it, and one that is missing is `-`. Times are UTC.
+    List {
+        /// Only accounts whose username or e-mail address contains this text, without regard to case.
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
+    },
+    /// Set the password of an account. Its sessions and personal access tokens end.
+    ///
+    /// The password is that in CLOAKROOM_USER_PASSWORD. If that is not set, it is asked for twice on a terminal, and
+    /// otherwise the first line of standard input. Fails if there is no such account, if there is no password, or the
+    /// two differ, or if it is not acceptable. The audit log has a `password.reset` without an actor.
+    ResetPassword {
+        /// Username, e-mail address or id of the account.
+        user: String,
     },
 }
 

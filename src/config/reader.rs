@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::mail::Smtp;
-use super::values::{Secret, comma_separated, word};
+use super::values::{Secret, comma_separated, size, word};
 
 /// Names without our prefix that hosting platforms and other programs use for the same thing. Each one is read if
 /// the setting's own name is not set.
@@ -22,11 +22,13 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
 
 /// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 4] = [
+const OTHER_VARIABLES: [&str; 6] = [
     "CLOAKROOM_ADMIN_PASSWORD",
     "CLOAKROOM_ALLOCATOR_SET",
+    "CLOAKROOM_ENV_FILES_READ_BY",
     "CLOAKROOM_PG_OPTIONS",
     "CLOAKROOM_TEST_DATABASE_URL",
+    "CLOAKROOM_USER_PASSWORD",
 ];
 
 /// The setting of the database's connection string, and what it may hold.
@@ -188,6 +190,17 @@ impl SettingsReader {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
         let parse = |text: &str| text.parse().ok().filter(|n| range.contains(n));
         self.read(name, default, &allowed, parse).unwrap_or(default)
+    }
+
+    /// A number of bytes from 1 to `max`. It may have a unit, see [`size`], and is shown without one.
+    pub fn size(&mut self, name: &'static str, default: u64, max: u64) -> u64 {
+        let allowed = format!(
+            "a number of bytes from 1 to {max}, also with K, M, G or T, such as 10M (10 MiB, 10 x 1024 x 1024 bytes)"
+        );
+        let parse = |text: &str| size(text).filter(|bytes| (1..=max).contains(bytes));
+        let bytes = self.parse(name, &allowed, parse).unwrap_or(default);
+        self.show(name, bytes);
+        bytes
     }
 
     /// A whole number of seconds, from one to a day.

@@ -225,15 +225,15 @@ impl Config {
                 || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
             export_max_rows: r.number("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1..=1_000_000_000),
             export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
-            max_upload_size: r.number("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, 1..=MAX_BYTES),
+            max_upload_size: r.size("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, MAX_BYTES),
             allowed_upload_types: r.parsed(
                 "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
                 UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
                 "comma-separated types without parameters, at most 100 characters each, \
                  such as image/png,text/plain",
             ),
-            storage_quota: r.number("CLOAKROOM_STORAGE_QUOTA", 10 << 30, 1..=MAX_BYTES),
-            user_storage_quota: r.number("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, 1..=MAX_BYTES),
+            storage_quota: r.size("CLOAKROOM_STORAGE_QUOTA", 10 << 30, MAX_BYTES),
+            user_storage_quota: r.size("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, MAX_BYTES),
             user_file_quota: r.number("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1..=1_000_000_000),
             trash_days: r.number("CLOAKROOM_TRASH_DAYS", 7, 1..=3650),
             audit_days: r.number("CLOAKROOM_AUDIT_DAYS", 365, 1..=36_500),

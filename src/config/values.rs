@@ -268,6 +268,22 @@ pub fn networks(text: &str) -> Option<Vec<IpNet>> {
     comma_separated(text).map(network).collect()
 }
 
+/// Parses a number of bytes: digits, and after them perhaps one of the units `K`, `M`, `G` and `T`, which are powers of
+/// 1024, also as in `KiB` and in lower case. `KB` is refused, because to some it means 1000 bytes.
+pub fn size(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at_checked(end)?;
+    let shift = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" | "kib" => 10,
+        "m" | "mib" => 20,
+        "g" | "gib" => 30,
+        "t" | "tib" => 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 /// Whether a name or an IP address (without brackets) is certain to mean this host. Other names may resolve to a
 /// loopback address today and to another one tomorrow.
 pub fn is_loopback(host: &str) -> bool {
@@ -344,6 +360,36 @@ mod tests {
         assert_eq!(words::<ErrorFormat>(), "detail envelope");
         assert_eq!(words::<LogFormat>(), "text json");
         assert_eq!(words::<Algorithm>(), "HS256 HS384 HS512");
+    }
+
+    #[test]
+    fn a_size_is_a_number_of_bytes_or_of_binary_units() {
+        for (text, bytes) in [
+            ("10485760", 10 << 20),
+            ("10M", 10 << 20),
+            ("10 MiB", 10 << 20),
+            ("1k", 1 << 10),
+            ("2gib", 2 << 30),
+            ("3T", 3 << 40),
+            ("0", 0),
+        ] {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "M",
+            "-1",
+            "+1",
+            "1.5M",
+            "10MB",
+            "10 M B",
+            "1P",
+            "1B",
+            "16777216T",
+            "99999999999999999999",
+        ] {
+            assert_eq!(size(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
-pub(super) fn from_row(row: &Row) -> User {
+pub fn from_row(row: &Row) -> User {
     User {
         id: row.get("id"),
         username: row.get("username"),
@@ -281,6 +281,17 @@ pub struct UserFilter {
     pub created_after: Option<Timestamp>,
     /// Created at this time or earlier.
     pub created_before: Option<Timestamp>,
+}
+
+impl UserFilter {
+    /// Whether one of the texts has no three letters or digits in a row. The index of trigrams is no help with such a
+    /// text, so all accounts are read.
+    pub fn is_short_search(&self) -> bool {
+        let is_short = |text: &String| {
+            !text.split(|c: char| !c.is_alphanumeric()).any(|word| word.chars().nth(2).is_some())
+        };
+        [&self.email, &self.name, &self.search].into_iter().flatten().any(is_short)
+    }
 }
 
 /// Returns the page of the accounts that match, and how many match in all.

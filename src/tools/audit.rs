@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use crate::db::{Database, audit::from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
+use crate::serve::output;
 use crate::server::ShutdownSignal;
 
 /// Shortest pause between two looks at the log.
@@ -92,9 +93,12 @@ impl AuditLog {
             let rows = self.db.read(sql!("audit/since"), &[&last.at.0, &last.id])?;
             let Some(row) = rows.last() else { return Ok(true) };
             last = AuditPosition::of(&from_row(row));
-            for event in rows.iter().map(from_row) {
+            for row in &rows {
+                let event = from_row(row);
+                let names = [row.get("actor_name"), row.get("subject_name")];
                 let is_new = self.printed.insert(event.id, event.at).is_none();
-                if is_new && !print(&event)? {
+                // In one write, so that no line is ever cut short.
+                if is_new && !output::print(&line(&event, names)).map_err(Error::Internal)? {
                     return Ok(false);
                 }
             }
@@ -125,23 +129,16 @@ fn is_wanted(pause: Duration) -> bool {
     !is_over
 }
 
-/// Prints an event as a line, in one write, so that none is ever cut short. Returns false if nobody reads it.
-fn print(event: &AuditEvent) -> Result<bool, Error> {
-    match io::stdout().write_all((line(event) + "\n").as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        outcome => {
-            outcome.map(|()| true).map_err(|e| Error::Internal(format!("standard output: {e}")))
-        }
-    }
-}
-
-/// Returns the event as a line of words. Fields without a value are left out.
-fn line(event: &AuditEvent) -> String {
+/// Returns the event as a line of words, with the usernames of actor and subject after their ids. Fields without a
+/// value are left out.
+fn line(event: &AuditEvent, [actor_name, subject_name]: [Option<String>; 2]) -> String {
     let mut line = format!("{} {} {}", event.at.text(), event.outcome, event.action);
     let subject = event.subject_type.as_ref().zip(event.subject_id);
     let parts = [
         ("actor", event.actor_id.map(|id| id.to_string())),
+        ("actor_name", actor_name),
         ("subject", subject.map(|(kind, id)| format!("{kind}:{id}"))),
+        ("subject_name", subject_name),
         ("address", event.address.map(|address| address.to_string())),
         ("request", event.request_id.map(|id| id.to_string())),
     ];
@@ -152,5 +149,5 @@ fn line(event: &AuditEvent) -> String {
     if event.details.as_object().is_some_and(|details| !details.is_empty()) {
         let _ = write!(line, " {}", event.details);
     }
-    line
+    line + "\n"
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::print_line;
+use super::quantity::count;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,18 +87,13 @@ impl Findings {
 
     /// Prints how much was found. Fails if there are faults; warnings are no failure.
     pub fn finish(self) -> Result<(), String> {
-        let (faults, warnings) = (count(self.faults, "fault"), count(self.warnings, "warning"));
+        let shown = |number, noun| match number {
+            0 => format!("no {noun}s"),
+            _ => count(number as u64, noun),
+        };
+        let (faults, warnings) = (shown(self.faults, "fault"), shown(self.warnings, "warning"));
         print_line(format_args!("{faults}, {warnings}."));
         if self.faults == 0 { Ok(()) } else { Err(format!("{faults} found")) }
-    }
-}
-
-/// The number with the noun in its singular or plural: `no faults`, `1 fault`, `2 faults`.
-fn count(number: usize, noun: &str) -> String {
-    match number {
-        0 => format!("no {noun}s"),
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
     }
 }
 

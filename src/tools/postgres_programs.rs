@@ -1,16 +1,20 @@
 //! Finds PostgreSQL's own programs, `pg_dump` and `pg_restore`, and runs them with the settings of the service.
 
+use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+use ur_taking_me_with_you::spawn_dying_with_parent;
 
 use super::database::client_programs;
 use super::environment;
 use crate::config::Config;
 
 /// Prepares a run of `program` on the configured database: `pg_dump` or `pg_restore`, of the major version of the
-/// server. Its input is closed, and it never asks for a password. Its environment holds the settings of the database
-/// and nothing else of this process's but the search path and the language. On failure: what to tell the operator.
+/// server. It runs in the root directory, its input is closed, and it never asks for a password. Its environment holds
+/// the settings of the database and nothing else of this process's but the search path and the language. On failure:
+/// what to tell the operator.
 ///
 /// A newer program does not do, though `pg_dump` reads older servers: its dump may not be readable by the server's own
 /// `pg_restore`, and a newer `pg_restore` sets parameters that the server does not know.
@@ -23,7 +27,8 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     let prepare = |path: &Path| {
         let mut command = Command::new(path);
         command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null());
+        // A program that cannot enter the directory it is started in, such as another user's home, complains about it.
+        command.stdin(Stdio::null()).current_dir("/");
         command
     };
     let candidates = candidates(program, major, environment::program_directories());
@@ -40,6 +45,13 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     let mut command = prepare(&path);
     command.arg("--no-password");
     Ok(command)
+}
+
+/// Starts a program that [`command`] has prepared. If this process ends first, however that happens, the kernel kills the
+/// program: otherwise a `pg_restore` that has read its whole dump would go on alone, and commit. It is also killed at
+/// the end of the thread that calls this, so that is the main thread.
+pub fn spawn(command: Command) -> io::Result<Child> {
+    spawn_dying_with_parent(command)
 }
 
 /// Where the program may be: Debian has a directory for each version, other systems have one version in the `PATH`.

@@ -4,6 +4,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use super::quantity::bytes;
+
 /// How often the line on a terminal is written anew.
 const TERMINAL_PERIOD: Duration = Duration::from_millis(200);
 /// How often a line is written to anything but a terminal.
@@ -80,35 +82,4 @@ impl Drop for Progress {
 /// Writes to standard error. Ignores errors: the reader may be gone, which must not stop the work.
 fn write(text: &str) {
     drop(io::stderr().write_all(text.as_bytes()));
-}
-
-/// The number of bytes in a unit that people read, such as `1.50 GiB`.
-pub fn bytes(number: u64) -> String {
-    let (mut value, mut unit) = (number as f64, "B");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
-    }
-    if unit == "B" { format!("{number} B") } else { format!("{value:.2} {unit}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_given_in_the_largest_unit_that_has_a_whole_one() {
-        for (number, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.00 KiB"),
-            (1_572_864, "1.50 MiB"),
-            (u64::from(u32::MAX) + 1, "4.00 GiB"),
-            (5 << 50, "5120.00 TiB"),
-        ] {
-            assert_eq!(bytes(number), text);
-        }
-    }
 }

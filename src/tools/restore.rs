@@ -19,6 +19,7 @@ use super::postgres_programs;
 use super::print_line;
 use super::private_files::describe;
 use super::progress::Progress;
+use super::quantity::count;
 use super::restoration::Restoration;
 use crate::config::Config;
 use crate::db;
@@ -135,15 +136,15 @@ fn copy_contents(
 }
 
 /// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
-/// from a pipe: so the dump is hashed on its way, and if this process is killed, the program fails at its next read and
-/// the transaction is rolled back.
+/// from a pipe, so that the dump is hashed on its way. If this process is killed, so is the program, and the server
+/// rolls the transaction back; if that is before the program was told to end with this process, it reads an empty dump.
 fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
     let path = backup.join(DUMP);
     let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
     pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
     pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |e: io::Error| format!("pg_restore: {e}");
-    let mut child = pg_restore.spawn().map_err(failed)?;
+    let mut child = postgres_programs::spawn(pg_restore).map_err(failed)?;
     let stdin = child.stdin.take().ok_or("pg_restore has no input")?;
     let stderr = child.stderr.take().ok_or("pg_restore has no messages")?;
     let messages = thread::spawn(|| messages(stderr));
@@ -206,8 +207,11 @@ fn finish(
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. {sessions} sessions, {tokens} personal tokens and {links} links \
-         have ended; passwords are those of the backup, made at {}.",
+        "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at \
+         {}.",
+        count(sessions.unsigned_abs(), "session"),
+        count(tokens.unsigned_abs(), "personal token"),
+        count(links.unsigned_abs(), "link"),
         header.created_at
     ));
     Ok(())
@@ -222,20 +226,15 @@ fn compare(
     left: Totals,
     on_disk: (u64, u64),
 ) -> Result<(), String> {
-    let Totals { users, files, bytes } = header.totals;
-    print_line(format_args!("manifest: {users} users, {files} files, {bytes} bytes"));
+    let stored = |files, bytes| format!("{}, {}", count(files, "file"), count(bytes, "byte"));
+    let all = |of: Totals| format!("{}, {}", count(of.users, "user"), stored(of.files, of.bytes));
+    print_line(format_args!("manifest: {}", all(header.totals)));
     let skipped = (restored.files - left.files, restored.bytes - left.bytes);
     if skipped.0 > 0 {
-        print_line(format_args!(
-            "damaged:  {} files, {} bytes, not restored",
-            skipped.0, skipped.1
-        ));
+        print_line(format_args!("damaged:  {}, not restored", stored(skipped.0, skipped.1)));
     }
-    print_line(format_args!(
-        "database: {} users, {} files, {} bytes",
-        left.users, left.files, left.bytes
-    ));
-    print_line(format_args!("contents: {} files, {} bytes", on_disk.0, on_disk.1));
+    print_line(format_args!("database: {}", all(left)));
+    print_line(format_args!("contents: {}", stored(on_disk.0, on_disk.1)));
     if restored != header.totals || on_disk != (left.files, left.bytes) {
         return Err("the numbers do not agree".into());
     }

@@ -8,6 +8,10 @@ use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 use crate::serve::CommandError;
 
+/// What to do if no mail server is set.
+const SERVER: &str =
+    "set it to the URL of a mail server, such as smtps://user:password@mail.example.com:465";
+
 /// Sends the message to this address, whether or not an account has it. Needs no database.
 pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError> {
     let mailer =
@@ -27,8 +31,14 @@ pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError
 /// Says which of the settings that mail needs are not set.
 fn missing_settings(config: &Config) -> Vec<String> {
     match config.smtp {
-        Smtp::Off => return vec!["CLOAKROOM_SMTP_URL is none, so no mail is sent".to_owned()],
-        Smtp::Unset => return vec!["CLOAKROOM_SMTP_URL is not set, so no mail is sent".to_owned()],
+        Smtp::Off => {
+            return vec![format!(
+                "CLOAKROOM_SMTP_URL holds the word none, so no mail is sent; {SERVER}"
+            )];
+        }
+        Smtp::Unset => {
+            return vec![format!("CLOAKROOM_SMTP_URL is not set, so no mail is sent; {SERVER}")];
+        }
         Smtp::Server(_) => {}
     }
     let settings = [

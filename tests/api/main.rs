@@ -71,6 +71,7 @@ mod files {
     mod hostile_uploads;
     mod link_ends;
     mod links;
+    mod service_quota;
     mod uploads;
 }
 
@@ -108,10 +109,12 @@ mod server {
 }
 
 mod start {
+    mod former_release;
     mod installation;
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 
@@ -119,7 +122,9 @@ mod users {
     mod admin_credentials;
     mod deleted_users;
     mod invitations;
+    mod large_lists;
     mod last_admin;
+    mod totals;
     mod user_lists;
     mod user_management;
 }

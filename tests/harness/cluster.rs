@@ -17,9 +17,12 @@ pub struct Cluster {
 impl Cluster {
     /// Starts one. The name is the test's: what an interrupted run left under it is removed first.
     pub fn start(name: &str) -> Cluster {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-{name}"));
-        script("remove", &directory, "");
-        let url = script("start", &directory, "");
+        let asked = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("postgres-{name}"));
+        script("remove", &asked, "");
+        let (url, messages) = script("start", &asked, "");
+        // For root it may be elsewhere, because PostgreSQL runs as another user, who must reach it.
+        let elsewhere = messages.lines().find_map(|line| line.split_once("the cluster is in "));
+        let directory = elsewhere.map_or(asked, |(_, directory)| directory.into());
         Cluster { directory, url }
     }
 
@@ -45,7 +48,7 @@ impl Cluster {
 
     /// Starts it again with more server options.
     pub fn start_with(&self, options: &str) {
-        assert_eq!(script("start", &self.directory, options), self.url);
+        assert_eq!(script("start", &self.directory, options).0, self.url);
     }
 
     /// Starts it again with a certificate, `server.crt`, which this makes in the directory. PostgreSQL insists that the
@@ -95,14 +98,16 @@ impl Drop for Suspended<'_> {
     }
 }
 
-fn script(command: &str, directory: &Path, options: &str) -> String {
+/// Runs `scripts/postgres`. Returns what it printed to standard output and to standard error.
+fn script(command: &str, directory: &Path, options: &str) -> (String, String) {
     let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres"))
         .arg(command)
         .arg(directory)
         .env("CLOAKROOM_PG_OPTIONS", format!("-c fsync=off -c max_connections=60 {options}"))
         .output()
         .expect("scripts/postgres");
-    output.exits(0).out().trim().to_owned()
+    let output = output.exits(0);
+    (output.out().trim().to_owned(), output.err())
 }
 
 struct Process {

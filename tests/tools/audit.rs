@@ -36,7 +36,7 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
     for (line, event) in recent.iter().rev().zip(events) {
         let text = |name: &str| event[name].as_str().expect("text").to_owned();
         let expected = format!(
-            "{} success {} actor={id} subject=user:{id} address=127.0.0.1 request={}",
+            "{} success {} actor={id} actor_name=root subject=user:{id} subject_name=root address=127.0.0.1 request={}",
             text("at"),
             text("action"),
             text("request_id"),

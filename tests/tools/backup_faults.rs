@@ -97,7 +97,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     fs::write(content(0), "one").expect("restored");
     files.drain(1..).for_each(|id| drop(api.delete_file(&ann, &id).expect(204)));
     let (_, printed) = backups.make(&api);
-    assert!(printed.contains("2 files of 7 bytes, 2 copied"), "{printed}");
+    assert!(printed.contains("2 files (7 bytes), 2 copied"), "{printed}");
 }
 
 #[test]

@@ -31,11 +31,12 @@ fn backup_of_five(backups: &Backups) -> (std::path::PathBuf, Vec<std::path::Path
 fn a_whole_backup_is_found_whole_without_settings_and_without_a_database() {
     let backups = Backups::create();
     let (backup, _) = backup_of_five(&backups);
-    let dump = fs::metadata(backup.join("database.dump")).expect("a dump").len();
+    let dump = fs::metadata(backup.join("database.dump")).expect("a dump").len() as f64;
     let printed = verify(&backup).exits(0).out();
     let expected = format!(
-        "{} is whole: 1 users, 5 files, 45 bytes, and a dump of {dump} bytes.\n",
-        backup.display()
+        "{} is whole: 1 user, 5 files (45 bytes), and a dump of {:.2} KiB.\n",
+        backup.display(),
+        dump / 1024.0
     );
     assert_eq!(printed, expected);
 }

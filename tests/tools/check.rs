@@ -37,7 +37,7 @@ fn a_whole_installation_has_no_faults_and_is_left_as_it_is() {
         assert_eq!(ok.len(), 5, "{ok:?}");
         one_names(&ok, &["records: 7 files", "; 0 damaged"]);
         one_names(&ok, &["contents: 2 over an hour old", "; 0 without a record"]);
-        one_names(&ok, &["totals: ", " bytes; 4 accounts"]);
+        one_names(&ok, &["totals: ", " bytes of 4 accounts, deleted ones included"]);
         assert!(output.out().ends_with("\nno faults, no warnings.\n"), "{}", output.out());
     }
     let output = service.check(&[]).exits(0);
@@ -136,12 +136,18 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
     one_names(&warnings, &[&format!("files/{swept} has no record: {sweep}")]);
     one_names(&warnings, &[&format!("files/{deleted} is of a deleted file: {sweep}")]);
     one_names(&warnings, &["\"note.txt\" is no content of this program"]);
-    one_names(&warnings, &["contents: 2 over an hour old looked up; 2 without a record"]);
+    one_names(
+        &warnings,
+        &["contents: 2 over an hour old looked up in the database; 2 without a record"],
+    );
     assert_eq!(warnings.len(), 4, "{warnings:#?}");
     place(&old, 2);
     let faults = service.faults(&[]);
     one_names(&faults, &[&format!("files/{old} has no record")]);
-    one_names(&faults, &["contents: 3 over an hour old looked up; 3 without a record"]);
+    one_names(
+        &faults,
+        &["contents: 3 over an hour old looked up in the database; 3 without a record"],
+    );
     assert_eq!(faults.len(), 2, "{faults:#?}");
     // What the sweep does makes all of it well but what is not the program's.
     service.run(&["gc"], &[]).exits(0);
@@ -308,8 +314,11 @@ fn ten_thousand_files_and_users_are_compared() {
     let output = service.check(&[]).exits(0);
     let ok = findings_of(&output, "ok");
     one_names(&ok, &["records: 10000 files", "10000 of them by hash; 0 damaged"]);
-    one_names(&ok, &["contents: 10000 over an hour old looked up; 0 without a record"]);
-    one_names(&ok, &["totals: ", " bytes; 10000 accounts"]);
+    one_names(
+        &ok,
+        &["contents: 10000 over an hour old looked up in the database; 0 without a record"],
+    );
+    one_names(&ok, &["totals: ", " bytes of 10000 accounts"]);
     // Faults in several batches.
     let ids: Vec<String> = service
         .database

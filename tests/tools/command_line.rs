@@ -112,6 +112,12 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["create-admin", "--email", "b@example.com", "--username", "taken"], &[password], 1),
         (&["create-admin", "--email", "root@example.com"], &[password, bad], 2),
         (&["create-admin"], &[password], 2),
+        (&["user", "list"], &[], 0),
+        (&["user", "list"], &[bad], 2),
+        (&["user", "reset-password", "taken"], &[("CLOAKROOM_USER_PASSWORD", NEW_PASSWORD)], 0),
+        (&["user", "reset-password", "taken"], &[], 1),
+        (&["user", "reset-password"], &[], 2),
+        (&["user"], &[], 2),
         (&["audit"], &[], 0),
         (&["audit"], &[bad], 2),
         (&["audit", "--since", "soon"], &[], 2),
@@ -170,4 +176,49 @@ fn a_taken_port_is_reported() {
     let text =
         run(&api.database.url, &["serve"], &[("CLOAKROOM_LISTEN", &api.address)]).exits(1).err();
     assert!(text.contains(&format!("cannot listen on {}", api.address)), "{text}");
+}
+
+#[test]
+fn help_is_at_most_a_hundred_columns_wide() {
+    let help = |arguments: &[&str]| run("", &[arguments, &["--help"]].concat(), &[]).exits(0).out();
+    let commands = help(&[]);
+    let names = commands.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = names.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let names: Vec<_> = names.filter(|name| *name != "help").collect();
+    assert!(names.contains(&"serve") && names.contains(&"send-test-mail"), "{names:?}");
+    let below = ["list", "reset-password"].map(|name| help(&["user", name]));
+    for text in names.iter().map(|name| help(&[name])).chain([commands.clone()]).chain(below) {
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_early_is_no_failure() {
+    let api = Server::start(&[]);
+    let commands: [&[&str]; 8] = [
+        &["openapi"],
+        &["config"],
+        &["migrate"],
+        &["user", "list"],
+        &["audit"],
+        &["gc"],
+        &["--help"],
+        &["create-admin", "--email", "a@example.com"],
+    ];
+    for arguments in commands {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let password = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
+        let mut command = command(&api.database.url, &api.data, &password);
+        let output = command.args(arguments).stdout(writer).output().expect("it runs");
+        assert_eq!(output.exits(0).err(), "", "{arguments:?}");
+    }
+    // Standard error may be closed, too; the status says that the command failed.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = command("", &api.data, &[]);
+    command.arg("config").stderr(writer).output().expect("it runs").exits(2);
 }

@@ -91,10 +91,12 @@ fn create_admin_asks_twice_on_a_terminal_and_shows_no_password() {
         assert!(!screen.contains("battery") && !screen.contains("horse"), "{screen}");
         (status, screen.lines().last().unwrap_or_default().to_owned())
     };
-    let (first, second) = ("Password for root@example.com: ", "The same again: ");
+    let (first, second) = ("New password for root@example.com: ", "Repeat the password: ");
     let failure = |text: &str| (Some(1), format!("cloakroom: {text}"));
-    let differ = "password: the two differ, and nothing was changed";
+    let differ = "the two passwords differ, and nothing was changed";
     assert_eq!(ask(&[(first, NEW_PASSWORD), (second, PASSWORD)]), failure(differ));
+    let too_short = "password: Password must be at least 8 characters long";
+    assert_eq!(ask(&[(first, "short")]), failure(too_short), "not asked again");
     let none = "no password given: type one, pipe one, or set CLOAKROOM_ADMIN_PASSWORD";
     assert_eq!(ask(&[(first, "")]), failure(none));
     assert_eq!(api.database.count("users"), 0);

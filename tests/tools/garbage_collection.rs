@@ -50,7 +50,7 @@ fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
     for path in too_young.iter().chain(&foreign).chain([&recorded]) {
         assert!(path.exists(), "{}", path.display());
     }
-    assert!(printed.ends_with("\n1 moved to the trash, 1 removed, 0 missing.\n"), "{printed}");
+    assert!(printed.ends_with(&swept(1, 1, 0)), "{printed}");
 }
 
 /// Makes that many old contents without a record; the names of those of another `series` differ.
@@ -78,7 +78,7 @@ fn the_trash_is_emptied_after_as_many_days_as_the_setting_says() {
     }
     let printed = api.collect_garbage();
     let removed = format!("removed {}\n", old.display());
-    assert_eq!(printed, format!("{removed}0 moved to the trash, 1 removed, 0 missing.\n"));
+    assert_eq!(printed, removed + &swept(0, 1, 0));
     assert!(!old.exists() && kept.iter().all(|path| path.exists()));
     let settings = [("CLOAKROOM_TRASH_DAYS", "6")];
     let server = Server::start_with(&api.database, &api.data, &settings);
@@ -90,7 +90,7 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     let api = start_swept();
     // However large a part they are, twenty may go.
     make_orphans(&api.data, 0, 20);
-    assert!(api.collect_garbage().ends_with("\n20 moved to the trash, 0 removed, 0 missing.\n"));
+    assert!(api.collect_garbage().ends_with(&swept(20, 0, 0)));
     // Twenty-one of 419 are over five percent.
     let ann = api.sign_up("ann");
     api.database.insert_files(ann.id(), &[1; 398]);
@@ -104,7 +104,7 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     let old = api.data.join("trash/2020-01-01");
     fs::create_dir(&old).expect("a directory");
     let output = api.run_beside(&["gc"]).exits(1);
-    assert_eq!(output.out(), "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(output.out(), swept(0, 0, 0));
     let error = output.err();
     assert!(error.contains("21 of 419 contents") && error.contains("gc --confirm"), "{error}");
     let server = Server::start_with(&api.database, &api.data, &[]);
@@ -113,11 +113,11 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     assert!(old.exists());
     // With one more content that has a record they are not.
     api.new_file(&ann, "b.txt", "two");
-    assert!(api.collect_garbage().ends_with("\n21 moved to the trash, 1 removed, 0 missing.\n"));
+    assert!(api.collect_garbage().ends_with(&swept(21, 1, 0)));
     assert!(!old.exists());
     make_orphans(&api.data, 2, 50);
     let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
-    assert!(printed.ends_with("\n50 moved to the trash, 0 removed, 0 missing.\n"), "{printed}");
+    assert!(printed.ends_with(&swept(50, 0, 0)), "{printed}");
     assert_eq!((api.data.contents().len(), api.data.trash().len()), (399, 91));
 }
 
@@ -138,6 +138,36 @@ fn restoring_a_dump_older_than_the_directory_loses_nothing() {
 }
 
 #[test]
+fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_their_records() {
+    let api = start_swept();
+    let ann = api.sign_up("ann");
+    let ids: Vec<String> = (0..18).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
+    ids.iter().for_each(|id| make_older(&api.data.content(id), 2));
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    // As if the database had been recovered to a time before the last uploads.
+    database.run(
+        "CREATE TABLE lost AS SELECT * FROM files ORDER BY upload_date DESC LIMIT 15;
+         DELETE FROM files WHERE id IN (SELECT id FROM lost)",
+    );
+    let api = Server::start_with(&database, &data, &[]);
+    let line = api.logged("15 contents have no record in the database");
+    assert!(line.contains("WARN") && line.contains("/trash now, for 7 days"), "{line}");
+    assert_eq!((data.contents().len(), data.trash().len()), (3, 15));
+    drop(api);
+    // As if it had been recovered anew, to a time after them.
+    database.run("INSERT INTO files SELECT * FROM lost");
+    let api = Server::start_with(&database, &data, &[]);
+    let line = api.logged("15 files have no content in ");
+    assert!(line.contains("WARN") && line.contains("check --repair"), "{line}");
+    api.run_beside(&["check", "--repair"]).exits(0);
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(api.download(&ann, id).expect(200).text(), n.to_string());
+    }
+    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
+}
+
+#[test]
 fn gc_handles_more_contents_and_records_than_one_batch() {
     let api = start_swept();
     let ann = api.sign_up("ann");
@@ -145,7 +175,7 @@ fn gc_handles_more_contents_and_records_than_one_batch() {
     make_orphans(&api.data, 0, 2500);
     api.database.insert_files(ann.id(), &[1; 2500]);
     let printed = api.run_beside(&["gc", "--confirm"]).exits(1).out();
-    assert!(printed.ends_with("\n2500 moved to the trash, 0 removed, 2500 missing.\n"));
+    assert!(printed.ends_with(&swept(2500, 0, 2500)));
     assert_eq!(api.data.trash().len(), 2500);
     assert_eq!(api.data.contents(), [api.data.content(&kept)]);
 }
@@ -193,7 +223,7 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     ];
     lines.sort();
     let output = api.run_beside(&["gc"]).exits(1);
-    let expected = lines.concat() + "0 moved to the trash, 0 removed, 2 missing.\n";
+    let expected = lines.concat() + &swept(0, 0, 2);
     assert_eq!(output.out(), expected);
     let advice =
         "cloakroom: contents are missing: restore them from a backup, or delete their files\n";
@@ -201,5 +231,5 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     for (owner, id) in [(&ann, &missing), (&bob, &nameless)] {
         api.delete_file(owner, id).expect(204);
     }
-    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(api.collect_garbage(), swept(0, 0, 0));
 }

@@ -365,7 +365,10 @@ fn settings_without_a_mail_server_or_a_sender_are_refused() {
     let url = "smtp://localhost";
     for (settings, text) in [
         (&[("CLOAKROOM_SMTP_URL", "")][..], "CLOAKROOM_SMTP_URL is not set"),
-        (&[("CLOAKROOM_SMTP_URL", "none")], "CLOAKROOM_SMTP_URL is none"),
+        (
+            &[("CLOAKROOM_SMTP_URL", "none")],
+            "CLOAKROOM_SMTP_URL holds the word none, so no mail is sent; set it to the URL of a mail server, such as smtps://",
+        ),
         (&[("CLOAKROOM_MAIL_FROM", "")], "CLOAKROOM_MAIL_FROM is not set"),
         (&[("CLOAKROOM_PASSWORD_RESET_URL", "")], "CLOAKROOM_PASSWORD_RESET_URL is not set"),
         (&[("CLOAKROOM_MAIL_FROM", "a@example.com, b@example.com")], "CLOAKROOM_MAIL_FROM holds"),

@@ -23,11 +23,11 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     let id: String = target.database.value("SELECT id::text FROM installation");
     let time = manifest(&backup)["created_at"].as_str().expect("a time").to_owned();
     let expected = format!(
-        "manifest: 2 users, 1 files, 7 bytes\n\
-         database: 2 users, 1 files, 7 bytes\n\
-         contents: 1 files, 7 bytes\n\
-         Restored as installation {id}. 2 sessions, 0 personal tokens and 0 links have ended; passwords are those \
-         of the backup, made at {time}.\n"
+        "manifest: 2 users, 1 file, 7 bytes\n\
+         database: 2 users, 1 file, 7 bytes\n\
+         contents: 1 file, 7 bytes\n\
+         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens, 0 links. Passwords are those of \
+         the backup, made at {time}.\n"
     );
     assert_eq!(printed, expected);
     assert_eq!(target.entries(), ["files", "installation-id"]);
@@ -45,7 +45,7 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     // Both go on separately.
     restored.new_file(&ann, "b.txt", "more");
     let printed = restored.collect_garbage();
-    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(printed, swept(0, 0, 0));
     api.readyz().expect(200);
 }
 
@@ -70,7 +70,7 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let after = api.reset_token("bob@example.com");
     let target = Target::create();
     let printed = target.restore(&backup).exits(0).out();
-    assert!(printed.contains("2 sessions, 1 personal tokens and 1 links have ended"), "{printed}");
+    assert!(printed.contains("Ended: 2 sessions, 1 personal token, 1 link. "), "{printed}");
     let restored = target.serve();
     restored.me(&ann).expect(401);
     restored.refresh(&ann.refresh).expect(401);
@@ -165,7 +165,7 @@ fn ten_thousand_files_are_restored_into_a_new_cluster_and_each_is_the_same() {
         }
     }
     let printed = restored.collect_garbage();
-    assert_eq!(printed, "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(printed, swept(0, 0, 0));
 }
 
 #[test]

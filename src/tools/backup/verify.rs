@@ -13,6 +13,7 @@ use crate::tools::database::Totals;
 use crate::tools::examination::examine;
 use crate::tools::print_line;
 use crate::tools::progress::Progress;
+use crate::tools::quantity::{self, count};
 
 /// The parts of a backup that are damaged. The manifest is not among them: if it is damaged, nothing is known about the
 /// rest.
@@ -36,9 +37,12 @@ pub fn verify(directory: &Path) -> Result<(), String> {
     }
     let Totals { users, files, bytes } = manifest.header.totals;
     print_line(format_args!(
-        "{} is whole: {users} users, {files} files, {bytes} bytes, and a dump of {} bytes.",
+        "{} is whole: {}, {} ({}), and a dump of {}.",
         directory.display(),
-        manifest.header.dump.size
+        count(users, "user"),
+        count(files, "file"),
+        quantity::bytes(bytes),
+        quantity::bytes(manifest.header.dump.size)
     ));
     Ok(())
 }

@@ -10,11 +10,11 @@ use crate::serve::{installation, signing_secret};
 use crate::storage::{DiskSpace, Storage, directory, refuse_partial};
 use crate::tools::database::diagnosis::DatabaseFacts;
 use crate::tools::findings::{Findings, Level};
-use crate::tools::progress::bytes;
+use crate::tools::quantity::bytes;
 
-/// With fewer free bytes uploads are about to fail.
+/// With fewer free bytes uploads are about to fail, unless these are a large part of a small file system.
 const MIN_FREE_BYTES: u64 = 100 << 20;
-/// With fewer free inodes, each of which is a file, uploads are about to fail.
+/// The same for free inodes, each of which is a file.
 const MIN_FREE_INODES: u64 = 1000;
 /// The part of a file system, in percent, below which it is time to make room.
 const MIN_FREE_PERCENT: u64 = 10;
@@ -70,9 +70,12 @@ fn are_usable(findings: &mut Findings, directories: &[&Path], has_records: bool)
         if path.exists() {
             if let Err(fault) = directory::check(path) {
                 are_usable = false;
-                let advice = "Free room or mount it for writing, or make it belong to the user of the service: chown \
-                              --recursive, chmod 700.";
-                findings.fault(format_args!("{text} {fault}"), advice);
+                let path = path.display();
+                let advice = format!(
+                    "Free room or mount it for writing, or let the user of the service write there: chown USER {path}; \
+                     chmod u=rwx {path}"
+                );
+                findings.fault(format_args!("{text} {fault}"), &advice);
             }
         } else if has_records {
             findings.fault(format_args!("{text} does not exist"), LOST_CONTENTS);
@@ -94,8 +97,10 @@ fn judge_owner(findings: &mut Findings, path: &Path, owner: u32) {
             format_args!(
                 "data directory: {shown} belongs to user {name}, who is not the one who runs this"
             ),
+            // What else is in the directory, such as the private PostgreSQL of `scripts/run`, keeps its owner.
             &format!(
-                "Run this as the user of the service, and if that is not {name}: chown --recursive."
+                "Run this as the user of the service. If that is not {name}: chown USER {shown}; chown --recursive \
+                 USER {shown}/{{files,tmp,trash,installation-id,jwt-secret}}"
             ),
         );
     }
@@ -111,20 +116,28 @@ fn check_secret_file(config: &Config) -> Result<(), String> {
     signing_secret::long_enough(config, &path, fs::read(&path)).map(drop)
 }
 
-/// Warns about what users other than the owner may read or change.
+/// Warns about what users other than the owner may read or change. The data directory itself may be listed and entered,
+/// because what is in it has rights of its own: `scripts/run` keeps a PostgreSQL there that runs as another user.
 fn judge_modes(findings: &mut Findings, path: &Path, directories: &[&Path]) {
     let files = ["jwt-secret", "installation-id"].map(|name| path.join(name));
     let all = directories.iter().copied().chain(files.iter().map(PathBuf::as_path));
-    let is_open = |path: &&Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0);
-    let open: Vec<_> = all.filter(is_open).map(|path| path.display().to_string()).collect();
-    if open.is_empty() {
-        findings.ok("data directory: only its owner may read it");
-    } else {
-        findings.warning(
-            format_args!("data directory: other users have rights to {}", open.join(", ")),
-            &format!("chmod --recursive go= {}", path.display()),
-        );
+    let mut open: Vec<(String, &str)> = Vec::new();
+    for place in all {
+        let (rights, change) = if place == path { (0o022, "go-w") } else { (0o077, "go=") };
+        if fs::metadata(place).is_ok_and(|found| found.mode() & rights != 0) {
+            open.push((place.display().to_string(), change));
+        }
     }
+    if open.is_empty() {
+        return findings.ok("data directory: only its owner may read the files in it");
+    }
+    let names: Vec<_> = open.iter().map(|(name, _)| name.as_str()).collect();
+    let commands: Vec<_> =
+        open.iter().map(|(name, change)| format!("chmod {change} {name}")).collect();
+    findings.warning(
+        format_args!("data directory: other users have rights to {}", names.join(", ")),
+        &commands.join("; "),
+    );
 }
 
 /// Contents are moved between the directories, which works only within a file system.
@@ -140,7 +153,8 @@ fn judge_file_systems(findings: &mut Findings, storage: &Storage) {
     }
 }
 
-fn judge_room(
+/// Reports how many bytes and inodes are free.
+pub fn judge_room(
     findings: &mut Findings,
     config: &Config,
     storage: &Storage,
@@ -156,9 +170,18 @@ fn judge_room(
     let missing = missing.filter(|missing| *missing > free_bytes);
     let (free, total) = (bytes(free_bytes), bytes(total_bytes));
     let text = format!("disk: {free} of {total} are free");
-    match (shortage(free_bytes, total_bytes, MIN_FREE_BYTES), missing) {
+    let shortage = match shortage(free_bytes, total_bytes, MIN_FREE_BYTES) {
+        _ if free_bytes < config.max_upload_size => Level::Fault,
+        shortage => shortage,
+    };
+    match (shortage, missing) {
         (Level::Fault, _) => {
-            findings.fault(text, "Uploads are about to fail: free room or enlarge the file system.")
+            let advice = format!(
+                "A file may have {} (CLOAKROOM_MAX_UPLOAD_SIZE), so uploads fail or are about to: free room or enlarge \
+                 the file system.",
+                bytes(config.max_upload_size)
+            );
+            findings.fault(text, &advice);
         }
         (Level::Warning, _) => {
             findings.warning(text, "Free room or enlarge the file system before uploads fail.");
@@ -196,13 +219,13 @@ fn judge_inodes(findings: &mut Findings, space: &DiskSpace, path: &Path) {
     }
 }
 
-/// How bad it is that so much is free: a fault with less than `min`, a warning with less than [`MIN_FREE_PERCENT`] of
-/// the total.
+/// How bad it is that so much is free: a warning with less than [`MIN_FREE_PERCENT`] of the total, and a fault if it is
+/// also less than `min`.
 fn shortage(free: u64, total: u64, min: u64) -> Level {
     match free {
-        _ if free < min => Level::Fault,
-        _ if free < total / 100 * MIN_FREE_PERCENT => Level::Warning,
-        _ => Level::Ok,
+        _ if free >= total.div_ceil(100 / MIN_FREE_PERCENT) => Level::Ok,
+        _ if free >= min => Level::Warning,
+        _ => Level::Fault,
     }
 }
 
@@ -237,12 +260,15 @@ mod tests {
     #[test]
     fn a_tenth_should_be_free_and_a_minimum_must_be() {
         for (free, total, level) in [
-            (0, 0, Level::Fault),
-            (99, 200, Level::Fault),
+            (0, 200, Level::Fault),
+            (19, 200, Level::Fault),
+            (30, 40, Level::Ok),
+            (99, 200, Level::Ok),
+            (99, 1000, Level::Fault),
             (100, 1000, Level::Ok),
             (199, 2000, Level::Warning),
             (200, 2000, Level::Ok),
-            (u64::MAX / 20, u64::MAX, Level::Warning),
+            (1 << 58, 1 << 63, Level::Warning),
             (u64::MAX, u64::MAX, Level::Ok),
         ] {
             assert!(shortage(free, total, 100) == level, "{free} of {total}");

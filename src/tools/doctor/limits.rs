@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::{Config, HttpServer};
-use crate::server::limits::connections_within;
+use crate::server::limits::{FILES_PER_CONNECTION, connections_within};
 use crate::tools::findings::{Findings, Level};
 
 /// Threads beside those of connections: the background, the main one, exports, and those that libraries start.
@@ -15,18 +15,22 @@ const OTHER_THREADS: u64 = 32;
 /// Compares the limits on open files and on threads with the connections that the settings allow.
 pub fn judge(findings: &mut Findings, config: &Config) {
     let files = getrlimit(Resource::Nofile);
+    let raised = if files.current == files.maximum {
+        String::new()
+    } else {
+        format!(", which `serve` raises to {}", shown(files.maximum))
+    };
     let connections = connections_within(config, files.maximum);
     findings.judge(
         connections >= config.max_connections,
         Level::Warning,
         format_args!(
-            "limits: {} open files, which `serve` raises to {}: room for {connections} connections",
-            shown(files.current),
-            shown(files.maximum)
+            "limits: {} open files{raised}: room for {connections} connections",
+            shown(files.current)
         ),
         &format!(
-            "CLOAKROOM_MAX_CONNECTIONS is {}, and a connection needs two files: raise LimitNOFILE= in the unit \
-             (`ulimit -Hn` in a shell), or lower the setting.",
+            "CLOAKROOM_MAX_CONNECTIONS is {}, and a connection needs {FILES_PER_CONNECTION} files: raise LimitNOFILE= \
+             in the unit (`ulimit -Hn` in a shell), or lower the setting.",
             config.max_connections
         ),
     );

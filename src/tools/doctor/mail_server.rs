@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::within_max_wait;
 use crate::config::{Config, Environment, MailServer, Smtp};
 use crate::mail::{MailError, smtp};
 use crate::tools::database::diagnosis::Stored;
 use crate::tools::findings::{Findings, Level};
 use crate::tools::send_test_mail::advice;
+use crate::tools::within_max_wait;
 
 /// How long the dialogue with the server may take.
 const MAX_DIALOGUE: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ pub fn judge(findings: &mut Findings, config: &Arc<Config>, stored: Option<&Stor
         _ if is_refused => {
             findings.warning("mail: not looked at, because CLOAKROOM_SMTP_URL is wrong", "");
         }
-        Smtp::Off => findings.ok("mail: CLOAKROOM_SMTP_URL is none: no mail is sent"),
+        Smtp::Off => findings.ok("mail: CLOAKROOM_SMTP_URL holds the word none: no mail is sent"),
         Smtp::Unset if config.environment == Environment::Development => {
             findings.ok(
                 "mail: CLOAKROOM_SMTP_URL is not set: reset tokens are logged in place of a mail",
@@ -71,15 +71,18 @@ fn tls_version(server: &MailServer) -> Result<Option<String>, MailError> {
     Ok(version)
 }
 
-fn judge_outbox(findings: &mut Findings, stored: &Stored) {
+/// Reports how much mail waits.
+pub fn judge_outbox(findings: &mut Findings, stored: &Stored) {
     let Stored { mail_waiting, mail_failed, mail_oldest, .. } = stored;
+    let oldest = match mail_waiting {
+        0 => String::new(),
+        _ => format!(", the oldest for {} s", mail_oldest.as_secs()),
+    };
     findings.judge(
         *mail_oldest <= MAX_MAIL_AGE,
         Level::Warning,
         format_args!(
-            "outbox: {mail_waiting} messages wait, the oldest for {} s; {mail_failed} were given up in the last 30 \
-             days",
-            mail_oldest.as_secs()
+            "outbox: messages that wait: {mail_waiting}{oldest}; given up in the last 30 days: {mail_failed}"
         ),
         "Read the log of the service about mail; `cloakroom send-test-mail --to ADDRESS` shows the dialogue with the \
          mail server. Without a service that runs, nothing is sent.",

@@ -216,3 +216,29 @@ fn only_the_first_build_is_announced_as_a_long_one() {
         assert_eq!(run.end(Signal::TERM), Some(0));
     }
 }
+
+#[test]
+fn each_start_says_how_to_set_the_first_administrators_password() {
+    let installation = Installation::create("reset");
+    let first = {
+        let mut run = installation.run();
+        run.url();
+        let password = run.password().expect("a password");
+        assert_eq!(run.end(Signal::TERM), Some(0));
+        password
+    };
+    let mut run = installation.run();
+    let url = run.url();
+    assert_eq!(run.password(), None, "it is shown once");
+    let printed = run.printed();
+    let typed = printed.lines().find(|line| line.contains("user reset-password")).expect("a line");
+    let mut shell = Command::new("/bin/bash");
+    shell.args(["-c", &format!("{typed} <<<'{NEW_PASSWORD}'")]).current_dir("/");
+    shell.output().expect("bash").exits(0);
+    for (password, status) in [(&*first, 401), (NEW_PASSWORD, 200)] {
+        let login = Request::new("POST", format!("{url}/api/v1/auth/login"));
+        let body = json!({"email": "admin@example.com", "password": password});
+        login.json(body).send().expect(status);
+    }
+    assert_eq!(run.end(Signal::TERM), Some(0));
+}

@@ -62,6 +62,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
     }
     let text = run(NOWHERE, &["config"], &[("CLOAKROOM_STORAGE_QUOTA", "10GB")]).exits(2).err();
     assert!(text.contains("CLOAKROOM_STORAGE_QUOTA holds"), "{text}");
+    assert!(text.contains("such as 10M (10 MiB, 10 x 1024 x 1024 bytes)"), "{text}");
 }
 
 #[test]
@@ -224,4 +225,26 @@ fn the_development_secret_is_made_once_and_kept_private() {
     std::fs::write(&path, "short").unwrap();
     let text = command(&database.url, &data, &unset).output().unwrap().exits(1).err();
     assert!(text.contains("jwt-secret") && !text.contains("short"), "{text}");
+}
+
+#[test]
+fn a_size_may_have_a_unit_and_is_shown_in_bytes() {
+    let settings = [
+        ("MAX_UPLOAD_SIZE", "1K"),
+        ("CLOAKROOM_STORAGE_QUOTA", "2 GiB"),
+        ("CLOAKROOM_USER_STORAGE_QUOTA", "3m"),
+    ];
+    let text = run(NOWHERE, &["config"], &settings).exits(0).out();
+    for line in [
+        "CLOAKROOM_MAX_UPLOAD_SIZE=1024",
+        "CLOAKROOM_STORAGE_QUOTA=2147483648",
+        "CLOAKROOM_USER_STORAGE_QUOTA=3145728",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let api = Server::start(&settings);
+    let ann = api.sign_up("ann");
+    api.new_file(&ann, "a.txt", &"x".repeat(1024));
+    api.upload(&ann, "b.txt", "x".repeat(1025))
+        .refused(413, "File size exceeds maximum limit (1KB)");
 }
