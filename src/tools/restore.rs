@@ -207,8 +207,7 @@ fn finish(
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at \
-         {}.",
+        "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at {}.",
         count(sessions.unsigned_abs(), "session"),
         count(tokens.unsigned_abs(), "personal token"),
         count(links.unsigned_abs(), "link"),

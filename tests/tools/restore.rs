@@ -26,8 +26,8 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
         "manifest: 2 users, 1 file, 7 bytes\n\
          database: 2 users, 1 file, 7 bytes\n\
          contents: 1 file, 7 bytes\n\
-         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens, 0 links. Passwords are those of \
-         the backup, made at {time}.\n"
+         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens, 0 links. Passwords are those of the \
+         backup, made at {time}.\n"
     );
     assert_eq!(printed, expected);
     assert_eq!(target.entries(), ["files", "installation-id"]);
