@@ -171,12 +171,33 @@ pub enum Error {
     AdminRequired,
     /// There is no such account, or it is deleted.
     UserNotFound,
+    /// The password is right, and a code of the second factor is missing.
+    SecondFactorRequired {
+        /// Whether no code would help, because a hundred wrong ones came in a row.
+        is_password_refused: bool,
+    },
+    /// The code of the second factor is wrong, or was used already.
+    InvalidCode {
+        /// Whether this is the login endpoint, whose status is another one.
+        at_sign_in: bool,
+    },
+    /// The account has a second factor already.
+    SecondFactorEnabled,
+    /// The account has no second factor, or none that can be confirmed.
+    SecondFactorNotFound,
+    /// The settings ask for a second factor of administrators, and this one has none.
+    AdminSecondFactorRequired,
     /// The user has no such session, or it has ended.
     SessionNotFound,
     /// The user has no such personal access token, or it has ended.
     TokenNotFound,
     /// The user has as many personal access tokens as one user may have.
     TooManyTokens,
+    /// There is no such link, or it has ended, or its file or the owner of that is gone or inactive. One variant stands
+    /// for all, so that nobody learns which links there were.
+    LinkNotFound,
+    /// The file has as many links as one file may have, or its owner as many as one user may.
+    TooManyLinks,
     /// The change would leave the service without an active administrator.
     LastAdmin,
     /// The settings switch this endpoint off.

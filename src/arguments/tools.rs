@@ -18,6 +18,11 @@ pub enum Tool {
         #[arg(long)]
         all: bool,
     },
+    /// Say in a line each whether the service runs, and how the database, the last backup, the disk and the mail are.
+    ///
+    /// The service is asked at CLOAKROOM_LISTEN, or at the address of cloakroom.socket. Fails if there is a fault;
+    /// warnings, such as a backup that is late, are no failure.
+    Status,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
@@ -126,6 +131,14 @@ pub enum UserCommand {
         /// Only accounts whose username or e-mail address contains this text, without regard to case.
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
+    },
+    /// Take the second factor of an account away, so that the password alone is enough to sign in. Its sessions end.
+    ///
+    /// For the last administrator who has lost both the device and the recovery codes. Fails if there is no such account,
+    /// or if it has no second factor. The audit log has a `second_factor.disable` without an actor.
+    ResetSecondFactor {
+        /// Username, e-mail address or id of the account.
+        user: String,
     },
     /// Set the password of an account. Its sessions and personal access tokens end.
     ///

@@ -8,11 +8,12 @@ use std::time::Duration;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_reset_url, mailbox};
+use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
-    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks, own_log_level,
+    AdminSecondFactor, Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer,
+    LogFormat, MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks,
+    own_log_level,
 };
 
 /// The settings of this process. Sizes are bytes.
@@ -43,6 +44,8 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// Whether the OpenAPI document and the pages that show it are served.
     pub docs: bool,
+    /// The URL under which people reach the service, without a slash at its end.
+    pub public_url: Option<String>,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
@@ -52,6 +55,10 @@ pub struct Config {
     /// Names this service in its tokens, as the claim `iss`. If set, tokens of other issuers are not accepted.
     pub jwt_issuer: Option<String>,
     pub jwt_algorithm: Algorithm,
+    /// The first one seals the secrets of second factors, and all of them open such secrets. If there is none, the
+    /// secret that signs tokens does.
+    pub seal_keys: Vec<Secret>,
+    pub admin_second_factor: AdminSecondFactor,
     pub access_token_lifetime: Duration,
     pub refresh_token_lifetime: Duration,
     /// How long a refresh token still works after its first use. A client whose response was lost can then
@@ -176,6 +183,11 @@ impl Config {
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
             docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
+            public_url: r.optional(
+                "CLOAKROOM_PUBLIC_URL",
+                "an http or https URL without a query, such as https://files.example.com",
+                public_url,
+            ),
             data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",
@@ -186,6 +198,9 @@ impl Config {
                 (text.len() <= MAX_ISSUER).then(|| text.to_owned())
             }),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
+            seal_keys: r.secrets("CLOAKROOM_SEAL_KEYS"),
+            admin_second_factor: r
+                .choice("CLOAKROOM_ADMIN_SECOND_FACTOR", AdminSecondFactor::Optional),
             access_token_lifetime: MINUTE
                 * r.number("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", 60, 1..=10 * MINUTES_PER_YEAR),
             refresh_token_lifetime: DAY

@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 20] = [
+pub const ACTIONS: [&str; 25] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -52,8 +52,13 @@ pub const ACTIONS: [&str; 20] = [
     "file.upload",
     "file.update",
     "file.delete",
+    "file.link_create",
+    "file.link_delete",
     "admin.create",
     "access.denied",
+    "second_factor.enable",
+    "second_factor.disable",
+    "second_factor.recovery",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];
@@ -118,6 +123,8 @@ pub enum RefusedAction {
     PasswordReset,
     EmailChange,
     UserDelete,
+    SecondFactorEnable,
+    SecondFactorDisable,
     /// Anything that asks for the role `admin`.
     Access,
 }
@@ -131,6 +138,8 @@ impl RefusedAction {
             RefusedAction::PasswordReset => "password.reset",
             RefusedAction::EmailChange => "email.change",
             RefusedAction::UserDelete => "user.delete",
+            RefusedAction::SecondFactorEnable => "second_factor.enable",
+            RefusedAction::SecondFactorDisable => "second_factor.disable",
             RefusedAction::Access => "access.denied",
         }
     }

@@ -5,12 +5,22 @@
 pub enum MessageKind {
     /// A link to set a new password, which the owner of the account asked for.
     PasswordReset,
+    /// A link to set the first password of an account that an administrator made.
+    Invitation,
     /// A notice that the password was changed.
     PasswordChanged,
     /// A notice that the account has another e-mail address, which goes to the one before.
     EmailChanged,
     /// A notice that a personal access token was created.
     TokenCreated,
+    /// A notice that signing in needs a second factor from now on.
+    SecondFactorEnabled,
+    /// A notice that it needs none any more.
+    SecondFactorDisabled,
+    /// A notice that a recovery code was used.
+    RecoveryCodeUsed,
+    /// A notice that the password serves no longer, because too many wrong codes were sent with it.
+    TooManyWrongCodes,
     /// The message of `cloakroom send-test-mail`, which is never stored.
     Test,
 }
@@ -20,17 +30,33 @@ impl MessageKind {
     pub fn name(self) -> &'static str {
         match self {
             MessageKind::PasswordReset => "password_reset",
+            MessageKind::Invitation => "invitation",
             MessageKind::PasswordChanged => "password_changed",
             MessageKind::EmailChanged => "email_changed",
             MessageKind::TokenCreated => "token_created",
+            MessageKind::SecondFactorEnabled => "second_factor_enabled",
+            MessageKind::SecondFactorDisabled => "second_factor_disabled",
+            MessageKind::RecoveryCodeUsed => "recovery_code_used",
+            MessageKind::TooManyWrongCodes => "too_many_wrong_codes",
             MessageKind::Test => "test",
         }
     }
 
     /// The kind with this word.
     pub fn from_name(name: &str) -> Option<MessageKind> {
-        use MessageKind::{EmailChanged, PasswordChanged, PasswordReset, Test, TokenCreated};
-        let kinds = [PasswordReset, PasswordChanged, EmailChanged, TokenCreated, Test];
+        use MessageKind::*;
+        let kinds = [
+            PasswordReset,
+            Invitation,
+            PasswordChanged,
+            EmailChanged,
+            TokenCreated,
+            SecondFactorEnabled,
+            SecondFactorDisabled,
+            RecoveryCodeUsed,
+            TooManyWrongCodes,
+            Test,
+        ];
         kinds.into_iter().find(|kind| kind.name() == name)
     }
 }

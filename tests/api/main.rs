@@ -43,6 +43,9 @@ mod auth {
     mod personal_tokens;
     mod resets;
     mod revocations;
+    mod second_factor;
+    mod second_factor_secrets;
+    mod second_factor_sign_in;
     mod session_limit;
     mod session_lookups;
     mod session_management;
@@ -69,6 +72,8 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod link_ends;
+    mod links;
     mod many_files;
     mod service_quota;
     mod uploads;
@@ -113,12 +118,14 @@ mod start {
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod invitations;
     mod large_lists;
     mod last_admin;
     mod totals;

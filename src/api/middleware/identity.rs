@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::api::context::RequestContext;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::personal_token;
-use crate::config::Environment;
+use crate::config::{AdminSecondFactor, Config, Environment};
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::model::rules;
@@ -110,6 +110,8 @@ pub enum Credential {
     PersonalToken {
         /// Whether it is accepted only for `GET` and `HEAD`.
         read_only: bool,
+        /// The version of the user's credentials when the request was authenticated.
+        credentials_version: i32,
     },
     /// Authentication is switched off: the user is the development admin.
     Nothing,
@@ -133,8 +135,9 @@ impl CurrentUser {
     fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
         let hash = personal_token::hash(token);
         let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, read_only) = db::personal_tokens::authenticate(db, &hash)?;
-        let credential = Credential::PersonalToken { read_only };
+        let (account, read_only, credentials_version) =
+            db::personal_tokens::authenticate(db, &hash)?;
+        let credential = Credential::PersonalToken { read_only, credentials_version };
         Ok(CurrentUser { account, credential, _proof: () })
     }
 
@@ -166,6 +169,16 @@ impl CurrentUser {
         }
     }
 
+    /// The version of the user's credentials when the request was authenticated, whatever the kind of its token. `None`
+    /// for the development admin, who has no credentials.
+    pub fn verified_version(&self) -> Option<i32> {
+        match self.credential {
+            Credential::AccessToken { credentials_version, .. }
+            | Credential::PersonalToken { credentials_version, .. } => Some(credentials_version),
+            Credential::Nothing => None,
+        }
+    }
+
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
         match self.credential {
@@ -174,11 +187,17 @@ impl CurrentUser {
         }
     }
 
-    /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
-    pub fn require_admin(&self) -> Result<Admin<'_>, Error> {
+    /// Proof that this user is an administrator, with a second factor if the settings ask for that. The development
+    /// admin needs none. Fails with [`Error::AdminRequired`] or [`Error::AdminSecondFactorRequired`].
+    pub fn require_admin(&self, config: &Config) -> Result<Admin<'_>, Error> {
+        let needs_second_factor = config.admin_second_factor == AdminSecondFactor::Required
+            && self.credential != Credential::Nothing;
         match self.account.role {
-            Role::Admin => Ok(Admin(self)),
             Role::User => Err(Error::AdminRequired),
+            Role::Admin if needs_second_factor && !self.account.second_factor => {
+                Err(Error::AdminSecondFactorRequired)
+            }
+            Role::Admin => Ok(Admin(self)),
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
+use crate::config::{
+    AdminSecondFactor, ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp,
+};
 
 /// Names that texts have in braces, and what replaces them.
 pub type Figures = Vec<(&'static str, String)>;
@@ -14,6 +16,7 @@ pub fn conditions(config: &Config) -> HashMap<&'static str, bool> {
     let is_development = config.environment == Environment::Development;
     let may_export = config.allow_anonymous_export || is_development;
     HashMap::from([
+        ("admin_second_factor", config.admin_second_factor == AdminSecondFactor::Required),
         ("api_key_enabled", config.api_key_enabled),
         ("api_key_for_all", needs_key && config.api_key_scope == ApiKeyScope::All),
         ("api_key_for_exports", needs_key),
@@ -24,6 +27,7 @@ pub fn conditions(config: &Config) -> HashMap<&'static str, bool> {
         ("export_is_refused_to_some", config.export_require_admin || !config.auth_enabled),
         ("mail", !matches!(config.smtp, Smtp::Off)),
         ("password_for_email", config.email_change_requires_password),
+        ("public_url", config.public_url.is_some()),
         ("rate_limits", config.rate_limit_enabled),
         ("registration", config.registration == Registration::Open),
         ("test_endpoints", config.test_endpoints_enabled),
@@ -46,6 +50,7 @@ pub fn figures(config: &Config) -> Figures {
         ("{exporters}", exporters(config)),
         ("{largest_file}", size(config.max_upload_size)),
         ("{password_reset_lifetime}", minutes(config.password_reset_lifetime)),
+        ("{public_url}", config.public_url.clone().unwrap_or_default()),
         ("{refresh_reuse}", counted(config.refresh_reuse.as_secs(), "second")),
         ("{refresh_token_lifetime}", days(config.refresh_token_lifetime)),
         ("{session_max_age}", days(config.session_max_age)),

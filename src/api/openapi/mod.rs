@@ -26,14 +26,16 @@ use crate::config::Config;
 use crate::model::audit;
 
 /// The parts, in the order in which pages show the groups of endpoints.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 15] = [
     include_str!("components.json"),
     include_str!("successes.json"),
     include_str!("errors.json"),
     include_str!("authentication.json"),
     include_str!("sessions.json"),
+    include_str!("second_factor.json"),
     include_str!("account.json"),
     include_str!("files.json"),
+    include_str!("links.json"),
     include_str!("users.json"),
     include_str!("administration.json"),
     include_str!("exports.json"),
@@ -162,18 +164,20 @@ fn parse(json: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ApiKeyScope, ErrorFormat, Registration, Smtp};
+    use crate::config::{AdminSecondFactor, ApiKeyScope, ErrorFormat, Registration, Smtp};
 
     /// The default settings, changed in each way that the document knows.
     fn settings() -> Vec<Config> {
-        let changes: [fn(&mut Config); 12] = [
+        let changes: [fn(&mut Config); 14] = [
             |_| {},
+            |config| config.admin_second_factor = AdminSecondFactor::Required,
             |config| config.api_key_enabled = true,
             |config| config.api_key_scope = ApiKeyScope::All,
             |config| config.auth_enabled = false,
             |config| config.docs = false,
             |config| config.email_change_requires_password = true,
             |config| config.export_require_admin = true,
+            |config| config.public_url = Some("https://files.example.com".to_owned()),
             |config| config.smtp = Smtp::Off,
             |config| config.rate_limit_enabled = false,
             |config| config.registration = Registration::Off,

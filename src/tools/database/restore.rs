@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{DedicatedConnection, Totals};
+use super::{DedicatedConnection, Totals, second_factors};
 use crate::config::Config;
 use crate::db::{Database, sql};
 use crate::error::Error;
@@ -51,16 +51,22 @@ impl EmptyDatabase {
 }
 
 /// Makes a restored database an installation of its own, with this id: removes the records of the files whose contents
-/// are damaged, and ends all access that was given before. All of it happens or nothing. Returns how many sessions and
-/// how many personal access tokens were ended.
-pub fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<(i64, i64), Error> {
+/// are damaged, and ends all access that was given before. All of it happens or nothing. Returns how many sessions, how
+/// many personal access tokens and how many links to files were ended.
+pub fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64; 3], Error> {
     db.run(MAX_CHANGE_TIME, |client| {
         let mut transaction = client.transaction()?;
         transaction.execute(sql!("restore/remove_files"), &[&damaged])?;
         let row = transaction.query_one(sql!("restore/renew"), &[&installation_id])?;
         transaction.commit()?;
-        Ok((row.get("sessions"), row.get("personal_tokens")))
+        Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
     })
+}
+
+/// Counts second factors, and those of them that no key of these settings opens.
+pub fn second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
+    let keys = second_factors::sealing_keys(config);
+    db.run(MAX_CHANGE_TIME, |client| second_factors::count(client, &keys))
 }
 
 /// Collects the statistics that plans depend on.

@@ -36,9 +36,13 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "restore/remove_files",
             "restore/renew",
             "schema_history/insert",
+            "second_factors/reseal",
+            "second_factors/sealed",
             "users/ensure_development_admin",
             "users/fill_addresses",
             "users/find_development_admin",
+            "users/list_after",
+            "users/reset_password_by_operator",
             "users/same_addresses",
             "users/unfilled_addresses",
             "users/upsert_admin",
@@ -50,6 +54,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "audit/insert_failures",
             "audit/insert_skipped",
             "audit/sweep",
+            "file_links/sweep",
             "files/contents_after",
             "files/unrecorded",
             "outbox/defer",
@@ -206,6 +211,10 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
     api.download(&tokens, &file).expect(200);
+    let link = api.create_link(&tokens, &file, json!({})).expect(201);
+    api.open_link(link.json()["url"].as_str().expect("a path")).expect(200);
+    api.list_links(&tokens, &file).expect(200);
+    api.delete_link(&tokens, &file, &link.id()).expect(204);
     api.delete_file(&tokens, &file).expect(204);
 
     let personal = api.new_token(&tokens, false);
@@ -224,6 +233,14 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     }
     api.logout(api.sign_in(&name)).expect(204);
     api.end_user_sessions(root, &id).expect(204);
+    let tokens = api.sign_in(&name);
+    let factor = api.new_second_factor(&tokens, PASSWORD);
+    api.login_with_code(&name, PASSWORD, &factor.wrong_code()).expect(401);
+    api.login_with_code(&name, PASSWORD, &factor.code()).expect(200);
+    api.renew_recovery_codes(&tokens, PASSWORD, &factor.recovery_codes[0]).expect(200);
+    api.forget_used_codes();
+    api.disable_second_factor(&tokens, PASSWORD, &factor.code()).expect(204);
+    api.reset_second_factor(root, &id).expect(204);
     api.change_password(api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
     api.reset_password(&api.reset_token(&email), PASSWORD).expect(200);
 

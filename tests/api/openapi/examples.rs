@@ -134,6 +134,19 @@ fn from_signing_in(provoked: &mut Provoked, api: &Server, user: &Tokens) {
     provoked.note("register", &api.register_with(body("ANN", "other@example.com")));
     provoked.note("register", &api.register_with(body("other", "ann@example.com")));
     provoked.note("login", &api.login("ann", "wrong"));
+    let cora = api.sign_up("cora");
+    let confirm = || api.confirm_second_factor(&cora, "123456");
+    provoked.note("confirm_second_factor", &confirm());
+    provoked.note("disable_second_factor", &api.disable_second_factor(&cora, PASSWORD, "x"));
+    provoked.note("begin_second_factor", &api.begin_second_factor(&cora, "wrong"));
+    let factor = api.new_second_factor(&cora, PASSWORD);
+    provoked.note("confirm_second_factor", &confirm());
+    provoked.note("begin_second_factor", &api.begin_second_factor(&cora, PASSWORD));
+    provoked.note("renew_recovery_codes", &api.renew_recovery_codes(&cora, PASSWORD, "x"));
+    provoked.note("login", &api.login("cora", PASSWORD));
+    provoked.note("login", &api.login_with_code("cora", PASSWORD, &factor.wrong_code()));
+    api.database.run("UPDATE users SET wrong_codes = 100 WHERE username = 'cora'");
+    provoked.note("login", &api.login("cora", PASSWORD));
     provoked.note("reset_password", &api.reset_password("no-token", PASSWORD));
     provoked.note("end_my_session", &api.end_session(user, UNKNOWN_ID));
     provoked.note("delete_my_personal_token", &api.delete_token(user, UNKNOWN_ID));
@@ -198,6 +211,12 @@ fn from_tokens(provoked: &mut Provoked, api: &Server, admin: &Tokens) {
 
 fn from_files(provoked: &mut Provoked, api: &Server, owner: &Tokens) {
     let file = api.new_file(owner, "a.txt", &numbers(4096));
+    provoked.note("download_by_link", &api.open_link("/api/v1/links/unknown"));
+    provoked.note("delete_file_link", &api.delete_link(owner, &file, UNKNOWN_ID));
+    for _ in 0..100 {
+        api.new_link(owner, &file);
+    }
+    provoked.note("create_file_link", &api.create_link(owner, &file, json!({})));
     provoked.note("get_file", &api.show_file(owner, UNKNOWN_ID));
     let range = api.download_request("GET", owner, &file).header("Range", "bytes=9999-");
     provoked.note("download_file", &range.send());

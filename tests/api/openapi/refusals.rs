@@ -9,7 +9,7 @@ use crate::openapi::document::{everything, operations};
 use crate::openapi::examples::{key, keys_of};
 
 /// Requests with bad fields: the operation, the query, and the body.
-fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 29] {
     let none = Value::Null;
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
@@ -24,6 +24,10 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
         ("request_password_reset", "", user.clone()),
         ("reset_password", "", json!({ "token": "x", "new_password": "short" })),
         ("create_personal_token", "", json!({ "expires_in_days": 400 })),
+        ("begin_second_factor", "", json!({})),
+        ("confirm_second_factor", "", json!({})),
+        ("disable_second_factor", "", json!({})),
+        ("renew_recovery_codes", "", json!({})),
         ("update_my_profile", "", user.clone()),
         ("delete_my_account", "", json!({})),
         ("change_password", "", new_password),
@@ -40,6 +44,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
         ("upload_file", "", none.clone()),
         ("upload_file", "form", none),
         ("update_file", "", json!({ "filename": ".." })),
+        ("create_file_link", "", json!({ "expires_in_minutes": 43_201 })),
         ("test_only_create_user", "", json!({ "role": "owner" })),
     ]
 }
@@ -54,6 +59,12 @@ fn shown(document: &Value, operation: &Value, status: u16) -> BTreeSet<String> {
 fn given(answers: impl IntoIterator<Item = Answer>, status: u16) -> BTreeSet<String> {
     let answers = answers.into_iter().filter(|answer| answer.status == status);
     answers.map(|answer| key(&answer.json())).collect()
+}
+
+/// A path with this id in place of each of its variables.
+fn with_ids(path: &str, id: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { id } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 #[test]
@@ -72,9 +83,8 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
         let id = operation["operationId"].as_str().expect("an id");
         let found = path.replace("{user_id}", &user).replace("{file_id}", &file);
         let mut answers = Vec::new();
-        if let Some((before, rest)) = path.split_once('{') {
-            let (_, after) = rest.split_once('}').expect("an id");
-            answers.push(send(&format!("{before}no-id{after}"), None));
+        if path.contains('{') {
+            answers.push(send(&with_ids(&path, "no-id"), None));
         }
         if operation["requestBody"]["content"]["application/json"].is_object() {
             answers.push(send(&found, Some("{")));
@@ -93,10 +103,15 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
 
 #[test]
 fn each_operation_gives_the_refusals_that_it_shows() {
-    let settings =
-        [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true")];
+    let settings = [
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
+    ];
     let (document, api) = (document(&settings), Server::start(&settings));
     let (admin, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    api.new_second_factor(&admin, PASSWORD);
+    let without = api.sign_up_admin("without");
     let file = api.new_file(&ann, "a.txt", "a");
     let (token, read_only) = (api.new_token(&admin, false), api.new_token(&admin, true));
     for (method, path, operation) in operations(&document) {
@@ -106,10 +121,10 @@ fn each_operation_gives_the_refusals_that_it_shows() {
             continue;
         }
         let path = path.replace("{user_id}", admin.id()).replace("{file_id}", &file);
-        let path = path.replace("{session_id}", UNKNOWN_ID).replace("{token_id}", UNKNOWN_ID);
+        let path = with_ids(&path, UNKNOWN_ID);
         let mut senders = vec![&token, &read_only];
         if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
-            senders.push(&ann.access);
+            senders.extend([&ann.access, &without.access]);
         }
         let body = json!({ "role": "admin" });
         let answers = senders
@@ -133,10 +148,7 @@ fn without_authentication_each_operation_gives_the_refusals_that_it_shows() {
         if shown.is_empty() || id == "login" {
             continue;
         }
-        let parts =
-            path.split('/').map(|part| if part.starts_with('{') { UNKNOWN_ID } else { part });
-        let path = parts.collect::<Vec<_>>().join("/");
-        let request = api.request_at_root(&method, &path).json(json!({}));
+        let request = api.request_at_root(&method, &with_ids(&path, UNKNOWN_ID)).json(json!({}));
         let mut answers =
             vec![request.clone().header("Origin", "https://elsewhere.example").send()];
         if shown.iter().any(|key| key.contains("DEVELOPMENT_ADMIN")) {
