@@ -28,7 +28,8 @@ SELECT date_trunc('month', upload_date, 'UTC'), count(*), sum(file_size) FROM fi
 CREATE FUNCTION total_accounts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO account_totals
-    SELECT date_trunc('month', created_at, 'UTC'), role, is_active, CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * count(*)
+    SELECT date_trunc('month', created_at, 'UTC'), role, is_active,
+           CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * count(*)
     FROM changed GROUP BY 1, 2, 3;
     RETURN NULL;
 END
