@@ -11,7 +11,8 @@ SELECT id AS user_id, created_at, is_active, role, lower(username) AS username, 
 FROM users
 WHERE NOT is_deleted AND NOT is_development_admin;
 
-LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE;
+-- Waits for the uploads that run: they lock rows of users before they change them.
+LOCK TABLE users IN EXCLUSIVE MODE;
 CREATE TABLE listed_users AS SELECT * FROM listable_users ORDER BY created_at, user_id;
 ALTER TABLE listed_users
     ADD PRIMARY KEY (user_id),

@@ -17,8 +17,9 @@ CREATE TABLE file_totals (
 );
 
 -- Nothing may change between the count and the triggers. With the indexes below it takes five seconds for a million
--- files.
-LOCK TABLE users, files IN SHARE ROW EXCLUSIVE MODE;
+-- files. This waits for the uploads and deletions that run. It does not lock users, which they lock as well, in either
+-- order.
+LOCK TABLE files, listed_users IN EXCLUSIVE MODE;
 INSERT INTO account_totals
 SELECT date_trunc('month', created_at, 'UTC'), role, is_active, count(*) FROM listed_users GROUP BY 1, 2, 3;
 INSERT INTO file_totals
