@@ -28,6 +28,9 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
+/// How many times as long as a turn of all tasks the thread rests after it, if there is more to do. So a backlog of a
+/// million records takes a fifth of a core from requests, for a minute or two.
+const REST: u32 = 4;
 /// Most records that a statement removes or changes: a few hundredths of a second of work. So each transaction is short,
 /// and requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
 const MAX_BATCH: i64 = 1000;
@@ -40,7 +43,7 @@ type Task = fn(&Background, i64) -> Result<i64, Error>;
 /// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
 /// that none waits long for another; only the last one reads whole directories, once an hour.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [(&str, Duration, i64, Task); 12] = [
+const TASKS: [(&str, Duration, i64, Task); 13] = [
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
@@ -48,6 +51,7 @@ const TASKS: [(&str, Duration, i64, Task); 12] = [
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
+    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::file_links::sweep(&work.db, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::sessions::sweep_networks(&work.db, limit)),
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::resets::sweep(&work.db, limit)),
@@ -75,9 +79,8 @@ impl Background {
         Ok(wake)
     }
 
-    /// Works until every sender is gone. The tasks take turns as long as any of them has work left, and after each turn
-    /// the thread rests as long as the turn took, so that a backlog of a million records does not keep requests from
-    /// the database. A task that fails or panics is tried again later and does not keep the others from running.
+    /// Works until every sender is gone. The tasks take turns as long as any of them has work left, with a rest after
+    /// each turn. A task that fails or panics is tried again later and does not keep the others from running.
     fn run(&self, woken: &Receiver<()>) {
         let mut states = TASKS.map(|(_, _, max_batch, _)| (Instant::now(), max_batch));
         loop {
@@ -92,7 +95,7 @@ impl Background {
                     None => *due = Instant::now() + POLL_PERIOD,
                 }
             }
-            let rest = began.elapsed().min(POLL_PERIOD);
+            let rest = (REST * began.elapsed()).min(POLL_PERIOD);
             let wait = if has_more { rest } else { POLL_PERIOD };
             if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;

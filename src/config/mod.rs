@@ -2,6 +2,7 @@
 //! `tools::environment` reads other variables.
 
 mod allocator;
+pub mod execution;
 mod mail;
 mod production;
 mod reader;
@@ -84,6 +85,12 @@ impl Config {
 fn environment() -> HashMap<String, String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+}
+
+/// The file that systemd has made standard output or standard error of what it started, if it is a stream to the
+/// journal: its device and inode, as in `8:1234`.
+pub fn journal_stream() -> Option<String> {
+    std::env::var("JOURNAL_STREAM").ok()
 }
 
 /// One line for each configured signing secret that is too short for its algorithm.

@@ -5,6 +5,8 @@
 pub enum MessageKind {
     /// A link to set a new password, which the owner of the account asked for.
     PasswordReset,
+    /// A link to set the first password of an account that an administrator made.
+    Invitation,
     /// A notice that the password was changed.
     PasswordChanged,
     /// A notice that the account has another e-mail address, which goes to the one before.
@@ -28,6 +30,7 @@ impl MessageKind {
     pub fn name(self) -> &'static str {
         match self {
             MessageKind::PasswordReset => "password_reset",
+            MessageKind::Invitation => "invitation",
             MessageKind::PasswordChanged => "password_changed",
             MessageKind::EmailChanged => "email_changed",
             MessageKind::TokenCreated => "token_created",
@@ -44,6 +47,7 @@ impl MessageKind {
         use MessageKind::*;
         let kinds = [
             PasswordReset,
+            Invitation,
             PasswordChanged,
             EmailChanged,
             TokenCreated,

@@ -72,6 +72,9 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod link_ends;
+    mod links;
+    mod many_files;
     mod service_quota;
     mod uploads;
 }
@@ -115,12 +118,14 @@ mod start {
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod invitations;
     mod large_lists;
     mod last_admin;
     mod totals;
