@@ -98,6 +98,7 @@ fn a_recovery_code_serves_once_in_place_of_a_code() {
         .refused(400, "Current password is incorrect");
     api.renew_recovery_codes(&ann, PASSWORD, &codes[0]).refused(400, "Invalid code");
     let renewed = api.renew_recovery_codes(&ann, PASSWORD, &codes[2]).expect(200).json();
+    assert_eq!(notices(&api, ann.id()).len(), 4);
     let renewed: Vec<String> = serde_json::from_value(renewed["recovery_codes"].clone()).unwrap();
     assert_eq!(renewed.len(), 10);
     for old in [&codes[2], &codes[3]] {
@@ -189,6 +190,7 @@ fn what_happens_to_a_second_factor_is_in_the_audit_log_without_any_code() {
         "second_factor.enable success {new_recovery_codes:true}",
         "second_factor.enable success {}",
         "second_factor.recovery success {codes_left:9}",
+        "second_factor.recovery success {}",
     ];
     // Failures are written within a second.
     wait_until(|| found().len() >= expected.len());
