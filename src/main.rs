@@ -14,43 +14,50 @@ mod semaphore;
 mod serve;
 mod server;
 mod storage;
+mod supervisor;
 mod telemetry;
 #[cfg(feature = "tools")]
 mod tools;
 
-use std::io::{self, Write};
+use std::iter;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use arguments::{Arguments, Command};
 use serve::CommandError;
+use telemetry::logging::write_fatal;
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command.unwrap_or(Command::Serve) {
+    let arguments = Arguments::parse();
+    #[cfg(feature = "tools")]
+    if let Err(fault) = tools::environment_file::apply(&arguments.env_file) {
+        return exit_status(Err(CommandError::Settings(vec![fault])));
+    }
+    let outcome = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(),
         Command::Migrate => serve::migrate(),
         Command::Config => serve::print_config(),
         Command::Openapi => serve::print_openapi(),
         #[cfg(feature = "tools")]
-        Command::Tool(tool) => tools::run(tool),
+        Command::Tool(tool) => tools::run(tool, &arguments.env_file),
     };
+    exit_status(outcome)
+}
+
+/// Writes why the command failed, if it did.
+fn exit_status(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Failed(message)) => {
-            report(&format!("cloakroom: {message}\n"));
+            write_fatal([format!("cloakroom: {message}")]);
             ExitCode::FAILURE
         }
         Err(CommandError::Settings(faults)) => {
-            let lines: String = faults.iter().map(|fault| format!("  {fault}\n")).collect();
-            report(&format!("cloakroom cannot start with these settings:\n{lines}"));
+            let heading = "cloakroom cannot start with these settings:".to_owned();
+            write_fatal(iter::once(heading).chain(faults.iter().map(|fault| format!("  {fault}"))));
             ExitCode::from(2)
         }
     }
-}
-
-/// Writes to standard error. If nobody reads that, the exit status still says that the command failed.
-fn report(text: &str) {
-    drop(io::stderr().write_all(text.as_bytes()));
 }

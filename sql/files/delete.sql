@@ -3,8 +3,8 @@
 -- its owner is deleted.
 -- The content stays while a backup holds this lock, and a row tells the sweep why: see backup/pause_removals. The lock
 -- is kept until the transaction is committed, so a backup takes its snapshot either after that, and does not name the
--- file, or keeps the content. The owner's row is locked before anything is deleted, because uploads and the trigger on
--- files lock rows in the same order: the owner's, then that of storage. So no two of them can deadlock.
+-- file, or keeps the content. The owner's row is locked before anything is deleted, as uploads lock it before anything
+-- else. So no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), removed AS (

@@ -1,6 +1,5 @@
 -- Removes the records of the files $2 of the deleted user $1; returns how many it removed.
--- The user's row is locked first, as in uploads and deletions, because the trigger on files then locks that of storage:
--- with the same order everywhere, no two of them deadlock.
+-- The user's row is locked first, as in uploads and deletions: with the same order everywhere, no two of them deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $1 AND is_deleted FOR NO KEY UPDATE
 ), removed AS (

@@ -1,2 +1,2 @@
 -- The bytes of all files, which the triggers on files keep.
-SELECT used AS bytes FROM storage
+SELECT coalesce(sum(used), 0)::bigint AS bytes FROM storage_shards

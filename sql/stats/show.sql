@@ -1,18 +1,17 @@
--- Totals for administrators. Each number is read from the smallest index that has it; each user's row has the totals of
--- the user's files. Deleted users do not count, nor do their files whose records are still to be removed.
-WITH month AS (
-    SELECT date_trunc('month', now(), 'UTC') AS began
+-- Totals for administrators, from the rows of sums that triggers keep. Deleted users do not count, nor do their files
+-- whose records are still to be removed, which each user's row has the number and the bytes of.
+WITH this AS (
+    SELECT date_trunc('month', now(), 'UTC') AS began, date_trunc('month', now(), 'UTC')::date AS month
 )
-SELECT u.total AS users,
-       u.total - (SELECT count(*) FROM users
-                  WHERE NOT is_active AND NOT is_deleted AND NOT is_development_admin) AS active_users,
-       (SELECT count(*) FROM users, month
-        WHERE created_at >= began AND NOT is_deleted AND NOT is_development_admin) AS new_users,
-       f.total AS files, f.size AS bytes,
-       (SELECT count(*) FROM files, month WHERE upload_date >= began)
-       - (SELECT count(*) FROM pending_removals JOIN files USING (user_id), month
-          WHERE upload_date >= began) AS new_files
-FROM (SELECT count(*) AS total FROM users WHERE NOT is_deleted AND NOT is_development_admin) u,
-     (SELECT coalesce(sum(total_uploads), 0)::bigint AS total,
-             coalesce(sum(total_storage_used), 0)::bigint AS size
-      FROM users WHERE NOT is_deleted) f
+SELECT a.*, f.files - removed.files AS files, f.bytes - removed.bytes AS bytes,
+       f.new_files - (SELECT count(*) FROM pending_removals JOIN files USING (user_id), this
+                      WHERE upload_date >= began) AS new_files
+FROM (SELECT coalesce(sum(accounts), 0)::bigint AS users,
+             coalesce(sum(accounts) FILTER (WHERE is_active), 0)::bigint AS active_users,
+             coalesce(sum(accounts) FILTER (WHERE account_totals.month >= this.month), 0)::bigint AS new_users
+      FROM account_totals, this) a,
+     (SELECT coalesce(sum(files), 0)::bigint AS files, coalesce(sum(bytes), 0)::bigint AS bytes,
+             coalesce(sum(files) FILTER (WHERE file_totals.month >= this.month), 0)::bigint AS new_files
+      FROM file_totals, this) f,
+     (SELECT coalesce(sum(total_uploads), 0)::bigint AS files, coalesce(sum(total_storage_used), 0)::bigint AS bytes
+      FROM pending_removals JOIN users ON users.id = user_id) removed

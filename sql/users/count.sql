@@ -1,2 +1,2 @@
 -- The number of accounts, active or not.
-SELECT count(*) AS accounts FROM users WHERE NOT is_deleted AND NOT is_development_admin
+SELECT coalesce(sum(accounts), 0)::bigint AS accounts FROM account_totals

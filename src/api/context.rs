@@ -19,6 +19,7 @@ use crate::http::trusted_page;
 use crate::model::audit::{Failure, RefusedAction};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
+use crate::semaphore::Permit;
 use crate::telemetry::metrics::EndpointName;
 
 /// One request and what it needs on its way through the pipeline.
@@ -104,6 +105,11 @@ impl RequestContext<'_> {
     pub fn search_turn(&self, user: Uuid) -> Result<SearchTurn, Error> {
         let timeout = self.app.config.database_timeout;
         self.app.turns.search(user, self.limited_network(), timeout)
+    }
+
+    /// Waits for a turn to search accounts for a short text, see [`Turns::short_search`].
+    pub fn short_search_turn(&self) -> Result<Permit, Error> {
+        self.app.turns.short_search(self.app.config.database_timeout)
     }
 
     /// The actor, address and request id for the audit event of a change.

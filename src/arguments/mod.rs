@@ -4,21 +4,36 @@
 #[cfg(feature = "tools")]
 pub mod tools;
 
+#[cfg(feature = "tools")]
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 #[cfg(feature = "tools")]
 pub use tools::Tool;
 
+/// The version of the program. `scripts/package` adds the commit that it builds, in `CLOAKROOM_BUILD_VERSION`; other
+/// builds name none, so that a commit compiles nothing anew.
+pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Accounts and files over HTTP and JSON, on PostgreSQL.
 #[derive(Parser)]
 #[command(
-    version,
+    version = VERSION,
     max_term_width = 100,
     after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md (in the Debian package /usr/share/doc/cloakroom/README.md) explains them. \
                   A command asks only for those that it uses.\n\n\
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]
 pub struct Arguments {
+    /// Read settings from a file as systemd reads its EnvironmentFile; they win over the environment, and of several
+    /// files the last one.
+    #[cfg(feature = "tools")]
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Vec<PathBuf>,
     #[command(subcommand)]
     pub command: Option<Command>,
 }

@@ -18,6 +18,11 @@ pub enum Tool {
         #[arg(long)]
         all: bool,
     },
+    /// Say in a line each whether the service runs, and how the database, the last backup, the disk and the mail are.
+    ///
+    /// The service is asked at CLOAKROOM_LISTEN, or at the address of cloakroom.socket. Fails if there is a fault;
+    /// warnings, such as a backup that is late, are no failure.
+    Status,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and

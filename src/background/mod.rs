@@ -1,9 +1,10 @@
 //! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one does
 //! everything else: it looks up the accounts of password resets, marks the sessions that ended together, writes the
-//! events that stand for many changes, and removes expired records, the files of deleted users, and contents without a
-//! record.
+//! events that stand for many changes, adds up the rows of totals, and removes expired records, the files of deleted
+//! users, and contents without a record. A fourth one looks once, at the start, for records without a content.
 
 pub mod failures;
+pub mod missing;
 mod outbox;
 pub mod sweep;
 
@@ -27,10 +28,9 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
-/// Most records that a statement removes. So each transaction is short, and holds its locks for as long.
-const MAX_BATCH: i64 = 10_000;
-/// Most files of a deleted user that are removed at a time: uploads wait for the end of the transaction.
-const MAX_FILES: i64 = 1000;
+/// Most records that a statement removes or changes: a few hundredths of a second of work. So each transaction is short,
+/// and requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
+const MAX_BATCH: i64 = 1000;
 
 /// A part of the background work, independent of the others. Does a limited part of it, at most as many records as the
 /// number says, and returns how many it removed or changed: 0 if nothing is left.
@@ -40,11 +40,12 @@ type Task = fn(&Background, i64) -> Result<i64, Error>;
 /// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
 /// that none waits long for another; only the last one reads whole directories, once an hour.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [(&str, Duration, i64, Task); 11] = [
+const TASKS: [(&str, Duration, i64, Task); 12] = [
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
-    ("files of deleted users", Duration::ZERO, MAX_FILES, remove_files_of_deleted_users),
+    ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
-    ("events of many changes", Duration::ZERO, 1000, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
@@ -74,12 +75,13 @@ impl Background {
         Ok(wake)
     }
 
-    /// Works until every sender is gone. The tasks take turns as long as any of them has work left. A task that fails
-    /// or panics is tried again later and does not keep the others from running.
+    /// Works until every sender is gone. The tasks take turns as long as any of them has work left, and after each turn
+    /// the thread rests as long as the turn took, so that a backlog of a million records does not keep requests from
+    /// the database. A task that fails or panics is tried again later and does not keep the others from running.
     fn run(&self, woken: &Receiver<()>) {
         let mut states = TASKS.map(|(_, _, max_batch, _)| (Instant::now(), max_batch));
         loop {
-            let mut has_more = false;
+            let (began, mut has_more) = (Instant::now(), false);
             for ((name, period, max_batch, task), (due, batch)) in TASKS.iter().zip(&mut states) {
                 if *due > Instant::now() {
                     continue;
@@ -90,7 +92,8 @@ impl Background {
                     None => *due = Instant::now() + POLL_PERIOD,
                 }
             }
-            let wait = if has_more { Duration::ZERO } else { POLL_PERIOD };
+            let rest = began.elapsed().min(POLL_PERIOD);
+            let wait = if has_more { rest } else { POLL_PERIOD };
             if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;
             }

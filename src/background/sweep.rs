@@ -19,6 +19,8 @@ const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 pub struct Swept {
     /// Contents that were moved to the trash.
     pub moved: usize,
+    /// How many of them were not deleted by a user.
+    pub unexplained: usize,
     /// Unfinished uploads, and directories of the trash, that were removed.
     pub removed: usize,
     /// A sentence for the operator, if no content was moved because too many have no record.
@@ -30,6 +32,17 @@ pub fn run(background: &Background) -> Result<i64, Error> {
     let report = |line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
     let swept = sweep(storage, db, config.trash_days, false, report)?;
+    if swept.unexplained > 0 {
+        let [.., trash] = storage.directories();
+        log::warn!(
+            "{} contents have no record in the database, as after a crash, or after the database was recovered to an \
+             earlier time: they are in {} now, for {} days. If their records come back, `cloakroom check --repair` \
+             brings the contents back",
+            swept.unexplained,
+            trash.display(),
+            config.trash_days
+        );
+    }
     if let Some(refusal) = swept.refusal {
         log::error!("{refusal}");
     }
@@ -58,7 +71,7 @@ pub fn sweep(
         unexplained = 0;
     }
     let refusal = if is_confirmed { None } else { refusal(storage, unexplained)? };
-    let mut swept = Swept { moved: 0, removed: 0, refusal };
+    let mut swept = Swept { moved: 0, unexplained: 0, removed: 0, refusal };
     let mut removed = storage.remove_old_drafts()?;
     // After a refusal the operator may want contents back from the trash, so it is not emptied either.
     if swept.refusal.is_none() {
@@ -74,6 +87,7 @@ pub fn sweep(
             report(format!("moved {} to {}", from.display(), to.display()));
             swept.moved += 1;
         })?;
+        swept.unexplained = unexplained.min(swept.moved);
         if !is_postponed {
             db::files::forget_kept(db)?;
         }

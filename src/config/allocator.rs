@@ -1,9 +1,9 @@
 //! Settings of glibc's memory allocator, which it reads from the environment when the process starts.
 
 use std::num::NonZero;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::thread::available_parallelism;
+
+use super::execution::execute_again;
 
 /// Where glibc reads its settings. An operator who sets this variable keeps all of their own.
 const TUNABLES_VARIABLE: &str = "GLIBC_TUNABLES";
@@ -24,22 +24,16 @@ const HEAPS_PER_CORE: usize = 2;
 /// because glibc removes it from the environment of a program that has capabilities of its own (`setcap`).
 const MARKER: &str = "CLOAKROOM_ALLOCATOR_SET";
 
-/// Executes this program again with the settings, in place of the running one, with the same arguments and process id:
-/// only unsafe code could change the settings of a running process (`mallopt`). Must be called while there is one
-/// thread and nothing is open. Returns in the executed program, and if the operator has settings of their own or
-/// executing fails: then the process only needs more memory.
+/// Executes this program again with the settings: only unsafe code could change those of a running process (`mallopt`).
+/// Must be called while there is one thread and nothing is open. Returns in the executed program, and if the operator
+/// has settings of their own or executing fails: then the process only needs more memory.
 pub fn apply_allocator_settings() {
     let is_set = |name| std::env::var_os(name).is_some();
     if !cfg!(target_env = "gnu") || is_set(MARKER) || is_set(TUNABLES_VARIABLE) {
         return;
     }
-    let mut arguments = std::env::args_os();
-    if let (Some(name), Ok(program)) = (arguments.next(), std::env::current_exe()) {
-        let heaps = available_parallelism().map_or(1, NonZero::get) * HEAPS_PER_CORE;
-        let tunables = format!("{TUNABLES}:glibc.malloc.arena_max={heaps}");
-        let mut command = Command::new(program);
-        command.arg0(name).args(arguments).env(TUNABLES_VARIABLE, tunables).env(MARKER, "1");
-        // `exec` returns only if it fails.
-        let _ = command.exec();
-    }
+    let heaps = available_parallelism().map_or(1, NonZero::get) * HEAPS_PER_CORE;
+    let tunables = format!("{TUNABLES}:glibc.malloc.arena_max={heaps}");
+    let variables = [(TUNABLES_VARIABLE, &*tunables), (MARKER, "1")];
+    let _ = execute_again(variables.map(|(name, value)| (name.into(), value.into())));
 }

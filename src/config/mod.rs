@@ -2,6 +2,7 @@
 //! `tools::environment` reads other variables.
 
 mod allocator;
+mod execution;
 mod mail;
 mod production;
 mod reader;
@@ -9,6 +10,7 @@ mod settings;
 mod values;
 
 pub use allocator::apply_allocator_settings;
+pub use execution::execute_again;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
@@ -80,6 +82,12 @@ impl Config {
 fn environment() -> HashMap<String, String> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+}
+
+/// The file that systemd has made standard output or standard error of what it started, if it is a stream to the
+/// journal: its device and inode, as in `8:1234`.
+pub fn journal_stream() -> Option<String> {
+    std::env::var("JOURNAL_STREAM").ok()
 }
 
 /// One line for each configured signing secret that is too short for its algorithm.

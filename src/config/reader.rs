@@ -22,9 +22,10 @@ const FALLBACK_NAMES: [(&str, &str); 4] = [
 
 /// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 5] = [
+const OTHER_VARIABLES: [&str; 6] = [
     "CLOAKROOM_ADMIN_PASSWORD",
     "CLOAKROOM_ALLOCATOR_SET",
+    "CLOAKROOM_ENV_FILES_READ_BY",
     "CLOAKROOM_PG_OPTIONS",
     "CLOAKROOM_TEST_DATABASE_URL",
     "CLOAKROOM_USER_PASSWORD",

@@ -185,8 +185,8 @@ pub struct FileQuery {
 }
 
 impl FileQuery {
-    /// Whether an index finds the page, so that its cost does not grow with the number of files.
-    pub fn is_default(&self) -> bool {
+    /// Whether it is the list that is asked for most, which has a query of its own that is not planned each time.
+    fn is_default(&self) -> bool {
         self.search.is_none()
             && self.content_type.is_none()
             && self.sort == FileSort::UploadDate
@@ -230,7 +230,7 @@ pub fn list(
     Ok(FileRows { rows: matching_rows(db, user, query, page)?, request: page })
 }
 
-/// Runs the query for lists in any order and with any filter, which reads all of the user's files.
+/// Runs the query for lists in any order and with any filter.
 fn matching_rows(
     db: &Database,
     user: Uuid,

@@ -1,6 +1,7 @@
 //! The steps of the schema: brings a database up to date, or compares it with them.
 
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 use postgres::error::SqlState;
 use postgres::{Client, Row};
@@ -9,6 +10,7 @@ use siphasher::sip::SipHasher13;
 use super::addresses;
 use super::postgres_error::describe;
 use super::sql;
+use crate::supervisor;
 
 /// One step of the schema.
 struct Migration {
@@ -47,6 +49,9 @@ const MIGRATIONS: &[Migration] = &[
     migration!(12, "mail_limits"),
     migration!(13, "names_descending"),
     migration!(14, "session_epochs"),
+    migration!(15, "storage_shards"),
+    migration!(16, "listed_users"),
+    migration!(17, "totals"),
 ];
 
 /// The newest version of the schema that this program knows.
@@ -56,9 +61,10 @@ pub fn newest_schema_version() -> i32 {
 
 /// Applies pending migrations under an advisory lock, so that of several processes that start together one migrates and
 /// the others find nothing to do. Fails, before it changes anything, if the database has migrations that this program
-/// does not know, or knows with another content.
-pub(super) fn migrate(client: &mut Client) -> Result<(), String> {
+/// does not know, or knows with another content. `max_time` is how long each statement may take.
+pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
+    supervisor::starting("Waiting for another process that migrates", max_time);
     client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
     if applied.is_none() {
@@ -68,6 +74,7 @@ pub(super) fn migrate(client: &mut Client) -> Result<(), String> {
     verify(&applied)?;
     for migration in &MIGRATIONS[applied.len()..] {
         let Migration { version, name, .. } = migration;
+        supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
         apply(client, migration)
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
         log::info!("migration V{version}__{name} applied");

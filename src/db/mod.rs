@@ -7,6 +7,7 @@ pub mod audit;
 mod batches;
 mod connection;
 pub mod connector;
+pub mod contents;
 pub mod deadline;
 pub mod exports;
 pub mod files;

@@ -10,6 +10,8 @@
 //! if it has idled. If one is found dead, all older ones are replaced. A query that only reads is repeated once if its
 //! connection dies under it.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,7 +25,7 @@ use super::deadline::Deadline;
 use super::outage::Outage;
 use super::postgres_error::{refuses_changes, translate};
 use crate::error::Error;
-use crate::semaphore::{Permit, Semaphore, lock};
+use crate::semaphore::{Permit, Semaphore};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
@@ -42,10 +44,16 @@ const READ_CONNECTIONS: usize = 2;
 /// no other statement timeout than the pool's, which would be a round trip to set.
 const STATEMENT_SLACK: Duration = Duration::from_millis(250);
 
-/// The pool, through which every query runs. It is shared by all threads; [`Database::for_request`] is a request's
-/// access to it.
-#[derive(Clone)]
+/// Access to the pool, through which every query runs: that of a request, see [`Database::for_request`], or one that
+/// everything else shares.
 pub struct Database {
+    shared: Arc<Shared>,
+    /// How long the request has waited for the database so far, in nanoseconds; `None` if this is no request's.
+    spent: Option<AtomicU64>,
+}
+
+/// The pool and its limits, which all threads share.
+struct Shared {
     pool: r2d2::Pool<ConnectionFactory>,
     /// One permit for each connection. r2d2 wakes waiting threads in no particular order; the semaphore serves them in
     /// the order in which they came.
@@ -57,8 +65,6 @@ pub struct Database {
     export_permits: Arc<Semaphore>,
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
-    /// How long the request has waited for the database so far; `None` if this is no request's.
-    spent: Option<Arc<Mutex<Duration>>>,
     outage: Arc<Outage>,
 }
 
@@ -89,31 +95,33 @@ impl Database {
             .build_unchecked(factory);
         let size = size as usize;
         let reserved = if size >= 2 * READ_CONNECTIONS { READ_CONNECTIONS } else { 0 };
-        Database {
+        let shared = Shared {
             pool,
             permits: Semaphore::new(size),
             write_permits: Semaphore::new(size - reserved),
             export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
             timeout,
-            spent: None,
             outage,
-        }
+        };
+        Database { shared: Arc::new(shared), spent: None }
     }
 
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
     /// request waits for the database counts, not that in which it waits for its client or hashes a password.
     pub fn for_request(&self) -> Database {
-        Database { spent: Some(Arc::new(Mutex::new(Duration::ZERO))), ..self.clone() }
+        Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)) }
     }
 
     /// Runs `work`, which waits for the database, and counts its time. It is given the time by which it should end:
     /// what its request has left from now, at most `limit`. Calls may be nested.
     pub(super) fn within<T>(&self, limit: Duration, work: impl FnOnce(Instant) -> T) -> T {
         let began = Instant::now();
-        let spent = self.spent.as_ref().map_or(Duration::ZERO, |spent| *lock(spent));
-        let outcome = work(began + limit.min(self.timeout.saturating_sub(spent)));
+        // Relaxed: a request has one thread, and the number guards no other memory.
+        let spent = self.spent.as_ref().map_or(0, |spent| spent.load(Relaxed));
+        let left = self.shared.timeout.saturating_sub(Duration::from_nanos(spent));
+        let outcome = work(began + limit.min(left));
         if let Some(total) = &self.spent {
-            *lock(total) = spent + began.elapsed();
+            total.store(spent + began.elapsed().as_nanos() as u64, Relaxed);
         }
         outcome
     }
@@ -126,7 +134,7 @@ impl Database {
 
     /// Runs a query that changes nothing. It is run once more if its connection turns out to be dead.
     pub fn read(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        self.read_within(self.timeout, sql, params)
+        self.read_within(self.shared.timeout, sql, params)
     }
 
     /// Like [`Database::read`], but may take no longer than `limit`.
@@ -136,7 +144,7 @@ impl Database {
         sql: &'static str,
         params: SqlParams,
     ) -> Result<Vec<Row>, Error> {
-        let limit = limit.min(self.timeout);
+        let limit = limit.min(self.shared.timeout);
         self.read_with(limit, |connection, deadline| {
             connection.query(sql, params, self.statement_time(deadline, limit))
         })
@@ -151,8 +159,9 @@ impl Database {
         params: TypedParams,
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
-        self.read_with(self.timeout, |connection, deadline| {
-            let timeout = timeout.unwrap_or_else(|| self.statement_time(deadline, self.timeout));
+        self.read_with(self.shared.timeout, |connection, deadline| {
+            let timeout =
+                timeout.unwrap_or_else(|| self.statement_time(deadline, self.shared.timeout));
             connection.query_unprepared(sql, params, timeout, |rows| rows.collect())
         })
     }
@@ -169,10 +178,10 @@ impl Database {
         take: impl Fn(RowIter) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let _permit = self.export_permits.acquire((), left()).ok_or(Error::TimedOut)?;
+        let _permit = self.shared.export_permits.acquire((), left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_with(self.timeout, |connection, _| {
+        self.read_with(self.shared.timeout, |connection, _| {
             connection.query_unprepared(sql, params, timeout, &take)
         })
     }
@@ -199,9 +208,9 @@ impl Database {
             outcome => return outcome.map_err(|error| translate(&error)),
         };
         let opened_at = connection.opened_at;
-        self.outage.retire_older(opened_at);
+        self.shared.outage.retire_older(opened_at);
         drop(checked_out);
-        let note = |_: &Error| self.outage.note_broken(opened_at, &error);
+        let note = |_: &Error| self.shared.outage.note_broken(opened_at, &error);
         let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
         query(connection).map_err(|error| self.failure(connection, &error, Error::Unavailable))
     }
@@ -209,10 +218,10 @@ impl Database {
     /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] if the connection dies under
     /// it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        self.within(self.timeout, |deadline| {
+        self.within(self.shared.timeout, |deadline| {
             let (_permit, mut checked_out) = self.check_out_for_change(deadline)?;
             let connection = &mut checked_out.connection;
-            let timeout = self.statement_time(deadline, self.timeout);
+            let timeout = self.statement_time(deadline, self.shared.timeout);
             let outcome = connection.query(sql, params, timeout);
             outcome.map_err(|error| self.failure(connection, &error, Error::OutcomeUnknown))
         })
@@ -226,7 +235,7 @@ impl Database {
         work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
         let (_permit, mut checked_out) =
-            self.check_out_for_change(Instant::now() + self.timeout)?;
+            self.check_out_for_change(Instant::now() + self.shared.timeout)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.run(timeout, |this| work(&mut this.client));
         outcome.map_err(|error| self.failure(connection, &error, Error::Unavailable))
@@ -240,30 +249,31 @@ impl Database {
         if_dead: Error,
     ) -> Error {
         if refuses_changes(error) {
-            self.outage.note_refusal();
+            self.shared.outage.note_refusal();
         }
         if !connection.is_dead {
             return translate(error);
         }
-        self.outage.note_broken(connection.opened_at, error);
+        self.shared.outage.note_broken(connection.opened_at, error);
         if_dead
     }
 
     /// Takes a connection for a change, and the permit for it, which must be dropped last.
     fn check_out_for_change(&self, deadline: Instant) -> Result<(Permit, CheckedOut), Error> {
         let left = deadline.saturating_duration_since(Instant::now());
-        let permit = self.write_permits.acquire((), left).ok_or(Error::Unavailable)?;
+        let permit = self.shared.write_permits.acquire((), left).ok_or(Error::Unavailable)?;
         Ok((permit, self.check_out(deadline)?))
     }
 
     /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] if there is none by `deadline`.
     fn check_out(&self, deadline: Instant) -> Result<CheckedOut, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let permit = self.permits.acquire((), left()).ok_or(Error::Unavailable)?;
+        let permit = self.shared.permits.acquire((), left()).ok_or(Error::Unavailable)?;
         loop {
             let left = left();
-            let mut connection = self.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
-            if self.outage.is_retired(connection.opened_at) {
+            let mut connection =
+                self.shared.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
+            if self.shared.outage.is_retired(connection.opened_at) {
                 // The pool drops it.
                 connection.is_dead = true;
                 continue;
@@ -279,15 +289,15 @@ impl Database {
     /// Checks a connection for at most `left`, and returns whether it lives. If not, all older ones are replaced: after
     /// a restart they are dead too, and if the server hangs, they are not worth the wait, and another host may answer.
     fn answers(&self, connection: &mut DatabaseConnection, left: Duration) -> bool {
-        let limit = MAX_CHECK.min(self.timeout / 2);
+        let limit = MAX_CHECK.min(self.shared.timeout / 2);
         let began = Instant::now();
         match connection.check(limit.min(left)) {
             Ok(()) => true,
             Err(error) => {
                 if began.elapsed() >= limit {
-                    self.outage.note_broken(connection.opened_at, &error);
+                    self.shared.outage.note_broken(connection.opened_at, &error);
                 } else {
-                    self.outage.retire_older(connection.opened_at);
+                    self.shared.outage.retire_older(connection.opened_at);
                 }
                 false
             }
@@ -297,32 +307,32 @@ impl Database {
     /// Whether the database could not be reached at any time since `begin`. If so, the log has the cause already, and
     /// work that failed for it needs no line of its own.
     pub fn was_lost_since(&self, begin: Instant) -> bool {
-        self.outage.was_lost_since(begin)
+        self.shared.outage.was_lost_since(begin)
     }
 
     /// Whether the server refused a change lately because it refuses all of them.
     pub fn refuses_changes(&self) -> bool {
-        self.outage.refuses_changes()
+        self.shared.outage.refuses_changes()
     }
 
     /// Most connections that may be open.
     pub fn max_open(&self) -> usize {
-        self.pool.max_size() as usize
+        self.shared.pool.max_size() as usize
     }
 
     /// Number of connections that are in use.
     pub fn in_use(&self) -> usize {
-        self.permits.in_use()
+        self.shared.permits.in_use()
     }
 
     /// Number of connections, used or idle.
     pub fn open(&self) -> usize {
-        self.pool.state().connections as usize
+        self.shared.pool.state().connections as usize
     }
 
     /// Number of threads that wait for a connection.
     pub fn waiting(&self) -> usize {
-        self.permits.waiting() + self.write_permits.waiting()
+        self.shared.permits.waiting() + self.shared.write_permits.waiting()
     }
 }
 

@@ -10,6 +10,7 @@ use super::migrations::migrate;
 use super::pool::Database;
 use super::postgres_error::{describe, is_unavailable};
 use crate::config::Config;
+use crate::supervisor;
 
 /// Longest wait at the start for a database that does not answer.
 const MAX_STARTUP_WAIT: Duration = Duration::from_secs(30);
@@ -30,7 +31,7 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
 pub fn open_and_migrate(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     let (mut client, deadline) = wait_for_database(&connector)?;
-    migrate(&mut client)?;
+    migrate(&mut client, MAX_MIGRATION_TIME)?;
     let first = Some((client, deadline));
     Ok(Database::new(connector, first, settings.database_pool_size, settings.database_timeout))
 }
@@ -41,6 +42,7 @@ fn wait_for_database(connector: &Connector) -> Result<(Client, Deadline), String
     let server = connector.server();
     let mut reports = 0;
     loop {
+        supervisor::starting("Waiting for the database", MAX_STARTUP_WAIT);
         let error = match connector.connect(MAX_MIGRATION_TIME) {
             Ok(connection) => return Ok(connection),
             Err(error) => error,

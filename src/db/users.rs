@@ -280,6 +280,17 @@ pub struct UserFilter {
     pub created_before: Option<Timestamp>,
 }
 
+impl UserFilter {
+    /// Whether one of the texts has no three letters or digits in a row. The index of trigrams is no help with such a
+    /// text, so all accounts are read.
+    pub fn is_short_search(&self) -> bool {
+        let is_short = |text: &String| {
+            !text.split(|c: char| !c.is_alphanumeric()).any(|word| word.chars().nth(2).is_some())
+        };
+        [&self.email, &self.name, &self.search].into_iter().flatten().any(is_short)
+    }
+}
+
 /// Returns the page of the accounts that match, and how many match in all.
 pub fn list(
     db: &Database,

@@ -14,9 +14,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::api::app::App;
 use crate::api::{openapi, pipeline};
+use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
-use crate::background::{Background, OutboxSender};
+use crate::background::{Background, OutboxSender, missing};
 use crate::config::{
     self, ALL_SETTINGS, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings,
 };
@@ -25,6 +26,7 @@ use crate::error::Error;
 use crate::mail::Mailer;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::storage::Storage;
+use crate::supervisor;
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
 
@@ -103,10 +105,17 @@ pub fn print_openapi() -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `cloakroom serve`: opens the storage, loads the secret, opens the database, starts the background threads, and then
-/// serves. Everything that can fail comes before the port is opened, so that clients never reach a service that has
-/// only half started.
+/// `cloakroom serve`: serves until the process is asked to stop, and tells the supervisor if it cannot.
 pub fn serve() -> Result<(), CommandError> {
+    start_and_serve().inspect_err(|error| match error {
+        CommandError::Settings(faults) => supervisor::failed(&faults.join("; ")),
+        CommandError::Failed(message) => supervisor::failed(message),
+    })
+}
+
+/// Opens the storage, loads the secret, opens the database, starts the background threads, and then serves. Everything
+/// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
+fn start_and_serve() -> Result<(), CommandError> {
     config::apply_allocator_settings();
     let config = start(ALL_SETTINGS)?;
     for (level, text, _) in warnings::find(&config) {
@@ -124,7 +133,7 @@ pub fn serve() -> Result<(), CommandError> {
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
     let signing_keys = Arc::new(signing_keys);
     let (config, db) = (Arc::new(config), Arc::new(db));
-    let metrics = Metrics::new();
+    let metrics = Metrics::new(VERSION);
     let outbox = OutboxSender {
         config: config.clone(),
         db: db.clone(),
@@ -136,6 +145,8 @@ pub fn serve() -> Result<(), CommandError> {
     let background =
         Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
+    missing::look_once(storage.clone(), db.clone())
+        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
     let app = App::new(config, db, storage, signing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =
@@ -184,13 +195,14 @@ fn handler(app: Arc<App>) -> Box<RequestHandler> {
     Box::new(move |head, body| pipeline::answer(&app, head, body))
 }
 
-/// Logs versions, data directory and address in one line. The address is not known beforehand if the configured port is
-/// 0.
+/// Says that the service is ready: to the log with versions, data directory and address in one line, and to the
+/// supervisor. The address is not known beforehand if the configured port is 0.
 fn announce(config: &Config, postgres: &str, address: SocketAddr) {
     let data_dir = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
     log::info!(
         "cloakroom {} with PostgreSQL {postgres} and data in {}, listening on http://{address}",
-        env!("CARGO_PKG_VERSION"),
+        VERSION,
         data_dir.display()
     );
+    supervisor::ready(address);
 }

@@ -52,8 +52,15 @@ pub const LISTEN_BACKLOG: i32 = 4096;
 /// Stack of a connection's thread in bytes; pages that are never touched cost nothing. In a debug build, JSON
 /// nested 127 deep overflows 128 KiB.
 pub const THREAD_STACK: usize = 512 * 1024;
-/// Files that are neither client sockets, nor uploads and downloads, nor database connections.
-const RESERVED_FILES: usize = 32;
+/// Files that a connection may need at once: its socket, the upload or download that it carries, and the directory that
+/// is synced when an upload has got its name there.
+pub const FILES_PER_CONNECTION: usize = 3;
+/// Files of a connection to the database: its socket, and those with which the driver waits for it (two of epoll, one
+/// of eventfd).
+const FILES_PER_DATABASE_CONNECTION: usize = 4;
+/// All other files: the log, the listening socket, those of signals, of mail, of the sweeps, and a client that waits for
+/// room. A service that has just started has ten.
+const RESERVED_FILES: usize = 20;
 /// Pause before the accept loop tries again: after a failed `accept`, and while every connection is busy.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -125,11 +132,11 @@ pub fn max_connections(config: &Config) -> usize {
 }
 
 /// `CLOAKROOM_MAX_CONNECTIONS`, or fewer if a limit of `files` open files leaves no room for them; `None` is no limit.
-/// A connection needs two, its socket and the upload or download it may carry.
 pub fn connections_within(config: &Config, files: Option<u64>) -> usize {
-    let reserved = config.database_pool_size as usize + RESERVED_FILES;
-    let room = files.map_or(usize::MAX, |files| (files as usize).saturating_sub(reserved) / 2);
-    config.max_connections.min(room.max(1))
+    let pool = FILES_PER_DATABASE_CONNECTION * config.database_pool_size as usize;
+    let room = |files: u64| (files as usize).saturating_sub(pool + RESERVED_FILES);
+    let max = files.map_or(usize::MAX, |files| room(files) / FILES_PER_CONNECTION);
+    config.max_connections.min(max.max(1))
 }
 
 #[cfg(test)]

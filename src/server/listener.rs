@@ -15,6 +15,7 @@ use super::limits::{LISTEN_BACKLOG, MAX_STOP, RETRY_PAUSE, THREAD_STACK};
 use super::request_loop::serve_connection;
 use super::shutdown::ShutdownSignal;
 use crate::http::client_address::network;
+use crate::supervisor;
 
 /// Shortest time between two log records of one kind.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -64,6 +65,7 @@ pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
     }
     drop(listener);
     log::info!("stopping: open requests are finished");
+    supervisor::stopping();
     match server.connections.shut_down(MAX_STOP) {
         0 => log::info!("stopped"),
         left => log::warn!("stopped; requests cut off: {left}"),

@@ -152,7 +152,7 @@ mod tests {
             client_limits,
             error_format: ErrorFormat::Detail,
             log_format: LogFormat::Text,
-            metrics: Metrics::new(),
+            metrics: Metrics::new(""),
             connections: Arc::new(Connections::new(limits, Arc::default())),
         };
         let serve = move || {

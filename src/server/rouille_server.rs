@@ -12,6 +12,7 @@ use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
 use crate::http::response::{BodyBatches, Response, ResponseBody};
+use crate::supervisor;
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -51,6 +52,7 @@ impl RouilleServer {
             self.0.join();
         });
         stop.wait();
+        supervisor::stopping();
         let deadline = Instant::now() + MAX_STOP;
         while !serving.is_finished() && Instant::now() < deadline {
             thread::sleep(POLL_PERIOD);

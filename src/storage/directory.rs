@@ -48,7 +48,7 @@ fn write_probe(directory: &Path) -> io::Result<()> {
 }
 
 /// The user that this process runs as.
-fn user() -> String {
+pub fn user() -> String {
     user_name(rustix::process::geteuid().as_raw())
 }
 

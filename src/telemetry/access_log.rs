@@ -71,7 +71,8 @@ fn serialize_user<S: Serializer>(user: &Option<Uuid>, to: S) -> Result<S::Ok, S:
     }
 }
 
-/// Writes the entry, unless the level of the log is above `info`.
+/// Writes the entry, unless the level of the log is above `info`. It needs no priority for the journal, where that of a
+/// line without one is `info`.
 pub fn write(entry: &AccessLogEntry, format: LogFormat) {
     if log::log_enabled!(target: TARGET, log::Level::Info) {
         let line = line(entry, format, Timestamp::now());

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Instant;
 
 use log::{Level, LevelFilter};
 use serde::Serialize;
 
 use super::flood::Flood;
+use super::journal::PriorityPrefix;
 use crate::config::LogFormat;
 use crate::model::timestamp::Timestamp;
 
@@ -42,7 +43,7 @@ impl<F: Serialize> LogLine<'_, F> {
 pub fn start(level: LevelFilter, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     builder.filter_level(level.min(LevelFilter::Warn)).filter_module("cloakroom", level);
-    let flood = Flood::default();
+    let (flood, prefix) = (Flood::default(), PriorityPrefix::of_standard_error());
     builder.format(move |out, record| {
         let mut message = record.args().to_string();
         if record.level() <= Level::Warn {
@@ -59,10 +60,21 @@ pub fn start(level: LevelFilter, format: LogFormat) {
             message: &message,
             fields: (),
         };
+        out.write_all(prefix.of(record.level()).as_bytes())?;
         out.write_all(line.format(format, escape_controls(&message)).as_bytes())
     });
     builder.init();
     std::panic::set_hook(Box::new(|info| log::error!("panic: {info}")));
+}
+
+/// Writes the lines that say why the process ends. They are no records of the log, whose format is known only after the
+/// settings have been read.
+pub fn write_fatal(lines: impl IntoIterator<Item = String>) {
+    let priority = PriorityPrefix::of_standard_error().of(Level::Error);
+    for line in lines {
+        // Without a place to write to there is nobody to tell.
+        let _ = writeln!(io::stderr(), "{priority}{line}");
+    }
 }
 
 /// Escapes control characters, so that text from a client cannot start a new line and forge a record.

@@ -102,13 +102,14 @@ fn register<M: Metric + Clone + Default>(
 }
 
 impl Metrics {
-    pub fn new() -> Metrics {
+    /// `version` is what `--version` prints.
+    pub fn new(version: &'static str) -> Metrics {
         let mut root = Registry::default();
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let help = "Unix time at which the process started";
         root.register("process_start_time_seconds", help, ConstGauge::new(started.as_secs_f64()));
         let cloakroom = root.sub_registry_with_prefix("cloakroom");
-        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        let build = Info::new(vec![("version", version)]);
         cloakroom.register("build", "The version of the program", build);
         let durations = Family::new_with_constructor(duration_histogram as fn() -> Histogram);
         let help = "Time from a request's head to its response";

@@ -2,5 +2,6 @@
 
 pub mod access_log;
 mod flood;
+mod journal;
 pub mod logging;
 pub mod metrics;

@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
-use super::database::files::{self, FileOfOwner};
 use super::print_line;
-use crate::background::sweep;
+use crate::background::{missing, sweep};
 use crate::config::Config;
+use crate::db::contents::FileOfOwner;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::serve::installation;
@@ -36,19 +36,12 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// Returns the files whose content is missing. Those of deleted users do not count, because their contents are removed
-/// before their records.
+/// Returns the files whose content is missing.
 fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
-    let mut missing = Vec::new();
-    let mut last = Uuid::nil();
-    loop {
-        let recorded = files::contents_after(db, last)?;
-        let Some(newest) = recorded.last() else { return Ok(missing) };
-        last = newest.id;
-        let ids =
-            recorded.iter().map(|content| content.id).filter(|id| !storage.path(*id).is_file());
-        let ids: Vec<Uuid> = ids.collect();
-        // A file or its owner may have been deleted since its record was read.
-        missing.extend(files::with_owners(db, &ids)?);
+    let (mut missing, mut last) = (Vec::new(), Uuid::nil());
+    while let Some((newest, found)) = missing::find_after(storage, db, last)? {
+        last = newest;
+        missing.extend(found);
     }
+    Ok(missing)
 }

@@ -8,6 +8,7 @@ mod create_admin;
 mod database;
 mod doctor;
 mod environment;
+pub mod environment_file;
 mod examination;
 mod findings;
 mod gc;
@@ -19,11 +20,18 @@ mod quantity;
 mod restoration;
 mod restore;
 mod send_test_mail;
+mod service;
+mod status;
+mod unit;
 mod user;
 
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use crate::arguments::Tool;
 use crate::config::Config;
@@ -34,10 +42,12 @@ use crate::storage::{Storage, refuse_partial};
 /// Settings of commands that use both the database and the data directory.
 const INSTALLATION: &[&str] = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"];
 
-/// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
-pub fn run(tool: Tool) -> Result<(), CommandError> {
+/// Runs a command with the settings that it uses. Faults in other settings do not matter to it. `env_files` are the
+/// files from which the environment has settings.
+pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
     match tool {
-        Tool::Doctor { all } => doctor::doctor(all)?,
+        Tool::Doctor { all } => doctor::doctor(all, env_files)?,
+        Tool::Status => status::status(env_files)?,
         Tool::CreateAdmin { email, username } => {
             let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
             create_admin::create_admin(&config, &email, username.as_deref())?;
@@ -97,6 +107,17 @@ fn open_installation(config: &Config) -> Result<(Storage, Database), String> {
     let database = db::installation::find(&db)?;
     installation::compare(config, &database, &storage)?;
     Ok((storage, db))
+}
+
+/// The longest wait for another program or server. Most have shorter limits of their own, but not for looking up names.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// Runs `work` on a thread of its own, which may hang until the process ends. Returns `None` if it takes too long.
+fn within_max_wait<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = mpsc::channel();
+    let work = move || drop(sender.send(work()));
+    thread::Builder::new().spawn(work).ok()?;
+    receiver.recv_timeout(MAX_WAIT).ok()
 }
 
 /// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.

@@ -136,15 +136,15 @@ fn copy_contents(
 }
 
 /// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
-/// from a pipe: so the dump is hashed on its way, and if this process is killed, the program fails at its next read and
-/// the transaction is rolled back.
+/// from a pipe, so that the dump is hashed on its way. If this process is killed, so is the program, and the server
+/// rolls the transaction back; if that is before the program was told to end with this process, it reads an empty dump.
 fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
     let path = backup.join(DUMP);
     let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
     pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
     pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |e: io::Error| format!("pg_restore: {e}");
-    let mut child = pg_restore.spawn().map_err(failed)?;
+    let mut child = postgres_programs::spawn(pg_restore).map_err(failed)?;
     let stdin = child.stdin.take().ok_or("pg_restore has no input")?;
     let stderr = child.stderr.take().ok_or("pg_restore has no messages")?;
     let messages = thread::spawn(|| messages(stderr));

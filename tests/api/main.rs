@@ -69,6 +69,7 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod service_quota;
     mod uploads;
 }
 
@@ -106,17 +107,21 @@ mod server {
 }
 
 mod start {
+    mod former_release;
     mod installation;
     mod messages;
     mod production;
     mod settings;
+    mod supervisor;
     mod upgrade;
 }
 
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod large_lists;
     mod last_admin;
+    mod totals;
     mod user_lists;
     mod user_management;
 }

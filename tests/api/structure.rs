@@ -58,7 +58,7 @@ const LAYERS: &[&[&str]] = &[
     &["arguments"],
     &["server", "api", "background"],
     &["http", "auth", "db", "storage", "mail", "telemetry"],
-    &["model", "semaphore"],
+    &["model", "semaphore", "supervisor"],
     &["config", "error"],
 ];
 

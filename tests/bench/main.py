@@ -24,7 +24,7 @@ from service import Service, read_peer
 from workloads import Measurement
 
 USERS, USERS_OF_CHECK = 100_000, 1000
-GROWTH_USERS, MANY_FILES = (1000, 100_000, 1_000_000), 100_000
+GROWTH_USERS, MANY_FILES, MANY_SESSIONS, EXPIRED = (1000, 100_000, 1_000_000), 100_000, 200_000, 1_000_000
 
 
 def arguments():
@@ -123,11 +123,20 @@ class Benchmark:
         results = {users: [] for users in services}
         for _ in range(self.options.rounds):
             for users, service in services.items():
-                with service.running() as server:
-                    step = lambda text, users=users: self.step(f"{users:,} users: {text}")
-                    seconds = min(self.options.seconds, 2)
-                    results[users].append(growth.measure(server, self.directory, seconds, step, users == 1000))
+                results[users].append(self._measure_growth(users, service))
         return results
+
+    def _measure_growth(self, users, service):
+        share = 50 if self.options.check else 1
+        step = lambda text: self.step(f"{users:,} users: {text}")
+        seconds, has_many_files = min(self.options.seconds, 2), users == 1000
+        with service.running() as server:
+            figures = growth.measure(server, self.directory, seconds, step, has_many_files)
+            if has_many_files:
+                step("cloakroom check")
+                figures |= growth.check_command(service)
+            figures |= growth.many_sessions(service, server, step, MANY_SESSIONS // share)
+        return figures | growth.sweep(service, self.directory, seconds, step, EXPIRED // share)
 
     def _own_cpu(self):
         peers = [pid for peer in self.options.peer for pid in (peer.pid, peer.postgres_pid) if pid]

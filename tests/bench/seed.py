@@ -27,14 +27,56 @@ SELECT md5('session' || s || 'user' || n)::uuid, md5('user' || n)::uuid, gen_ran
 FROM generate_series(1, {users}) n, generate_series(1, {sessions}) s;
 """
 
-# Only records: nobody downloads these files.
+# All of them have the same content.
+CONTENT = b"x" * 1024
+# Names that a file may have in one directory: ext4 allows 65,000.
+MAX_LINKS = 50_000
 FILES_OF_A_USER = """
 INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                    description, upload_date)
 SELECT id, md5('user{user}')::uuid, 'report-' || n || '.pdf', 'report-' || n || '.pdf', 'application/pdf', 1024,
-       'files/' || id, encode(sha256(id::text::bytea), 'hex'), 'Quarterly report ' || n,
+       'files/' || id, '{hash}', 'Quarterly report ' || n,
        timestamptz '2025-02-01Z' + n * interval '61 s'
 FROM (SELECT n, md5('file{user}-' || n)::uuid AS id FROM generate_series(1, {files}) n) f;
+"""
+
+# Sessions as an earlier version may have left them: it had no limit on those of a user.
+SESSIONS_OF_USERS = """
+INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at, address, user_agent)
+SELECT gen_random_uuid(), md5('user' || u)::uuid, gen_random_uuid(), now() - interval '2 days' - n * interval '1 s',
+       now() + interval '30 days', '192.0.2.7', 'curl'
+FROM unnest(ARRAY{users}) u, generate_series(1, {count}) n;
+ANALYZE sessions;
+"""
+
+FORGET_SESSIONS = """
+DELETE FROM sessions WHERE user_id IN (SELECT md5('user' || u)::uuid FROM unnest(ARRAY{users}) u);
+UPDATE users SET session_epoch = 1, password_hash = (SELECT password_hash FROM users WHERE username = 'admin')
+WHERE id IN (SELECT md5('user' || u)::uuid FROM unnest(ARRAY{users}) u);
+INSERT INTO sessions (id, user_id, refresh_id, expires_at)
+SELECT md5('session' || s || 'user' || u)::uuid, md5('user' || u)::uuid, gen_random_uuid(), now() + interval '60 days'
+FROM unnest(ARRAY{users}) u, generate_series(1, {sessions}) s;
+DELETE FROM ended_epochs;
+"""
+
+EXPIRED = """
+INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at)
+SELECT gen_random_uuid(), md5('user' || 1 + n % {users})::uuid, gen_random_uuid(), now() - interval '90 days',
+       now() - interval '60 days' + n * interval '1 s'
+FROM generate_series(1, {count}) n;
+INSERT INTO audit_events (at, action, actor_id, subject_type, subject_id, address, request_id)
+SELECT now() - interval '20 years' + n * interval '1 s', 'auth.login', user_id, 'user', user_id, '192.0.2.7',
+       gen_random_uuid()
+FROM (SELECT n, md5('user' || 1 + n % {users})::uuid AS user_id FROM generate_series(1, {count}) n) event;
+"""
+COUNT_EXPIRED = """
+SELECT (SELECT count(*) FROM sessions WHERE expires_at < now())
+       + (SELECT count(*) FROM audit_events WHERE at < now() - interval '2 years')
+"""
+REMOVE_EXPIRED = """
+SET cloakroom.removes_old_audit_events = 'on';
+DELETE FROM audit_events WHERE at < now() - interval '2 years';
+DELETE FROM sessions WHERE expires_at < now();
 """
 
 MARK = "CREATE TABLE benchmark_seed AS SELECT '{version}' AS version, now() AS at"
@@ -81,12 +123,57 @@ def is_filled(service, version):
 def fill_tables(service, users, files_of_user6):
     postgres = service.postgres
     postgres.sql(USERS.format(users=users, sessions=SESSIONS), service.database)
-    postgres.sql(FILES_OF_A_USER.format(user=1, files=FILES), service.database)
-    if files_of_user6:
-        postgres.sql(FILES_OF_A_USER.format(user=6, files=files_of_user6), service.database)
-    # Otherwise PostgreSQL does this when it likes, during a measurement.
-    postgres.sql("VACUUM ANALYZE", service.database)
-    postgres.sql("CHECKPOINT", service.database)
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    for user, files in ((1, FILES), (6, files_of_user6)):
+        postgres.sql(FILES_OF_A_USER.format(user=user, files=files, hash=digest), service.database)
+    store_contents(service)
+    settle(service)
+
+
+def store_contents(service):
+    """Stores the contents of all files: as names of a few files, because 100,000 files would take long."""
+    directory = service.data / "files"
+    directory.mkdir(mode=0o700)
+    for number, file in enumerate(service.postgres.sql("SELECT id FROM files", service.database).splitlines()):
+        path = directory / file
+        if number % MAX_LINKS == 0:
+            first = path
+            path.write_bytes(CONTENT)
+        else:
+            path.hardlink_to(first)
+
+
+def settle(service):
+    """Does what PostgreSQL otherwise does when it likes, during a measurement."""
+    service.postgres.sql("VACUUM ANALYZE", service.database)
+    service.postgres.sql("CHECKPOINT", service.database)
+
+
+def fill_sessions(service, users, count):
+    """Gives the users so many live sessions each."""
+    service.postgres.sql(SESSIONS_OF_USERS.format(users=list(users), count=count), service.database)
+
+
+def fill_expired(service, count):
+    """Makes so many expired sessions, and as many expired audit events, of a thousand users."""
+    service.postgres.sql(EXPIRED.format(count=count, users=1000), service.database)
+    settle(service)
+
+
+def expired(service):
+    """How many of these are left."""
+    return int(service.postgres.sql(COUNT_EXPIRED, service.database))
+
+
+def remove_expired(service):
+    service.postgres.sql(REMOVE_EXPIRED, service.database)
+    settle(service)
+
+
+def forget_sessions(service, users):
+    """Undoes what requests of these users with many sessions have changed."""
+    service.postgres.sql(FORGET_SESSIONS.format(users=list(users), sessions=SESSIONS), service.database)
+    settle(service)
 
 
 def command(service, *arguments):
@@ -117,5 +204,5 @@ def remove_uploads(service):
             os.truncate(content, 0)
             content.rename(service.removed / file)
     # So that every round begins with the same tables; PostgreSQL would do this some time later.
-    service.postgres.sql("VACUUM ANALYZE users, files, storage, audit_events", service.database)
+    service.postgres.sql("VACUUM ANALYZE", service.database)
     os.sync()

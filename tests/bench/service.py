@@ -19,7 +19,7 @@ MAX_START = 60
 # How many users' tokens the requests for the current user use in turn.
 SIGNED_IN_USERS = 1000
 # A peer must have the tokens of all users that upload.
-MIN_PEER_TOKENS = 17
+MIN_PEER_TOKENS = 65
 
 
 @dataclass

@@ -14,7 +14,7 @@ EXPORT = "/api/v1/users/export-full"
 MIB = 1 << 20
 SMALL_FILE = 10 << 10
 CONNECTIONS = (1, 16, 64)
-UPLOAD_CLIENTS = (1, 4, 16)
+UPLOAD_CLIENTS = (1, 4, 16, 64)
 # How often an export is read; its time is the median.
 EXPORTS = 3
 # How long a server rests at most before its memory is looked at, in seconds.
@@ -134,7 +134,7 @@ class Measurement:
             with self.waits() as seen:
                 result = self.wrk(clients, UPLOADS, self.server.tokens[1 : 1 + clients], form)
             figures[f"small_c{clients}"] = result.rate
-        if seen:  # of the last load, that of 16 clients
+        if seen:  # of the last load, that of 64 clients
             figures["lock_waits"] = 100 * seen.get("Lock", 0) / sum(seen.values())
         self.step("uploads of 10 KiB, 16 clients of one user")
         figures["small_one_user"] = self.wrk(16, UPLOADS, self.server.tokens[1:2], form).rate

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::database::OpenTransaction;
-use super::{Directory, OutputText, Server, command};
+use super::{Directory, OutputText, Server, children, command, parent_of, wait_until};
 
 /// A directory for backups.
 pub struct Backups(Directory);
@@ -91,11 +91,13 @@ impl HeldBackup {
         self.process.wait_with_output().expect("the binary ends")
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills it as `kill -9` does. That ends `pg_dump` too, although it waits for a lock.
     pub fn kill(mut self) {
+        let [pg_dump] = children(self.pid())[..] else { panic!("one program") };
         let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
         kill_process(pid, Signal::KILL).expect("it runs");
         self.process.wait().expect("the binary ends");
+        wait_until(|| parent_of(pg_dump).is_none());
         self.lock.roll_back();
     }
 }

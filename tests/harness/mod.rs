@@ -37,7 +37,7 @@ pub use certificates::{CertificateAuthority, certificate};
 pub use cluster::Cluster;
 pub use connection::{RawAnswer, RawConnection, ask};
 pub use data_directory::{Directory, make_older, mode};
-pub use database::Database;
+pub use database::{Database, OpenTransaction};
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
 pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stopped_service};
 pub use documented::{document, follow, note_service, operation, response};
@@ -47,7 +47,8 @@ pub use jwt::{
 };
 pub use nginx::NginxProcess;
 pub use process::{
-    BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, swept, within_shell,
+    BINARY, OutputText, RESET_URL, children, command, command_at, mail_settings, parent_of, run,
+    swept, within_shell,
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};

@@ -178,7 +178,7 @@ fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_con
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
     // The deletion has the lock of contents, and waits for that of the totals before it can commit.
-    let totals = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let totals = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     thread::scope(|scope| {
         let deletion = scope.spawn(|| api.delete_file(&ann, &file));
         api.database.wait_for_blocked_statement();
@@ -255,7 +255,7 @@ fn ten_thousand_files_are_one_moment_while_uploads_and_deletions_go_on() {
     assert_eq!(records, contents);
     assert_eq!(copy.count("users"), COUNT as i64 + 2);
     assert_eq!(manifest["users"], COUNT + 2);
-    let bytes: i64 = copy.value("SELECT used FROM storage");
+    let bytes: i64 = copy.value("SELECT sum(used)::bigint FROM storage_shards");
     assert_eq!(manifest["bytes"], bytes);
     // The next one finds almost all of them.
     let (_, printed) = backups.make(&api);

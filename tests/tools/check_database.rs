@@ -22,19 +22,26 @@ fn wrong_totals_are_faults() {
     let faults = service.faults(&[]);
     one_names(&faults, &["the total of the service is 8 bytes, its files have 15"]);
     one_names(&faults, &["the totals of user ann are 1 file of 5 bytes, the records are 2 of 12"]);
+    one_names(&faults, &["the table file_totals differs from what it is made of in 2 rows"]);
     assert!(!faults.concat().contains("user bob"), "{faults:?}");
     // What scripts/README.md says corrects them, whatever they are.
     let readme = include_str!("../../scripts/README.md");
     let (_, rest) = readme.split_once("```sql\nBEGIN;").expect("statements");
     let (statements, _) = rest.split_once("```").expect("an end");
-    for damage in ["DELETE FROM files WHERE file_path = 'f'", "DELETE FROM storage"] {
+    for damage in [
+        "DELETE FROM files WHERE file_path = 'f'",
+        "DELETE FROM storage_shards",
+        "UPDATE listed_users SET name = 'x'",
+        "DELETE FROM account_totals",
+        "INSERT INTO file_totals VALUES ('2020-01-01', 1, 1)",
+    ] {
         service.database.run(damage);
         assert_ne!(service.faults(&[]).len(), 0);
         service.database.run(&format!("BEGIN; {statements}"));
         assert!(service.warnings(&[]).is_empty());
     }
-    service.database.run("DELETE FROM storage");
-    one_names(&service.faults(&[]), &["the table storage has no row"]);
+    service.database.run("DELETE FROM storage_shards");
+    one_names(&service.faults(&[]), &["the table storage_shards has no row"]);
 }
 
 #[test]
@@ -207,14 +214,14 @@ fn what_the_role_may_not_do_is_said_and_the_rest_is_checked() {
     let before = check();
     service.database.run(&format!("{grant} {role}"));
     let after = check();
-    service.database.run(&format!("REVOKE SELECT ON storage FROM {role}"));
+    service.database.run(&format!("REVOKE SELECT ON storage_shards FROM {role}"));
     let forbidden = check();
     service.database.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
     one_names(&findings_of(&before.exits(0), "ok"), &["not verified", &format!("{grant} {role}")]);
     one_names(&findings_of(&after.exits(0), "ok"), &["indexes verified"]);
     // A step that fails is a fault, and the others are gone through.
     let faults = findings_of(&forbidden, "fault");
-    one_names(&faults, &["totals: ", "permission denied for table storage"]);
+    one_names(&faults, &["totals: ", "permission denied for table storage_shards"]);
     one_names(&faults, &["totals: not finished"]);
     assert_eq!((faults.len(), findings_of(&forbidden.exits(1), "ok").len()), (2, 4));
 }

@@ -275,12 +275,14 @@ fn limits_that_are_too_low_for_the_settings_are_warnings() {
         doctor.arg("doctor");
         report_of(within_shell(line, doctor).output().expect("the shell runs"))
     };
-    let report = report_within("ulimit -n 256 && ulimit -u 200", &[]);
-    expect_finding(&report, "warning limits: 256 open files", "room for 108 connections");
+    // Three files for each connection, four for each of ten to the database, and twenty others.
+    let pool = ("CLOAKROOM_DATABASE_POOL_SIZE", "10");
+    let report = report_within("ulimit -n 360 && ulimit -u 200", &[pool]);
+    expect_finding(&report, "warning limits: 360 open files", "room for 100 connections");
     expect_finding(&report, "        CLOAKROOM_MAX_CONNECTIONS is 1024", "");
-    let fewer = [("CLOAKROOM_MAX_CONNECTIONS", "100")];
-    let report = report_within("ulimit -n 256 && ulimit -u 100", &fewer);
-    expect_finding(&report, "ok      limits: 256 open files", "room for 100 connections");
+    let fewer = [pool, ("CLOAKROOM_MAX_CONNECTIONS", "100")];
+    let report = report_within("ulimit -n 360 && ulimit -u 100", &fewer);
+    expect_finding(&report, "ok      limits: 360 open files", "room for 100 connections");
     expect_finding(&report, "warning limits: 100 threads, 132 are needed", "");
 }
 

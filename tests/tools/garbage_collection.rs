@@ -138,6 +138,36 @@ fn restoring_a_dump_older_than_the_directory_loses_nothing() {
 }
 
 #[test]
+fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_their_records() {
+    let api = start_swept();
+    let ann = api.sign_up("ann");
+    let ids: Vec<String> = (0..18).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
+    ids.iter().for_each(|id| make_older(&api.data.content(id), 2));
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    // As if the database had been recovered to a time before the last uploads.
+    database.run(
+        "CREATE TABLE lost AS SELECT * FROM files ORDER BY upload_date DESC LIMIT 15;
+         DELETE FROM files WHERE id IN (SELECT id FROM lost)",
+    );
+    let api = Server::start_with(&database, &data, &[]);
+    let line = api.logged("15 contents have no record in the database");
+    assert!(line.contains("WARN") && line.contains("/trash now, for 7 days"), "{line}");
+    assert_eq!((data.contents().len(), data.trash().len()), (3, 15));
+    drop(api);
+    // As if it had been recovered anew, to a time after them.
+    database.run("INSERT INTO files SELECT * FROM lost");
+    let api = Server::start_with(&database, &data, &[]);
+    let line = api.logged("15 files have no content in ");
+    assert!(line.contains("WARN") && line.contains("check --repair"), "{line}");
+    api.run_beside(&["check", "--repair"]).exits(0);
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(api.download(&ann, id).expect(200).text(), n.to_string());
+    }
+    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
+}
+
+#[test]
 fn gc_handles_more_contents_and_records_than_one_batch() {
     let api = start_swept();
     let ann = api.sign_up("ann");

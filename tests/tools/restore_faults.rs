@@ -57,7 +57,7 @@ fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skip
     left.sort();
     assert_eq!(left, ids[3..]);
     assert_eq!(restored.file_stats(&ann), (2, 18));
-    assert_eq!(target.database.value::<i64>("SELECT used FROM storage"), 18);
+    assert_eq!(target.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 18);
     for (id, status) in ids.iter().zip([404, 404, 404, 200, 200]) {
         restored.download(&ann, id).expect(status);
     }
@@ -188,12 +188,37 @@ fn kill_9_while_the_database_is_restored_leaves_it_empty_and_the_next_restoratio
     kill(process, &target);
     is_marked(&target);
     table.roll_back();
-    // pg_restore notices that its input ends in the middle.
     let running =
         "pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore'";
     wait_until(|| target.database.count(running) == 0);
     assert_eq!(target.tables(), 0);
     finishes(target, &backup, COUNT);
+}
+
+#[test]
+fn kill_9_ends_pg_restore_at_once_and_nothing_is_committed_though_it_has_the_whole_dump() {
+    let backups = Backups::create();
+    let (backup, _) = backup_of(&backups, 3);
+    // So short a dump is in the pipe before pg_restore has read any of it.
+    assert!(fs::metadata(backup.join("database.dump")).expect("a dump").len() < 1 << 16);
+    // A table, a primary key, and an index of those that are made last.
+    for name in ["users", "users_pkey", "users_search"] {
+        let target = Target::create();
+        // pg_restore waits where it makes a relation of the same name.
+        let relation = target.database.begin(&format!("CREATE TABLE {name} ()"));
+        let process = target.begin(&backup);
+        target.database.wait_for_blocked_statement();
+        let [pg_restore] = children(process.id())[..] else { panic!("one program") };
+        kill(process, &target);
+        wait_until(|| parent_of(pg_restore).is_none());
+        relation.roll_back();
+        let server_side = "pg_stat_activity
+                           WHERE datname = current_database() AND application_name = 'pg_restore'";
+        wait_until(|| target.database.count(server_side) == 0);
+        assert_eq!(target.tables(), 0, "{name}");
+        is_marked(&target);
+        finishes(target, &backup, 3);
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ use crate::db::DatabaseState;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
+use crate::model::timestamp::Timestamp;
 use crate::storage::DiskSpace;
+use crate::storage::last_backup;
 use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
@@ -43,6 +45,7 @@ fn readings(app: &App) -> Vec<Reading> {
     readings.extend(stored.is_ok().then(|| database_writable(app)));
     readings.extend(stored.into_iter().flat_map(totals));
     readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
+    readings.extend(last_backup::read(&app.config.data_dir).map(|(at, _)| backup_time(at)));
     readings
 }
 
@@ -62,6 +65,12 @@ fn totals(stored: StoredTotals) -> [Reading; 4] {
         Reading::new("mail_failed", failed_help, stored.mail_failed),
         Reading::new("mail_oldest_seconds", oldest_help, stored.mail_oldest_seconds),
     ]
+}
+
+/// Is left out until there is one.
+fn backup_time(at: Timestamp) -> Reading {
+    let help = "Unix time of the last whole backup of the data directory";
+    Reading::new("last_backup_timestamp_seconds", help, at.0.unix_timestamp())
 }
 
 /// Named like the metrics of Prometheus's node exporter.

@@ -68,7 +68,8 @@ fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
     }
 }
 
-/// Lists that read more files than this take their turn, as searches do.
+/// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page far
+/// out comes after the others.
 const MANY_FILES: i64 = 1000;
 
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
@@ -77,8 +78,8 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
         context.request.query().read(|query| (read_file_query(query), page_request(query)))?;
     let page = page?;
     let files = user.account.stats.total_uploads;
-    let reads_all = !query.is_default() || page.offset >= files;
-    let needs_turn = query.search.is_some() || (reads_all && files > MANY_FILES);
+    let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
+    let needs_turn = query.search.is_some() || most_read > MANY_FILES;
     let _turn = needs_turn.then(|| context.search_turn(user.id())).transpose()?;
     let App { db, config, .. } = context.app;
     let found = files::list(db, user.id(), &query, page)?;

@@ -113,6 +113,7 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
     let UserListQuery { filter, sort, descending, page } =
         context.request.query().read(read_user_list_query)?;
     let page = page?;
+    let _turn = filter.is_short_search().then(|| context.short_search_turn()).transpose()?;
     let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }

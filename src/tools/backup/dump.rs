@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::DUMP;
 use super::manifest::Dump;
 use crate::tools::examination::{CopyError, copy_hashed};
+use crate::tools::postgres_programs;
 use crate::tools::private_files::{create_file, describe};
 use crate::tools::progress::Progress;
 
@@ -51,14 +52,14 @@ impl<R: Read + AsFd> Read for TimeLimited<R> {
 /// Dumps the database, as it is in the exported snapshot, into the directory of a backup. `pg_dump` is the program with
 /// the settings of the database. On failure: what to tell the operator, after what the program itself has told.
 ///
-/// The program writes to a pipe, and not to the file itself: so the dump is hashed on its way, and if this process is
-/// killed, the program fails at its next write instead of going on alone.
+/// The program writes to a pipe, and not to the file itself, so that the dump is hashed on its way.
 pub fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Dump, String> {
     let path = backup.join(DUMP);
     let file = create_file(&path)?;
     pg_dump.args(["--format=custom", MAX_LOCK_WAIT, "--snapshot", snapshot_id]).args(EXTENSIONS);
-    let child = pg_dump.stdout(Stdio::piped()).spawn().map_err(|e| format!("pg_dump: {e}"))?;
-    let mut child = KilledOnDrop(child);
+    pg_dump.stdout(Stdio::piped());
+    let mut child =
+        KilledOnDrop(postgres_programs::spawn(pg_dump).map_err(|e| format!("pg_dump: {e}"))?);
     let output = child.0.stdout.take().ok_or("pg_dump has no output")?;
     let output = TimeLimited(output, MAX_SILENCE);
     let mut progress = Progress::of_bytes("dumping the database", None);

@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::db::contents::RecordedContent;
 use crate::model::hex;
 use crate::tools::database::Totals;
-use crate::tools::database::files::RecordedContent;
 use crate::tools::examination::open_regular;
 use crate::tools::private_files::create_file;
 

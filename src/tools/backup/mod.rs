@@ -7,6 +7,7 @@ mod dump;
 pub mod manifest;
 pub mod verify;
 
+use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,6 +21,8 @@ use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
+use crate::storage::file_system::write_aside;
+use crate::storage::{last_backup, sync_directory};
 use contents::{ContentCopier, VerifiedShare};
 use directory::BackupDirectory;
 use manifest::{FORMAT, Header, ManifestWriter};
@@ -33,7 +36,7 @@ pub const PARTIAL: &str = ".partial";
 
 /// Makes a backup below `directory`, and then removes the oldest whole ones, so that `keep` are left; `None` keeps all.
 /// Of the contents that are linked to the last backup, one in `verify_share` is read, another one each time. Changes
-/// nothing of the installation. The backup is whole or its name says that it is not.
+/// nothing of the installation but the mark of its last backup. The backup is whole or its name says that it is not.
 pub fn backup(
     config: &Config,
     directory: &Path,
@@ -73,7 +76,9 @@ pub fn backup(
     let ContentCopier { copied, linked, verified, .. } = copier;
     manifest.finish()?;
     snapshot.finish()?;
+    let at = Timestamp(partial.time);
     let path = backups.finish(partial)?;
+    note(config, at, &path);
     let removed =
         keep.map_or(Ok(()), |keep| remove_old(&backups, header.installation_id, &path, keep));
     print_line(format_args!(
@@ -86,6 +91,21 @@ pub fn backup(
         begin.elapsed().as_secs_f32()
     ));
     removed
+}
+
+/// Leaves the mark in the data directory by which the service and `cloakroom status` know the age of the last backup.
+/// The backup is whole without it.
+fn note(config: &Config, at: Timestamp, backup: &Path) {
+    let backup = backup.canonicalize().unwrap_or_else(|_| backup.to_owned());
+    let line = format!("{} {}\n", at.text(), backup.display());
+    let path = config.data_dir.join(last_backup::NAME);
+    let written = write_aside(&path, line.as_bytes())
+        .and_then(|temporary| fs::rename(temporary, &path))
+        .and_then(|()| sync_directory(&config.data_dir));
+    if let Err(error) = written {
+        let path = path.display();
+        log::warn!("{path} was not written, so alerts will miss this backup: {error}");
+    }
 }
 
 /// Removes the oldest whole backups of the installation, so that `keep` are left. `made`, the new one, is one of them.

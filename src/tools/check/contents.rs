@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use super::Check;
 use crate::db;
+use crate::db::contents::{self, FileOfOwner, RecordedContent};
 use crate::db::files::UnrecordedContent;
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
-use crate::tools::database::files::{self, FileOfOwner, RecordedContent};
 use crate::tools::examination::{Damage, examine};
 use crate::tools::progress::Progress;
 use crate::tools::quantity::count;
@@ -37,7 +37,7 @@ impl Check<'_> {
         let (mut compared, mut hashed, mut suspects) = (0, 0, BTreeMap::new());
         let (mut damaged, mut last) = (0, Uuid::nil());
         loop {
-            let recorded = files::contents_after(self.db, last)?;
+            let recorded = contents::contents_after(self.db, last)?;
             let Some(newest) = recorded.last() else { break };
             last = newest.id;
             for content in recorded {
@@ -54,7 +54,7 @@ impl Check<'_> {
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
             // missing before its record was found is missing indeed.
             let ids: Vec<Uuid> = suspects.keys().copied().collect();
-            for file in files::with_owners(self.db, &ids)? {
+            for file in contents::with_owners(self.db, &ids)? {
                 damaged += 1;
                 if let Some((content, damage)) = suspects.get(&file.id) {
                     progress.erase();

@@ -44,6 +44,7 @@ pub fn check(config: &Config, sample: f64, repairs: bool) -> Result<(), String> 
     check.run("records", Check::compare_records);
     check.run("contents", Check::compare_contents);
     check.run("totals", Check::compare_totals);
+    check.run("lists and statistics", Check::compare_copies);
     check.run("schema", Check::examine_schema);
     check.run("amcheck", Check::verify_indexes);
     print_line(format_args!("checked in {:.1} s", begin.elapsed().as_secs_f64()));
@@ -67,7 +68,8 @@ impl Check<'_> {
         let (kept, counted): (Option<i64>, i64) = (row.get("kept"), row.get("counted"));
         match kept {
             None => {
-                self.findings.fault("the table storage has no row: no file can be uploaded", "");
+                self.findings
+                    .fault("the table storage_shards has no row: no file can be uploaded", "");
             }
             Some(kept) if kept != counted => self.findings.fault(
                 format_args!("the total of the service is {kept} bytes, its files have {counted}"),
@@ -95,6 +97,18 @@ impl Check<'_> {
         let accounts = count(accounts.unsigned_abs(), "account");
         let text = format_args!("totals: {counted} bytes of {accounts}, deleted ones included");
         self.findings.sum_up(text);
+        Ok(())
+    }
+
+    /// Compares the tables that triggers keep for lists and statistics with those that they are made of.
+    fn compare_copies(&mut self) -> Result<(), Error> {
+        let sql = sql!("checks/copies");
+        for row in self.db.read_unprepared(sql, &[], Some(checks::MAX_STATEMENT_TIME))? {
+            let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
+            let text =
+                format_args!("the table {copy} differs from what it is made of in {faults} rows");
+            self.findings.fault(text, "");
+        }
         Ok(())
     }
 

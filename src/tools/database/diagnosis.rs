@@ -150,7 +150,8 @@ fn find_installation(client: &mut Client) -> Result<Option<DatabaseSide>, String
     }
 }
 
-fn find_stored(client: &mut Client) -> Result<Stored, String> {
+/// Asks for what the schema of this program stores. Fails if the database has another one.
+pub fn find_stored(client: &mut Client) -> Result<Stored, String> {
     let row = one_row(client, sql!("stats/stored"))?;
     let mail_oldest: i64 = row.get("mail_oldest_seconds");
     Ok(Stored {

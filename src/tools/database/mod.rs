@@ -4,7 +4,6 @@ pub mod checks;
 pub mod client_programs;
 pub mod connect;
 pub mod diagnosis;
-pub mod files;
 pub mod restore;
 pub mod schema;
 pub mod server;

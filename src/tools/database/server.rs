@@ -198,8 +198,7 @@ fn judge_extensions(findings: &mut Findings, row: &Row, has_schema: bool) {
         findings.warning(
             format_args!("extension pg_trgm: {fault}"),
             "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then CREATE \
-             INDEX users_search ON users USING gin (lower(email) gin_trgm_ops, lower(name) gin_trgm_ops, \
-             lower(username) gin_trgm_ops) WHERE NOT is_deleted AND NOT is_development_admin;",
+             INDEX users_search ON listed_users USING gin (email gin_trgm_ops, name gin_trgm_ops, username gin_trgm_ops);",
         );
     }
     let amcheck: Option<&str> = row.get("amcheck_version");

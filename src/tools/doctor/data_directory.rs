@@ -153,7 +153,8 @@ fn judge_file_systems(findings: &mut Findings, storage: &Storage) {
     }
 }
 
-fn judge_room(
+/// Reports how many bytes and inodes are free.
+pub fn judge_room(
     findings: &mut Findings,
     config: &Config,
     storage: &Storage,

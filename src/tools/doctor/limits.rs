@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::{Config, HttpServer};
-use crate::server::limits::connections_within;
+use crate::server::limits::{FILES_PER_CONNECTION, connections_within};
 use crate::tools::findings::{Findings, Level};
 
 /// Threads beside those of connections: the background, the main one, exports, and those that libraries start.
@@ -29,8 +29,8 @@ pub fn judge(findings: &mut Findings, config: &Config) {
             shown(files.current)
         ),
         &format!(
-            "CLOAKROOM_MAX_CONNECTIONS is {}, and a connection needs two files: raise LimitNOFILE= in the unit \
-             (`ulimit -Hn` in a shell), or lower the setting.",
+            "CLOAKROOM_MAX_CONNECTIONS is {}, and a connection needs {FILES_PER_CONNECTION} files: raise LimitNOFILE= \
+             in the unit (`ulimit -Hn` in a shell), or lower the setting.",
             config.max_connections
         ),
     );

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::within_max_wait;
 use crate::config::{Config, Environment, MailServer, Smtp};
 use crate::mail::{MailError, smtp};
 use crate::tools::database::diagnosis::Stored;
 use crate::tools::findings::{Findings, Level};
 use crate::tools::send_test_mail::advice;
+use crate::tools::within_max_wait;
 
 /// How long the dialogue with the server may take.
 const MAX_DIALOGUE: Duration = Duration::from_secs(10);
@@ -71,7 +71,8 @@ fn tls_version(server: &MailServer) -> Result<Option<String>, MailError> {
     Ok(version)
 }
 
-fn judge_outbox(findings: &mut Findings, stored: &Stored) {
+/// Reports how much mail waits.
+pub fn judge_outbox(findings: &mut Findings, stored: &Stored) {
     let Stored { mail_waiting, mail_failed, mail_oldest, .. } = stored;
     let oldest = match mail_waiting {
         0 => String::new(),

@@ -53,9 +53,9 @@ fn insert_old_networks(database: &Database, user: &str, count: u32) {
 #[test]
 fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
     let (database, data, ann) = service();
-    insert_expired_sessions(&database, &ann, 25_000);
-    insert_used_tokens(&database, &ann, 25_000);
-    insert_old_networks(&database, &ann, 25_000);
+    insert_expired_sessions(&database, &ann, 2500);
+    insert_used_tokens(&database, &ann, 2500);
+    insert_old_networks(&database, &ann, 2500);
     let tables = ["sessions", "used_password_reset_tokens", "sign_in_networks"];
     for table in tables {
         count_deletions(&database, table);
@@ -71,14 +71,14 @@ fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
                 "SELECT {what}::bigint FROM deletions WHERE relation = '{table}'"
             ))
         };
-        assert_eq!((of("sum(deleted)"), of("max(deleted)")), (25_000, 10_000), "{table}");
+        assert_eq!((of("sum(deleted)"), of("max(deleted)")), (2500, 1000), "{table}");
     }
 }
 
 #[test]
 fn sessions_that_ended_together_are_marked_in_batches_and_keep_no_personal_data() {
     let (database, data, ann) = service();
-    database.insert_sessions(&ann, 25_000);
+    database.insert_sessions(&ann, 2500);
     database.run(
         "CREATE TABLE marks (marked bigint);
          CREATE FUNCTION count_marks() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -102,8 +102,34 @@ fn sessions_that_ended_together_are_marked_in_batches_and_keep_no_personal_data(
         0
     );
     let of = |what: &str| database.value::<i64>(&format!("SELECT {what}::bigint FROM marks"));
-    // The sign-in has ended two of the user's 25,001. That the new session stays is a change of its row too.
-    assert_eq!((of("sum(marked)"), of("max(marked)")), (25_000, 10_000));
+    // The sign-in has ended two of the user's 2,501. That the new session stays is a change of its row too.
+    assert_eq!((of("sum(marked)"), of("max(marked)")), (2500, 1000));
+}
+
+#[test]
+fn the_service_rests_after_each_batch_for_as_long_as_that_took() {
+    let (database, data, ann) = service();
+    insert_expired_sessions(&database, &ann, 5000);
+    database.run(
+        "CREATE TABLE moments (number serial, is_begin bool, at timestamptz);
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             INSERT INTO moments (is_begin, at) VALUES (TG_WHEN = 'BEFORE', clock_timestamp());
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER note_begin BEFORE DELETE ON sessions FOR EACH STATEMENT EXECUTE FUNCTION note();
+         CREATE TRIGGER note_end AFTER DELETE ON sessions FOR EACH STATEMENT EXECUTE FUNCTION note()",
+    );
+    let live = database.count("sessions WHERE expires_at > now()");
+    let _api = Server::start_with(&database, &data, &[]);
+    wait_until(|| database.count("sessions") == live);
+    // A moment is the end of a batch; `began` is its begin, and `next` that of the batch after it.
+    let rests =
+        "(SELECT is_begin, at, lag(at) OVER all_moments AS began, lead(at) OVER all_moments AS next
+                  FROM moments WINDOW all_moments AS (ORDER BY number)) moment
+                 WHERE NOT is_begin AND next IS NOT NULL";
+    assert!(database.count(rests) >= 4);
+    assert_eq!(database.count(&format!("{rests} AND next - at < at - began")), 0);
 }
 
 #[test]
@@ -120,9 +146,9 @@ fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() 
     let live = database.count("sessions WHERE expires_at > now()");
     let api = Server::start_with(&database, &data, &[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     wait_until(|| database.count("sessions") == live);
-    api.logged("goes on with 1250 records at a time: expired sessions");
+    api.logged("goes on with 500 records at a time: expired sessions");
     assert_eq!(database.value::<i64>("SELECT sum(deleted)::bigint FROM deletions"), 2000);
-    assert!(database.count("deletions WHERE deleted > 1000") == 0);
+    assert!(database.count("deletions WHERE deleted > 500") == 0);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn all_queries_of_a_request_together_take_no_longer_than_one_may() {
 fn an_upload_waits_for_the_quota_as_long_as_a_statement_may_take() {
     let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "10")]);
     let ann = api.sign_up("ann");
-    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     thread::scope(|scope| {
         let upload = scope.spawn(|| api.upload(&ann, "a.txt", "content"));
         // Longer than half of the timeout.
@@ -74,7 +74,7 @@ fn an_upload_waits_for_the_quota_as_long_as_a_statement_may_take() {
         upload.join().expect("no panic").expect(201);
     });
     // It does not hold for the statements that follow on the connection.
-    let lock = api.database.begin("LOCK TABLE storage");
+    let lock = api.database.begin("LOCK TABLE files");
     let begin = Instant::now();
     api.upload(&ann, "b.txt", "content").refused(504, "Request timed out");
     assert!(begin.elapsed() < Duration::from_millis(9500), "{:?}", begin.elapsed());

@@ -63,6 +63,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "sessions/end_epoch",
             "sessions/sweep",
             "sessions/sweep_networks",
+            "stats/fold",
         ],
     ),
     ("only by tests of clients", &["users/delete_all"]),
@@ -290,27 +291,20 @@ fn each_order_of_accounts_has_an_index() {
              SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com',
                     CASE WHEN i % 3 > 0 THEN 'User ' || i * 7919 % 100000 END, '-', now() - make_interval(mins => i)
              FROM generate_series(1, 100000) i;
-         ANALYZE users",
+         ANALYZE users; VACUUM ANALYZE listed_users",
     );
     let mut client = database.client();
-    let list = include_str!("../../../sql/users/list.sql");
-    let prepared = client.batch_execute(&format!(
-        "SET plan_cache_mode = force_custom_plan;
-         PREPARE list (text, text, text, text, boolean, timestamptz, timestamptz, text, bigint, bigint) AS {list}"
-    ));
-    prepared.expect("a statement");
+    prepare_list_of_accounts(&mut client);
     for (order, index) in [
-        ("created_at asc", "using users_created"),
-        ("created_at desc", "Backward using users_created"),
-        ("name asc", "using users_name on"),
-        ("name desc", "using users_name_desc"),
-        ("email asc", "using users_email_key"),
-        ("email desc", "Backward using users_email_key"),
+        ("created_at asc", "Backward using listed_users_created"),
+        ("created_at desc", "using listed_users_created"),
+        ("name asc", "using listed_users_name on"),
+        ("name desc", "using listed_users_name_desc"),
+        ("email asc", "using listed_users_email"),
+        ("email desc", "Backward using listed_users_email"),
     ] {
         let nulls = "NULL, ".repeat(7);
-        let explain = format!("EXPLAIN (ANALYZE) EXECUTE list ({nulls}'{order}', 20, 20)");
-        let rows = client.query(&explain, &[]).expect("a plan");
-        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = plan_of(&mut client, &format!("{nulls}'{order}', 20, 20"));
         // The index leads to no more accounts than those up to the end of the page and a few that compare equal.
         let rows_read = |line: &String| {
             let (_, rows) = line.split_once("(actual ")?.1.split_once("rows=")?;
@@ -318,8 +312,111 @@ fn each_order_of_accounts_has_an_index() {
         };
         let mut reads = plan.iter().filter(|line| line.contains(index)).filter_map(rows_read);
         assert!(reads.any(|count| count < 100), "{order}: {plan:#?}");
-        // Parallel workers would start before they find out that another order has nothing to do.
-        assert!(!plan.iter().any(|line| line.contains("One-Time Filter")), "{order}: {plan:#?}");
+        // All of them are counted by their totals.
+        assert!(plan.iter().any(|line| line.contains("on account_totals")), "{order}: {plan:#?}");
+        // A page far out is skipped to in the index alone.
+        let plan = plan_of(&mut client, &format!("{nulls}'{order}', 20, 99900"));
+        let skips = |line: &String| line.contains("Index Only Scan") && line.contains(index);
+        assert!(plan.iter().any(skips), "{order}: {plan:#?}");
+    }
+}
+
+#[test]
+fn a_search_reads_all_accounts_at_most_twice_if_many_match_and_only_the_index_if_few_do() {
+    let database = Database::create_migrated();
+    database.run(
+        "INSERT INTO users (id, username, email, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'user' || i || '@example.com', '-' FROM generate_series(1, 50000) i;
+         ANALYZE users; VACUUM ANALYZE listed_users",
+    );
+    let mut client = database.client();
+    prepare_list_of_accounts(&mut client);
+    for (search, uses_index) in
+        [("example.com", false), ("a", false), ("user4999", true), ("zzzzzz", true)]
+    {
+        for order in ["created_at desc", "name asc", "email asc"] {
+            let plan = plan_of(
+                &mut client,
+                &format!("NULL, NULL, '%{search}%', NULL, NULL, NULL, NULL, '{order}', 20, 0"),
+            );
+            let run: Vec<&String> =
+                plan.iter().filter(|line| !line.contains("never executed")).collect();
+            let seen = |text: &str| run.iter().any(|line| line.contains(text));
+            assert_eq!(
+                seen("Bitmap Index Scan on users_search"),
+                uses_index,
+                "{search}: {plan:#?}"
+            );
+            assert_eq!(seen("Seq Scan on listed_users"), !uses_index, "{search}: {plan:#?}");
+            let rows = |line: &&String| {
+                line.split_once("rows=").is_some_and(|_| line.contains("Scan using listed_users_"))
+            };
+            assert!(!uses_index || !run.iter().any(rows), "{search}: {plan:#?}");
+        }
+    }
+}
+
+/// Prepares the query of lists of accounts as the service runs it: planned for its values.
+fn prepare_list_of_accounts(client: &mut postgres::Client) {
+    let list = include_str!("../../../sql/users/list.sql");
+    let prepared = client.batch_execute(&format!(
+        "SET plan_cache_mode = force_custom_plan;
+         PREPARE list (text, text, text, text, boolean, timestamptz, timestamptz, text, bigint, bigint) AS {list}"
+    ));
+    prepared.expect("a statement");
+}
+
+/// Runs the statement `list` and returns its plan.
+fn plan_of(client: &mut postgres::Client, values: &str) -> Vec<String> {
+    let rows = client.query(&format!("EXPLAIN (ANALYZE) EXECUTE list ({values})"), &[]);
+    rows.expect("a plan").iter().map(|row| row.get(0)).collect()
+}
+
+#[test]
+fn each_order_of_files_has_an_index_which_leads_to_the_page() {
+    let database = Database::create_migrated();
+    let (ann, bob) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, password_hash)
+             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                            upload_date)
+             SELECT gen_random_uuid(), CASE WHEN i % 2 = 0 THEN '{ann}'::uuid ELSE '{bob}' END,
+                    'File ' || i * 7919 % 60000, 'f', CASE WHEN i % 100 < 2 THEN 'image/png' ELSE 'text/plain' END,
+                    i * 31 % 50000, 'f', 'h', now() - make_interval(mins => i)
+             FROM generate_series(1, 60000) i;
+         VACUUM ANALYZE files"
+    ));
+    let mut client = database.client();
+    let list = include_str!("../../../sql/files/list.sql");
+    let prepared = client.batch_execute(&format!(
+        "SET plan_cache_mode = force_custom_plan;
+         PREPARE list (uuid, text, text[], text, boolean, bigint, bigint) AS {list}"
+    ));
+    prepared.expect("a statement");
+    let rows_read = |line: &String| {
+        let (_, rows) = line.split_once("(actual ")?.1.split_once("rows=")?;
+        rows.split_whitespace().next()?.parse::<u32>().ok()
+    };
+    for (column, index) in
+        [("filename", "files_name"), ("file_size", "files_size"), ("upload_date", "files_newest")]
+    {
+        for descending in [true, false] {
+            for types in ["NULL", "'{text/plain}'"] {
+                let plan = plan_of(
+                    &mut client,
+                    &format!("'{ann}', NULL, {types}, '{column}', {descending}, 20, 0"),
+                );
+                let scans = |line: &&String| line.contains(&format!("using {index} on"));
+                let mut reads = plan.iter().filter(scans).filter_map(rows_read);
+                assert!(reads.any(|count| (1..100).contains(&count)), "{column}: {plan:#?}");
+            }
+        }
+        // Of a type that few files have, all are read and sorted.
+        let values = format!("'{ann}', NULL, '{{image/png}}', '{column}', true, 20, 0");
+        let plan = plan_of(&mut client, &values);
+        let most = plan.iter().filter(|line| line.contains("on files")).filter_map(rows_read).max();
+        assert!(most.expect("a scan") <= 1000, "{column}: {plan:#?}");
     }
 }
 

@@ -76,6 +76,32 @@ fn a_full_disk_is_a_507_and_leaves_nothing() {
     assert_eq!(api.data.contents().len(), 1);
 }
 
+#[test]
+fn as_many_uploads_as_connections_succeed_within_the_limit_on_open_files() {
+    let (database, data) = (Database::create_migrated(), Arc::new(Directory::create()));
+    let service = within_shell("ulimit -n 64", command(&database.url, &data, &[]));
+    let api = Server::spawn(service, &database, &data);
+    let count = api.metric("cloakroom_connections_max").expect("a number") as usize;
+    api.logged(&format!("the file limit has room for {count} connections"));
+    assert!(count > 1);
+    let ann = api.sign_up("ann");
+    let (body, length) = megabyte_upload();
+    let (first, second) = body.split_at(500_000);
+    for round in 1..=10 {
+        let begin = |_| api.begin_upload(&ann, &length(body.len()), first);
+        let streams: Vec<_> = (0..count).map(begin).collect();
+        wait_until(|| api.data.contents().len() == round * count);
+        let streams: Vec<_> = streams.into_iter().map(|stream| Mutex::new(Some(stream))).collect();
+        let statuses = parallel(count, |i| {
+            let mut stream = streams[i].lock().expect("no panic").take().expect("a stream");
+            stream.write_all(second).expect("the rest is sent");
+            status_of(stream)
+        });
+        assert_eq!(statuses, vec![201; count], "{}", api.log());
+    }
+    assert_eq!(api.all_files(&ann).len(), 10 * count);
+}
+
 /// The body of an upload of a megabyte, and the header that announces `length` bytes of body.
 fn megabyte_upload() -> (Vec<u8>, impl Fn(usize) -> String) {
     let body = file_form("a.txt", "text/plain", &vec![b'x'; 1_000_000]).bytes();
@@ -123,7 +149,7 @@ fn a_client_that_disconnects_leaves_nothing() {
 fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
     let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
-    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     api.upload(&ann, "a.txt", "x").refused(504, "Request timed out");
     assert_eq!(api.data.contents().len(), 0);
     lock.roll_back();
@@ -134,7 +160,7 @@ fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
 fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    let lock = api.database.begin("SELECT FROM storage FOR UPDATE");
+    let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     let answer = thread::scope(|scope| {
         let upload = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
         api.database.wait_for_blocked_statement();

@@ -283,7 +283,7 @@ fn uploads_and_deletions_at_once_keep_the_totals_right() {
             }
         }
     });
-    assert_eq!(api.database.value::<i64>("SELECT used FROM storage"), 60 * 4);
+    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 60 * 4);
     for user in &users {
         assert_eq!(api.file_stats(user), (20, 80));
     }

@@ -386,20 +386,6 @@ fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
 }
 
 #[test]
-fn the_quota_of_the_service_is_exact_under_parallel_uploads_of_several_users() {
-    let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "7999")]);
-    let users: Vec<_> = (0..4).map(|i| api.sign_up(&format!("user{i}"))).collect();
-    let statuses = parallel(24, |i| api.upload(&users[i % 4], "a.txt", [b'x'; 1000]).status);
-    assert_eq!(tally(statuses), [(201, 7), (507, 17)].into());
-    assert_eq!(api.data.contents().len(), 7);
-    assert_eq!(api.database.value::<i64>("SELECT used FROM storage"), 7000);
-    assert_eq!(
-        api.database.value::<i64>("SELECT sum(total_storage_used)::bigint FROM users"),
-        7000
-    );
-}
-
-#[test]
 fn uploads_have_a_rate_limit_of_their_own() {
     let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));

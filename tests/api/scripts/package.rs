@@ -124,7 +124,8 @@ fn what_root_types_runs_as_another_user_in_another_session() {
     let text = output.out();
     let [outer, inner, rest @ ..] = &text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
     assert_ne!(outer, inner);
-    assert_eq!(rest, ["nobody", "3: backup --keep a b", "a password"]);
+    let arguments = "5: --env-file /etc/cloakroom/cloakroom.env backup --keep a b";
+    assert_eq!(rest, ["nobody", arguments, "a password"]);
     // The same at a terminal.
     let mut at_terminal = Command::new("script");
     at_terminal.args(["--quiet", "--return", "--command", &typed, "/dev/null"]);
@@ -132,7 +133,7 @@ fn what_root_types_runs_as_another_user_in_another_session() {
     let sessions: Vec<&str> =
         text.lines().filter(|line| line.bytes().all(|b| b.is_ascii_digit())).collect();
     assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{text}");
-    for line in ["nobody", "3: backup --keep a b", "an error", "typed"] {
+    for line in ["nobody", arguments, "an error", "typed"] {
         assert!(text.lines().any(|found| found.ends_with(line)), "{line}: {text}");
     }
 }

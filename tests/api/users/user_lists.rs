@@ -321,11 +321,12 @@ fn statistics_count_this_month_and_no_deleted_users() {
     let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "3000")]);
     let root = people(&api);
     let ann = api.database.value::<String>("SELECT id::text FROM users WHERE username = 'ann'");
-    api.database.insert_files(&ann, &[700, 300]);
     let before_this_month = "date_trunc('month', now(), 'UTC') - interval '1 microsecond'";
     api.database.run(&format!(
-        "UPDATE files SET upload_date = date_trunc('month', now(), 'UTC') WHERE file_size = 700;
-         UPDATE files SET upload_date = {before_this_month} WHERE file_size = 300;
+        "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                            upload_date)
+         VALUES (gen_random_uuid(), '{ann}', 'f', 'f', 'text/plain', 700, 'f', 'h', date_trunc('month', now(), 'UTC')),
+                (gen_random_uuid(), '{ann}', 'f', 'f', 'text/plain', 300, 'f', 'h', {before_this_month});
          UPDATE users SET created_at = {before_this_month} WHERE username = 'ann';
          UPDATE users SET created_at = date_trunc('month', now(), 'UTC') WHERE username = 'bob';
          UPDATE users SET created_at = '2020-01-01' WHERE username = 'cleo'"

@@ -1,10 +1,10 @@
-//! Files as commands compare them with their contents, and as messages name them.
+//! Files as they are compared with their contents, and as messages name them.
 
 use postgres::Row;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::db::{Database, sql};
+use super::{Database, sql};
 use crate::error::Error;
 
 /// A file, as an operator knows it.

@@ -1,0 +1,156 @@
+//! What systemd is told: over the socket of sd_notify(3), and by the priorities of lines in its journal.
+//! `scripts/test-production` has a real systemd.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::harness::*;
+
+/// A supervisor, which reads what it is sent at once: the queue of its socket is short.
+struct Supervisor {
+    path: String,
+    messages: Receiver<Vec<String>>,
+}
+
+impl Supervisor {
+    fn start(directory: &Directory) -> Supervisor {
+        let path = directory.join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        let (sender, messages) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(length) = socket.recv(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..length]);
+                if sender.send(text.lines().map(str::to_owned).collect()).is_err() {
+                    return;
+                }
+            }
+        });
+        Supervisor { path: path.display().to_string(), messages }
+    }
+
+    /// The lines of the next message.
+    fn message(&self) -> Vec<String> {
+        self.messages.recv_timeout(Duration::from_secs(30)).expect("a message")
+    }
+
+    /// The lines of all messages up to one with a line that begins so.
+    fn up_to(&self, beginning: &str) -> Vec<Vec<String>> {
+        let mut found = Vec::new();
+        while !found
+            .last()
+            .is_some_and(|lines: &Vec<String>| lines.iter().any(|line| line.starts_with(beginning)))
+        {
+            found.push(self.message());
+        }
+        found
+    }
+}
+
+#[test]
+fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_stops() {
+    for server in ["builtin", "rouille"] {
+        let (database, data) = (Database::create(), Arc::new(Directory::create()));
+        let supervisor = Supervisor::start(&data);
+        let settings = [("NOTIFY_SOCKET", &*supervisor.path), ("CLOAKROOM_HTTP_SERVER", server)];
+        let api = Server::start_with(&database, &data, &settings);
+        let mut messages = supervisor.up_to("READY=1");
+        let ready = messages.pop().expect("a message");
+        assert!(
+            ready.contains(&format!("STATUS=Listening on http://{}", api.address)),
+            "{ready:?}"
+        );
+        let value = |lines: &[String], name: &str| {
+            lines.iter().find_map(|line| line.strip_prefix(name)).expect(name).to_owned()
+        };
+        let mut steps = Vec::new();
+        for lines in messages {
+            // Longer than the step may take: 30 seconds for the database, an hour for a migration.
+            let time: u64 = value(&lines, "EXTEND_TIMEOUT_USEC=").parse().expect("a number");
+            let step = value(&lines, "STATUS=");
+            let least = if step.starts_with("Migrating") { 3600 } else { 30 };
+            assert!(time > least * 1_000_000, "{lines:?}");
+            steps.push(step);
+        }
+        for step in ["Waiting for the database", "Migrating: V1__accounts"] {
+            assert!(steps.iter().any(|found| found == step), "{step}: {steps:?}");
+        }
+        api.signal(Signal::TERM);
+        assert!(supervisor.message().contains(&"STOPPING=1".to_owned()));
+        assert_eq!(api.exit_code(), Some(0));
+    }
+}
+
+#[test]
+fn a_start_that_fails_is_never_ready_and_says_why() {
+    let data = Directory::create();
+    let supervisor = Supervisor::start(&data);
+    fs::write(data.join("file"), "x").expect("a file");
+    for (name, value, code, reason) in [
+        ("CLOAKROOM_TRASH_DAYS", "x", 2, "STATUS=CLOAKROOM_TRASH_DAYS holds \"x\""),
+        ("CLOAKROOM_DATA_DIR", "file", 1, "STATUS=CLOAKROOM_DATA_DIR=file is a file"),
+    ] {
+        let settings = [("NOTIFY_SOCKET", &*supervisor.path), (name, value)];
+        command(NOWHERE, &data, &settings).arg("serve").output().expect("it runs").exits(code);
+        let sent = supervisor.up_to(reason).concat();
+        assert!(!sent.contains(&"READY=1".to_owned()), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_supervisor_that_hears_nothing_stops_nobody() {
+    let (database, data) = (Database::create_migrated(), Arc::new(Directory::create()));
+    let nobody = data.join("nobody").display().to_string();
+    let api = Server::start_with(&database, &data, &[("NOTIFY_SOCKET", &*nobody)]);
+    api.healthz().expect(200);
+    api.signal(Signal::TERM);
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+/// Runs a command with standard error in a file that the journal's variable names, or another file, and returns the
+/// lines.
+fn lines_in_journal(
+    mut command: Command,
+    directory: &Directory,
+    names_another: bool,
+) -> Vec<String> {
+    let path = directory.join("journal");
+    let file = File::create(&path).expect("a file");
+    let metadata = file.metadata().expect("metadata");
+    let inode = metadata.ino() + u64::from(names_another);
+    command.env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev())).stderr(file);
+    command.status().expect("it runs");
+    fs::read_to_string(&path).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_line_has_its_priority_in_the_journal_and_nowhere_else() {
+    let data = Directory::create();
+    fs::write(data.join("file"), "x").expect("a file");
+    let wrong = &[("CLOAKROOM_TRASH_DAYS", "x"), ("CLOAKROOM_SCRYPT", "x")];
+    let failing = &[("CLOAKROOM_DATA_DIR", "file"), ("CLOAKROOM_LISTN", "x")];
+    let serve = |settings: &[(&str, &str)], names_another| {
+        let mut command = command(NOWHERE, &data, settings);
+        command.arg("serve");
+        lines_in_journal(command, &data, names_another)
+    };
+    let refused = serve(wrong, false);
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused.iter().all(|line| line.starts_with("<3>")), "{refused:?}");
+    let failed = serve(failing, false);
+    let [warning, error] = &failed[..] else { panic!("{failed:?}") };
+    assert!(warning.starts_with("<4>2") && warning.contains("CLOAKROOM_LISTN"), "{warning}");
+    assert_eq!(error, "<3>cloakroom: CLOAKROOM_DATA_DIR=file is a file, not a directory");
+    for settings in [wrong, failing] {
+        let plain = serve(settings, true);
+        assert!(plain.iter().all(|line| !line.starts_with('<')), "{plain:?}");
+    }
+}

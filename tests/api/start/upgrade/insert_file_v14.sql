@@ -1,0 +1,31 @@
+-- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
+-- $6: hash; $7: description; $8: the owner's quota of bytes; $9: the owner's quota of files; $10: quota of bytes of
+-- the whole service; $11, $12: address and request id of the event. No row means that there is no such user; a row
+-- without an id means that the file does not fit.
+-- Both locks make parallel uploads wait for each other. Each then sees the totals that the one before it left, to
+-- which the triggers on files add, so the quotas are exact. The owner's row is always locked before that of storage;
+-- otherwise two uploads could deadlock.
+-- In a queue of many uploads, the last ones wait long for these rows although nothing is wrong, so only the statement
+-- timeout limits that. A locked table is met before anything here runs, and still ends the statement.
+WITH patience AS (
+    SELECT set_config('lock_timeout', '0', true)
+), owner AS (
+    SELECT id, total_uploads, total_storage_used
+    FROM users, patience WHERE id = $2 AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE OF users
+), service AS (
+    SELECT FROM storage, owner
+    WHERE owner.total_storage_used + $5 <= $8 AND owner.total_uploads < $9 AND storage.used + $5 <= $10
+    FOR UPDATE OF storage
+), file AS (
+    INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                       description)
+    SELECT $1, owner.id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7 FROM owner, service
+    RETURNING *
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'file.upload', user_id, 'file', id, $11, $12, jsonb_build_object('file_size', file_size) FROM file
+)
+SELECT file.id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+       updated_at, is_public
+FROM owner LEFT JOIN file ON true

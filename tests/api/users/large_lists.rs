@@ -1,0 +1,150 @@
+//! Lists of so many accounts that most are found by the order and not by the filter: the same answers as one plain
+//! query gives, and plans that do not depend on where in the order the matches are.
+
+use std::thread;
+
+use crate::harness::*;
+
+/// Of these, some filters find more than the ten thousand up to which the matches are sorted.
+const ACCOUNTS: i64 = 12_000;
+
+/// Fills the table: many names and times are the same, and a third of the accounts has no name.
+fn insert_accounts(database: &Database) {
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, name, password_hash, role, is_active, created_at)
+         SELECT gen_random_uuid(), 'User' || i, 'A' || i * 7919 % {ACCOUNTS} || '@Example.com',
+                CASE WHEN i % 3 > 0 THEN (ARRAY['Zoe', 'zOE', 'Adam', 'Émile'])[i % 4 + 1] || i % 50 END, '-',
+                CASE WHEN i % 1000 = 0 THEN 'admin' ELSE 'user' END, i % 90 > 0,
+                timestamptz '2026-01-01Z' + i / 7 * interval '1 hour'
+         FROM generate_series(1, {ACCOUNTS}) i;
+         ANALYZE users, listed_users"
+    ));
+}
+
+#[test]
+fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however_far_out() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    insert_accounts(&api.database);
+    let mut client = api.database.client();
+    for (filter, condition) in [
+        ("", "true"),
+        ("role=admin", "role = 'admin'"),
+        ("active=true", "is_active"),
+        ("active=false", "NOT is_active"),
+        ("search=EXAMPLE", "true"),
+        ("search=user12", "username LIKE 'User12%'"),
+        ("email=a1&active=true", "email LIKE 'A1%' AND is_active"),
+        ("name=%C3%A9mile1", "name LIKE 'Émile1%'"),
+        ("name=o", "name ILIKE 'zoe%'"),
+        ("created_after=2026-01-03", "created_at >= '2026-01-03Z'"),
+        ("search=nobody", "false"),
+    ] {
+        for (order, by) in [
+            ("sort_by=created_at&sort_order=asc", "created_at, id"),
+            ("sort_by=created_at&sort_order=desc", "created_at DESC, id"),
+            ("sort_by=name&sort_order=asc", "lower(name), id"),
+            ("sort_by=name&sort_order=desc", "lower(name) DESC NULLS LAST, id"),
+            ("sort_by=email&sort_order=asc", "lower(email), id"),
+            ("sort_by=email&sort_order=desc", "lower(email) DESC, id"),
+        ] {
+            let sql = format!(
+                "SELECT id::text FROM users WHERE {condition} AND NOT is_development_admin ORDER BY {by}"
+            );
+            let rows = client.query(&sql, &[]).expect("rows");
+            let all: Vec<String> = rows.iter().map(|row| row.get("id")).collect();
+            let total = all.len();
+            for offset in [0, 20, total / 2, total.saturating_sub(5), total, 50_000] {
+                let query = format!("{filter}&{order}&limit=10&offset={offset}");
+                let body = api.list_users(&root, &query).case(&query).expect(200).json();
+                let expected: Vec<_> = all.iter().skip(offset).take(10).cloned().collect();
+                assert_eq!(names_of(&body["users"], "id"), expected, "{query}");
+                // Root has a row of its own in the totals, and matches what everybody does.
+                assert_eq!(body["total"], total, "{query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_finds_parts_of_one_column_without_regard_to_case_and_takes_no_character_for_a_wildcard()
+{
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.database.run(
+        "INSERT INTO users (id, username, email, name, password_hash) VALUES
+         (gen_random_uuid(), 'Ann_Lee', 'x100%@example.org', 'ÉMILE \\ Zola', '-'),
+         (gen_random_uuid(), 'annalee', 'x1000@example.org', NULL, '-')",
+    );
+    for (query, expected) in [
+        ("search=N_L", "Ann_Lee"),
+        ("search=00%25@", "Ann_Lee"),
+        ("search=leex1", ""),
+        ("search=lee%0Ax1", ""),
+        ("search=lee%01x1", ""),
+        ("email=annx", ""),
+        ("search=zola", ""),
+        ("name=%C3%A9mile%20%5C", "Ann_Lee"),
+        ("search=ANNALEE", "annalee"),
+        ("email=EXAMPLE.ORG&sort_by=email&sort_order=asc", "Ann_Lee annalee"),
+    ] {
+        let body = api.list_users(&root, query).case(query).expect(200).json();
+        assert_eq!(names_of(&body["users"], "username").join(" "), expected, "{query}");
+    }
+    // A change of the account is found at once, and what it was is not.
+    let id: String = api.database.value("SELECT id::text FROM users WHERE username = 'annalee'");
+    api.update_user(&root, &id, serde_json::json!({"username": "bettylou"})).expect(200);
+    for (query, total) in [("search=annalee", 0), ("search=ettyl", 1)] {
+        api.list_users(&root, query).expect(200).has(serde_json::json!({"total": total}));
+    }
+}
+
+#[test]
+fn two_searches_for_a_short_text_run_at_a_time_and_others_are_answered_meanwhile() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30")]);
+    let (root, second) = (api.sign_up_admin("root"), api.sign_up_admin("second"));
+    let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
+    let blocked = || {
+        api.database.count(
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+    };
+    let waiting = || api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1;
+    let most = thread::available_parallelism().expect("a number of cores").get().min(2) as i64;
+    thread::scope(|scope| {
+        // The index helps with three letters or digits in a row.
+        let short =
+            ["search=a", "email=m", "name=%20", "search=a.b", "search=ab&name=long", "search=%25"];
+        let short = short.map(|query| scope.spawn(|| api.list_users(&root, query)));
+        wait_until(|| waiting() == 6 && blocked() == most);
+        for _ in 0..5 {
+            api.me(&root).expect(200);
+            api.admin_stats(&second).expect(200);
+        }
+        let long = scope.spawn(|| api.list_users(&second, "search=example"));
+        wait_until(|| blocked() == most + 1);
+        assert_eq!(waiting(), 7);
+        lock.roll_back();
+        for search in short {
+            search.join().expect("no panic").expect(200);
+        }
+        long.join().expect("no panic").expect(200);
+    });
+}
+
+#[test]
+fn a_short_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let root = api.sign_up_admin("root");
+    let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
+    let answers = parallel(12, |_| api.list_users(&root, "search=a"));
+    lock.roll_back();
+    let (late, slow): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.status == 503);
+    // A search waits for the table for half a second, so the turns of four or six come within the second.
+    assert!(late.len() >= 6, "{late:?}");
+    late.into_iter()
+        .for_each(|answer| drop(answer.refused(503, "Service temporarily unavailable")));
+    slow.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
+    api.list_users(&root, "search=a").expect(200);
+}
