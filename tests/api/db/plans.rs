@@ -39,6 +39,8 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "users/ensure_development_admin",
             "users/fill_addresses",
             "users/find_development_admin",
+            "users/list_after",
+            "users/reset_password_by_operator",
             "users/same_addresses",
             "users/unfilled_addresses",
             "users/upsert_admin",
