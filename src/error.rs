@@ -177,6 +177,11 @@ pub enum Error {
     TokenNotFound,
     /// The user has as many personal access tokens as one user may have.
     TooManyTokens,
+    /// There is no such link, or it has ended, or its file or the owner of that is gone or inactive. One variant stands
+    /// for all, so that nobody learns which links there were.
+    LinkNotFound,
+    /// The file has as many links as one file may have, or its owner as many as one user may.
+    TooManyLinks,
     /// The change would leave the service without an active administrator.
     LastAdmin,
     /// The settings switch this endpoint off.

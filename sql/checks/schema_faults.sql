@@ -4,33 +4,37 @@
 -- in the schema of the table files. The table is null if the object is missing.
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
-        'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject', 'ended_epochs_pkey',
-        'files_name', 'files_newest', 'files_pkey', 'files_size', 'files_type', 'installation_pkey',
-        'kept_contents_pkey', 'listed_users_admins', 'listed_users_created', 'listed_users_email',
-        'listed_users_inactive', 'listed_users_name', 'listed_users_name_desc', 'listed_users_pkey',
-        'mail_counts_pkey', 'outbox_due', 'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey',
-        'own_changes_pkey', 'password_reset_messages_pkey', 'password_reset_requests_pkey', 'pending_removals_pkey',
-        'personal_tokens_expiry', 'personal_tokens_pkey', 'personal_tokens_token_hash_key',
-        'personal_tokens_user', 'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_live', 'sessions_pkey',
-        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey', 'storage_shards_pkey',
-        'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
+        'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject',
+        'ended_epochs_pkey', 'file_links_expiry', 'file_links_file', 'file_links_pkey',
+        'file_links_token_hash_key', 'file_links_user', 'files_name', 'files_newest', 'files_pkey',
+        'files_size', 'files_type', 'installation_pkey', 'kept_contents_pkey', 'listed_users_admins',
+        'listed_users_created', 'listed_users_email', 'listed_users_inactive', 'listed_users_name',
+        'listed_users_name_desc', 'listed_users_pkey', 'mail_counts_pkey', 'outbox_due', 'outbox_failed',
+        'outbox_password_reset_key', 'outbox_pkey', 'own_changes_pkey', 'password_reset_messages_pkey',
+        'password_reset_requests_pkey', 'pending_removals_pkey', 'personal_tokens_expiry',
+        'personal_tokens_pkey', 'personal_tokens_token_hash_key', 'personal_tokens_user',
+        'refinery_schema_history_pkey', 'sessions_expiry', 'sessions_live', 'sessions_pkey',
+        'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey',
+        'storage_shards_pkey', 'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
         'users_email_unfilled', 'users_pkey', 'users_username_key'
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[
-        'audit_events_subject_check', 'files_file_size_check', 'files_user_id_fkey', 'installation_is_only_check',
-        'listed_users_user_id_fkey', 'outbox_kind_check', 'outbox_user_id_fkey', 'password_reset_messages_user_id_fkey',
-        'pending_removals_user_id_fkey', 'personal_tokens_user_id_fkey', 'sessions_user_id_fkey',
-        'sign_in_networks_user_id_fkey', 'used_password_reset_tokens_user_id_fkey',
+        'audit_events_subject_check', 'file_links_file_id_fkey', 'file_links_user_id_fkey',
+        'files_file_size_check', 'files_user_id_fkey', 'installation_is_only_check',
+        'listed_users_user_id_fkey', 'outbox_kind_check', 'outbox_user_id_fkey',
+        'password_reset_messages_user_id_fkey', 'pending_removals_user_id_fkey', 'personal_tokens_user_id_fkey',
+        'sessions_user_id_fkey', 'sign_in_networks_user_id_fkey', 'used_password_reset_tokens_user_id_fkey',
         'users_complete_check', 'users_role_check'
     ])
     UNION ALL
     SELECT 'trigger', unnest(ARRAY[
-        'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update', 'audit_events_own_changes',
-        'files_added', 'files_removed', 'files_total_added', 'files_total_removed', 'listed_users_added',
-        'listed_users_removed', 'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client',
-        'users_credentials_version', 'users_forget_sign_in_networks', 'users_last_admin', 'users_list',
+        'audit_events_no_delete', 'audit_events_no_truncate', 'audit_events_no_update',
+        'audit_events_own_changes', 'audit_events_own_links', 'files_added', 'files_removed',
+        'files_total_added', 'files_total_removed', 'listed_users_added', 'listed_users_removed',
+        'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client', 'users_credentials_version',
+        'users_file_links', 'users_forget_sign_in_networks', 'users_last_admin', 'users_list',
         'users_list_anew', 'users_notices', 'users_personal_tokens', 'users_unsettle'
     ])
 ), own AS (

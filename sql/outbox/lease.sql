@@ -3,7 +3,8 @@
 -- once: SKIP LOCKED gives each of them another row. The account is looked up in the same statement, so that the message
 -- is written with its present data. The e-mail address is null if the message must not be sent any more: because the
 -- account has been deleted or deactivated since, unless the message is the notice at an old address, or because it is a
--- link and the account has got another address. Messages from before version 12 of the schema have no address.
+-- link and the account has got another address, or an invitation and the account has other credentials than those it
+-- was made with. Messages from before version 12 of the schema have no address.
 WITH leased AS (
     UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes'
     WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now()
@@ -16,6 +17,7 @@ SELECT leased.id, leased.kind, leased.user_id, leased.created_at, leased.attempt
            WHEN leased.kind = 'email_changed' THEN leased.address
            WHEN u.is_active AND NOT u.is_deleted
                 AND (leased.kind <> 'password_reset' OR coalesce(lower(leased.address) = lower(u.email), true))
+                AND (leased.kind <> 'invitation' OR u.credentials_version = 1)
            THEN coalesce(leased.address, u.email)
        END AS address,
        u.credentials_version

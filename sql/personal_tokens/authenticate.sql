@@ -1,5 +1,5 @@
--- The user of the personal access token with hash $1, and whether the token is read-only. No row means that there is no
--- such token, or that it has expired.
+-- The user of the personal access token with hash $1, whether the token is read-only, and the version of the user's
+-- credentials. No row means that there is no such token, or that it has expired.
 -- The same statement stores the hour of the use. It writes only at the first use of a token in an hour; all other uses
 -- only read. Running it twice has no further effect, so it may be repeated.
 WITH used AS (
@@ -8,7 +8,7 @@ WITH used AS (
       AND (last_used_at IS NULL OR last_used_at < date_trunc('hour', now(), 'UTC'))
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
-       u.last_login, u.total_uploads, u.total_storage_used, t.read_only
+       u.last_login, u.total_uploads, u.total_storage_used, t.read_only, u.credentials_version
 FROM personal_tokens t JOIN users u ON u.id = t.user_id
 WHERE t.token_hash = $1 AND t.expires_at > now()
   AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

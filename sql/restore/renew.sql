@@ -1,5 +1,6 @@
 -- Makes a restored database an installation of its own, with id $1, and ends all access that was given before. Returns
--- the number of sessions that were open, and of personal tokens that were valid, which are also in the one event.
+-- the numbers of sessions that were open, of personal tokens that were valid and of links to files that were live,
+-- which are also in the one event.
 -- Sessions are deleted, because the tokens of a session without a row are not valid. sessions_ended_at ends tokens
 -- without a session. The version of the credentials ends links for password resets; it grows by more than any account
 -- can have changed its credentials since the backup, because the links made since then must not work either.
@@ -12,6 +13,8 @@ WITH installation_id AS (
     RETURNING s.ended_at IS NULL AND s.epoch = u.session_epoch AND s.expires_at > now() AS was_open
 ), ended_tokens AS (
     DELETE FROM personal_tokens RETURNING expires_at > now() AS was_valid
+), ended_links AS (
+    DELETE FROM file_links RETURNING expires_at > now() AS was_live
 ), reset_requests AS (
     DELETE FROM password_reset_requests
 ), messages AS (
@@ -20,10 +23,13 @@ WITH installation_id AS (
     UPDATE users SET sessions_ended_at = now(), credentials_version = credentials_version + 10000 WHERE NOT is_deleted
 ), ended AS (
     SELECT (SELECT count(*) FROM ended_sessions WHERE was_open) AS sessions,
-           (SELECT count(*) FROM ended_tokens WHERE was_valid) AS personal_tokens
+           (SELECT count(*) FROM ended_tokens WHERE was_valid) AS personal_tokens,
+           (SELECT count(*) FROM ended_links WHERE was_live) AS links
 ), event AS (
     INSERT INTO audit_events (action, details)
-    SELECT 'auth.logout', jsonb_build_object('scope', 'restore', 'sessions', sessions, 'tokens', personal_tokens)
+    SELECT 'auth.logout', jsonb_build_object(
+        'scope', 'restore', 'sessions', sessions, 'tokens', personal_tokens, 'links', links
+    )
     FROM ended
 )
-SELECT sessions, personal_tokens FROM ended
+SELECT sessions, personal_tokens, links FROM ended

@@ -34,8 +34,8 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The endpoint, once it is found: the metrics name it also if a later check fails.
     pub endpoint: Option<EndpointName>,
-    /// The id in the path, if the endpoint has one.
-    pub path_id: Option<PathId>,
+    /// The ids in the path, in its order.
+    pub path_ids: Vec<PathId>,
     /// The account that the request is known to come from. Authentication sets it.
     pub signed_in: Option<Uuid>,
     /// The account that the access log names: the one that is signed in, or that the client tries to sign in to.
@@ -59,14 +59,31 @@ impl RequestContext<'_> {
         self.account = Some(account);
     }
 
-    /// The id in the path. Fails with [`Error::Invalid`] if it is not a UUID.
+    /// The only id in the path. Fails with [`Error::Invalid`] if it is not a UUID.
     pub fn path_id(&self) -> Result<Uuid, Error> {
-        let id =
-            self.path_id.as_ref().ok_or_else(|| Error::Internal("no id in the path".into()))?;
-        rules::uuid(&id.text).map_err(|problem| {
+        self.path_ids().map(|[id]| id)
+    }
+
+    /// All ids in the path. Fails with [`Error::Invalid`] if any of them is not a UUID.
+    pub fn path_ids<const N: usize>(&self) -> Result<[Uuid; N], Error> {
+        let (mut ids, mut errors) = (Vec::new(), Vec::new());
+        for id in &self.path_ids {
             let (location, field) = (FieldLocation::Path, Some(id.name));
-            Error::Invalid(vec![FieldError { location, field, problem }])
-        })
+            match rules::uuid(&id.text) {
+                Ok(id) => ids.push(id),
+                Err(problem) => errors.push(FieldError { location, field, problem }),
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Error::Invalid(errors));
+        }
+        ids.try_into().map_err(|_| Error::Internal(format!("not {N} ids in the path")))
+    }
+
+    /// The only id in the path as the client sent it, if it is not a UUID.
+    pub fn path_text(&self) -> Result<&str, Error> {
+        let id = self.path_ids.first();
+        id.map(|id| &*id.text).ok_or_else(|| Error::Internal("no id in the path".into()))
     }
 
     /// Whether the peer is on this host and no trusted proxy. It may be a proxy that the settings do not name, whose

@@ -71,8 +71,8 @@ pub struct Endpoint {
     pub limit: Limit,
     pub feature: Feature,
     accepts_personal_tokens: bool,
-    /// The id in the path of the request, if the template has one.
-    pub path_id: Option<PathId>,
+    /// The ids in the path of the request, in its order.
+    pub path_ids: Vec<PathId>,
 }
 
 /// An endpoint with the rate limit that is usual for its kind of handler. `template` is its path, with `{name}` in
@@ -84,7 +84,7 @@ pub fn at(template: &'static str, handler: Handler) -> Endpoint {
     };
     let name = EndpointName { method: "", prefix: "", template };
     let (feature, accepts_personal_tokens) = (Feature::Core, true);
-    Endpoint { name, handler, limit, feature, accepts_personal_tokens, path_id: None }
+    Endpoint { name, handler, limit, feature, accepts_personal_tokens, path_ids: Vec::new() }
 }
 
 impl Endpoint {
@@ -114,12 +114,13 @@ impl Endpoint {
         prefix: &'static str,
         segments: &[&str],
     ) -> Endpoint {
-        let mut parts = self.name.template.split('/').skip(1).zip(segments);
-        let path_id = parts.find_map(|(part, text)| {
+        let parts = self.name.template.split('/').skip(1).zip(segments);
+        let path_ids = parts.filter_map(|(part, text)| {
             let name = part.strip_prefix('{')?.strip_suffix('}')?;
             Some(PathId { name, text: (*text).to_owned() })
         });
-        Endpoint { name: EndpointName { method, prefix, ..self.name }, path_id, ..self }
+        let path_ids = path_ids.collect();
+        Endpoint { name: EndpointName { method, prefix, ..self.name }, path_ids, ..self }
     }
 
     /// Fails with [`Error::NotPermitted`] if a request with this credential may not use the endpoint. A read-only token
@@ -129,7 +130,7 @@ impl Endpoint {
             Credential::PersonalToken { .. } if !self.accepts_personal_tokens => {
                 Err(Error::NotPermitted(Forbidden::PersonalToken))
             }
-            Credential::PersonalToken { read_only: true } if self.name.method != "GET" => {
+            Credential::PersonalToken { read_only: true, .. } if self.name.method != "GET" => {
                 Err(Error::NotPermitted(Forbidden::ReadOnlyToken))
             }
             _ => Ok(()),

@@ -39,7 +39,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
         id,
         client,
         endpoint: None,
-        path_id: None,
+        path_ids: Vec::new(),
         signed_in: None,
         account: None,
         limit: None,
@@ -75,7 +75,7 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
         found => found?,
     };
     context.endpoint = Some(endpoint.name);
-    context.path_id = endpoint.path_id.take();
+    context.path_ids = std::mem::take(&mut endpoint.path_ids);
     let outcome = enter(context, &endpoint);
     if matches!(outcome, Err(Error::AdminRequired)) {
         let details = json!({ "endpoint": endpoint.name.to_string() });
@@ -164,7 +164,7 @@ fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> R
     };
     let limit = if accepted.is_ok() { endpoint.limit } else { Limit::General };
     rate_limit::enforce(context, limit, caller)?;
-    if limit != Limit::Unlimited {
+    if !matches!(limit, Limit::Unlimited | Limit::Links) {
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
     accepted

@@ -7,8 +7,8 @@ use super::endpoint::Feature::{Docs, Metrics, PasswordResets, Registration, Test
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, at};
 use super::handlers::{
-    admin, audit, auth, docs, exports, health, me, metrics, password_resets, personal_tokens,
-    sessions, test_only, uploads, users,
+    admin, audit, auth, docs, exports, health, links, me, metrics, password_resets,
+    personal_tokens, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -86,7 +86,7 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
 
 /// The endpoints below `/api/v1`. Those with a path of literals stand before those with an id.
 fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
-    use Limit::{Account, Auth, Upload};
+    use Limit::{Account, Auth, Links, Upload};
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, segments) {
         ("POST", ["auth", "register"]) => at("/auth/register", Anyone(auth::register))
@@ -153,6 +153,10 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::delete)),
         ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", User(uploads::download)),
+        ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::list)),
+        ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::create)),
+        ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", User(links::delete)),
+        ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links),
         _ => return None,
     };
     Some(endpoint)
@@ -183,7 +187,6 @@ fn is_id(segment: &str) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
 
@@ -204,6 +207,12 @@ mod tests {
             ("GET", "/api/v1/users/7", "GET /api/v1/users/{user_id}"),
             ("PUT", "/api/v1/admin/users/users/", "PUT /api/v1/admin/users/{user_id}"),
             ("GET", "/api/v1/uploads/me/download", "GET /api/v1/uploads/{file_id}/download"),
+            ("GET", "/api/v1/links/s3cret/", "GET /api/v1/links/{token}"),
+            (
+                "DELETE",
+                "/api/v1/uploads/7/links/8",
+                "DELETE /api/v1/uploads/{file_id}/links/{link_id}",
+            ),
             ("GET", "/readyz/", "GET /readyz"),
         ] {
             let endpoint = find(&config, true, method, path).unwrap_or_else(|_| panic!("{path}"));
@@ -215,7 +224,7 @@ mod tests {
     fn an_id_has_the_name_that_the_template_gives_it() {
         let found = find(&Config::of_test_database(), true, "GET", "/api/v1/uploads/7/download");
         let endpoint = found.unwrap_or_else(|_| panic!("no endpoint"));
-        let id = endpoint.path_id.expect("an id");
+        let [id] = &endpoint.path_ids[..] else { panic!("an id") };
         assert_eq!((id.name, &*id.text), ("file_id", "7"));
     }
 

@@ -40,7 +40,7 @@ type Task = fn(&Background, i64) -> Result<i64, Error>;
 /// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
 /// that none waits long for another; only the last one reads whole directories, once an hour.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [(&str, Duration, i64, Task); 12] = [
+const TASKS: [(&str, Duration, i64, Task); 13] = [
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
@@ -48,6 +48,7 @@ const TASKS: [(&str, Duration, i64, Task); 12] = [
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
+    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::file_links::sweep(&work.db, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::sessions::sweep_networks(&work.db, limit)),
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::resets::sweep(&work.db, limit)),

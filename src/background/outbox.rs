@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -22,6 +23,10 @@ use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
+
+/// How long after its mail was sent the link of an invitation works: longer than that of a reset, because nobody waits
+/// for it.
+const INVITATION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Sends messages in a thread of its own, so that a mail server that hangs holds up no other background work.
 pub struct OutboxSender {
@@ -90,13 +95,16 @@ impl OutboxSender {
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
-    /// Sends a message, unless its account is gone or there is no mail server. In development the token of a password
-    /// reset is logged as well. The inner result is that of the delivery; the outer one fails only if no token could be
-    /// made.
+    /// Sends a message, unless its account is gone or there is no mail server. In development the token of a link to
+    /// set a password is logged as well. The inner result is that of the delivery; the outer one fails only if no token
+    /// could be made.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
         let reset = match message.kind {
-            MessageKind::PasswordReset => Some(self.reset_token(message)?),
+            MessageKind::PasswordReset => {
+                Some(self.reset_token(message, self.config.password_reset_lifetime)?)
+            }
+            MessageKind::Invitation => Some(self.reset_token(message, INVITATION_LIFETIME)?),
             _ => None,
         };
         if let (Some((token, _)), Environment::Development) = (&reset, self.config.environment) {
@@ -113,9 +121,13 @@ impl OutboxSender {
 
     /// Creates a reset token, and returns it with the time of its expiry. It names the version of the account's
     /// credentials, and is valid until that changes or it expires; a later token does not invalidate it.
-    fn reset_token(&self, message: &LeasedMessage) -> Result<(String, Timestamp), Error> {
+    fn reset_token(
+        &self,
+        message: &LeasedMessage,
+        lifetime: Duration,
+    ) -> Result<(String, Timestamp), Error> {
         let now = OffsetDateTime::now_utc();
-        let expires_at = now + self.config.password_reset_lifetime;
+        let expires_at = now + lifetime;
         let claims = Claims {
             user: message.user,
             username: None,

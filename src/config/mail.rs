@@ -153,10 +153,20 @@ pub fn mailbox(text: &str) -> Option<Mailbox> {
 
 /// Whether `text` is an http or https URL that contains `{token}`.
 pub fn is_reset_url(text: &str) -> bool {
+    is_web_url(text) && text.contains("{token}")
+}
+
+/// Parses an http or https URL without user, query and fragment. Slashes at its end are dropped.
+pub fn public_url(text: &str) -> Option<String> {
+    let url = text.trim_end_matches('/');
+    (is_web_url(url) && !url.contains(['?', '#', '@', '{', '}'])).then(|| url.to_owned())
+}
+
+/// Whether `text` is an http or https URL in ASCII.
+fn is_web_url(text: &str) -> bool {
     let origin = text.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
     (origin.starts_with("http://") || origin.starts_with("https://"))
         && is_origin(&origin)
-        && text.contains("{token}")
         && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
@@ -259,6 +269,27 @@ mod tests {
             "Cloak\r\nBcc: b@example.com <a@example.com>",
         ] {
             assert!(mailbox(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_public_url_is_an_origin_and_perhaps_a_path() {
+        for (text, expected) in [
+            ("https://files.example.com", Some("https://files.example.com")),
+            ("https://files.example.com/", Some("https://files.example.com")),
+            ("http://[::1]:8000/cloakroom/", Some("http://[::1]:8000/cloakroom")),
+            ("", None),
+            ("files.example.com", None),
+            ("ftp://files.example.com", None),
+            ("https://", None),
+            ("https:///path", None),
+            ("https://ann:x@files.example.com", None),
+            ("https://files.example.com/?a=1", None),
+            ("https://files.example.com/#x", None),
+            ("https://files.example.com/{token}", None),
+            ("https://files.example.com/a b", None),
+        ] {
+            assert_eq!(public_url(text).as_deref(), expected, "{text}");
         }
     }
 

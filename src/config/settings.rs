@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_reset_url, mailbox};
+use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
     Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -43,6 +43,8 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// Whether the OpenAPI document and the pages that show it are served.
     pub docs: bool,
+    /// The URL under which people reach the service, without a slash at its end.
+    pub public_url: Option<String>,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
@@ -176,6 +178,11 @@ impl Config {
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
             docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
+            public_url: r.optional(
+                "CLOAKROOM_PUBLIC_URL",
+                "an http or https URL without a query, such as https://files.example.com",
+                public_url,
+            ),
             data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",

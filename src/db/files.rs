@@ -29,7 +29,7 @@ const COLUMNS: [&str; 11] = [
 ];
 
 /// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
-fn from_row(row: &Row) -> Option<File> {
+pub(super) fn from_row(row: &Row) -> Option<File> {
     from_columns(row, &column_numbers(row, COLUMNS))
 }
 

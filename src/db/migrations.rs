@@ -52,11 +52,12 @@ const MIGRATIONS: &[Migration] = &[
     migration!(15, "storage_shards"),
     migration!(16, "listed_users"),
     migration!(17, "totals"),
+    migration!(19, "file_links"),
 ];
 
 /// The newest version of the schema that this program knows.
 pub fn newest_schema_version() -> i32 {
-    MIGRATIONS.len() as i32
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
 /// Applies pending migrations under an advisory lock, so that of several processes that start together one migrates and

@@ -10,6 +10,7 @@ pub mod connector;
 pub mod contents;
 pub mod deadline;
 pub mod exports;
+pub mod file_links;
 pub mod files;
 pub mod installation;
 pub mod migrations;

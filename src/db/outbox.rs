@@ -17,7 +17,7 @@ pub struct LeasedMessage {
     /// The account.
     pub user: Uuid,
     /// `None` if the message must not be sent any more, because the account has been deleted or deactivated since, or,
-    /// for a link, has got another address.
+    /// for a link, has got another address or, for an invitation, other credentials.
     pub address: Option<String>,
     /// The version of the account's credentials.
     pub version: i32,

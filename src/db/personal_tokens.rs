@@ -55,13 +55,13 @@ pub fn insert(
     token_from_row(row).ok_or(Error::TooManyTokens)
 }
 
-/// The user of the token with this hash, and whether the token is read-only, in one round trip. Fails with
-/// [`Error::InvalidToken`].
-pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool), Error> {
+/// The user of the token with this hash, whether the token is read-only, and the version of the user's credentials, in
+/// one round trip. Fails with [`Error::InvalidToken`].
+pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool, i32), Error> {
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((from_row(row), row.get("read_only")))
+    Ok((from_row(row), row.get("read_only"), row.get("credentials_version")))
 }
 
 /// The live tokens of a user, newest first; `None` if there is no such account.

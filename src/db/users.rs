@@ -119,6 +119,8 @@ pub struct AccountFields {
     pub created_at: Option<Timestamp>,
     /// Only for a new account.
     pub last_login: Option<Timestamp>,
+    /// Whether the owner of a new account gets a mail with a link to set its password.
+    pub is_invited: bool,
 }
 
 /// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`].
@@ -140,6 +142,7 @@ pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> R
             &origin.address,
             &origin.request_id,
             &account.email.as_deref().and_then(email_in_ascii),
+            &account.is_invited,
         ],
     )?;
     Ok(from_row(&one_row(rows)?))

@@ -29,9 +29,43 @@ const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'|')
     .remove(b'~');
 
+/// What browsers may do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileUse {
+    /// A download by a signed-in user: it is saved.
+    Download,
+    /// A download by a link: it is saved, and pages of any site may embed it.
+    SavedByLink,
+    /// The same, but the browser shows it.
+    ShownByLink,
+}
+
+impl FileUse {
+    /// The type in `Content-Disposition` (RFC 6266, 4.2).
+    fn disposition(self) -> &'static str {
+        match self {
+            FileUse::Download | FileUse::SavedByLink => "attachment",
+            FileUse::ShownByLink => "inline",
+        }
+    }
+
+    /// The value of `Cross-Origin-Resource-Policy`: whose pages may embed the file (Fetch standard).
+    fn embedders(self) -> &'static str {
+        match self {
+            FileUse::Download => "same-site",
+            FileUse::SavedByLink | FileUse::ShownByLink => "cross-origin",
+        }
+    }
+}
+
 /// Responds with `content`, which is the whole content of `file`: 200, 206 for a range, or 304 if the client has it
 /// already. Fails with [`Error::RangeNotSatisfiable`].
-pub fn file_response(request: &Request, file: &File, content: fs::File) -> Result<Response, Error> {
+pub fn file_response(
+    request: &Request,
+    file: &File,
+    content: fs::File,
+    file_use: FileUse,
+) -> Result<Response, Error> {
     let tag = format!("\"{}\"", file.file_hash);
     // The content never changes after its upload. HTTP dates have whole seconds.
     let seconds = file.upload_date.0.unix_timestamp();
@@ -45,7 +79,7 @@ pub fn file_response(request: &Request, file: &File, content: fs::File) -> Resul
         } else {
             RequestedRange::Whole
         };
-        content_response(file, content, range)?
+        content_response(file, content, range, file_use)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -53,8 +87,7 @@ pub fn file_response(request: &Request, file: &File, content: fs::File) -> Resul
         .with_header("Accept-Ranges", "bytes")
         .with_header("Cache-Control", "private, no-cache")
         .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-        // Pages of other sites cannot embed the file (Fetch standard).
-        .with_header("Cross-Origin-Resource-Policy", "same-site"))
+        .with_header("Cross-Origin-Resource-Policy", file_use.embedders()))
 }
 
 /// Responds with the requested part of `content`.
@@ -62,6 +95,7 @@ fn content_response(
     file: &File,
     content: fs::File,
     range: RequestedRange,
+    file_use: FileUse,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
     let (status, from, to) = match range {
@@ -70,9 +104,10 @@ fn content_response(
         RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
     };
     let range = FileRange { file: content, offset: from, length: to - from };
+    let disposition = content_disposition(file_use.disposition(), &file.original_filename);
     let response = Response { status, headers: Vec::new(), body: ResponseBody::File(range) }
         .with_header("Content-Type", file.content_type.clone())
-        .with_header("Content-Disposition", content_disposition(&file.original_filename));
+        .with_header("Content-Disposition", disposition);
     Ok(match status {
         206 => {
             let range = format!("bytes {from}-{}/{length}", to - 1);
@@ -146,13 +181,13 @@ fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
     Some(if from < length { RequestedRange::Part(from, to) } else { RequestedRange::Unsatisfiable })
 }
 
-/// The value of `Content-Disposition` for a download under `name` (RFC 6266). A token is written as it is. Any other
-/// name is quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name
-/// follows as `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
-fn content_disposition(name: &str) -> String {
+/// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token is written as it is. Any other name
+/// is quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name follows as
+/// `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
+fn content_disposition(kind: &str, name: &str) -> String {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.is_empty() && name.bytes().all(is_token) {
-        return format!("attachment; filename={name}");
+        return format!("{kind}; filename={name}");
     }
     let mut quoted = String::new();
     for c in name.chars() {
@@ -162,7 +197,7 @@ fn content_disposition(name: &str) -> String {
             _ => quoted.push('_'),
         }
     }
-    let plain = format!("attachment; filename=\"{quoted}\"");
+    let plain = format!("{kind}; filename=\"{quoted}\"");
     if name.chars().all(|c| matches!(c, ' '..='~')) {
         plain
     } else {
@@ -218,7 +253,7 @@ mod tests {
             ("\u{1f600}", "attachment; filename=\"_\"; filename*=UTF-8''%F0%9F%98%80"),
             ("\u{202e}gpj", "attachment; filename=\"_gpj\"; filename*=UTF-8''%E2%80%AEgpj"),
         ] {
-            assert_eq!(content_disposition(name), expected);
+            assert_eq!(content_disposition("attachment", name), expected);
         }
     }
 }

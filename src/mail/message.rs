@@ -23,7 +23,7 @@ pub struct Mail {
     pub kind: MessageKind,
     /// The time of the change that the message reports.
     pub at: Timestamp,
-    /// The token of a password reset, and when it expires. Other messages have none.
+    /// The token of a link to set a password, and when it expires. Other messages have none.
     pub reset: Option<(String, Timestamp)>,
 }
 
@@ -236,6 +236,8 @@ mod tests {
         let expires_at = at("2026-01-02T03:34:04.5Z");
         let token = "abc.d-e_f".repeat(40);
         let reset = Some((token.clone(), expires_at));
+        let invitation = Mail { reset: reset.clone(), ..notice(MessageKind::Invitation) };
+        let invitation = composed("noreply@example.org", "bo@example.com", &invitation);
         let mail = Mail { reset, ..notice(MessageKind::PasswordReset) };
         let message = composed("noreply@example.org", "bo@example.com", &mail);
         let parsed = parse(&message);
@@ -252,6 +254,15 @@ mod tests {
             assert!(!part.contains(['{', '}']), "{part}");
         }
         assert_eq!(parsed.subject(), Some("Reset your Cloakroom password"));
+        // That of an invitation has the same.
+        let parsed = parse(&invitation);
+        for part in [parsed.body_text(0), parsed.body_html(0)].map(Option::unwrap_or_default) {
+            assert!(part.contains(&link) || part.contains(&escaped), "{part}");
+            let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(part.contains("within 30 minutes: until 2 January 2026, 03:34 UTC."), "{part}");
+            assert!(!part.contains(['{', '}']), "{part}");
+        }
+        assert_eq!(parsed.subject(), Some("You have a Cloakroom account"));
     }
 
     #[test]

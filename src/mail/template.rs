@@ -25,6 +25,7 @@ pub fn template(kind: MessageKind) -> Template {
     use MessageKind::*;
     match kind {
         PasswordReset => template!("Reset your Cloakroom password", "password_reset"),
+        Invitation => template!("You have a Cloakroom account", "invitation"),
         PasswordChanged => template!("Your Cloakroom password was changed", "password_changed"),
         EmailChanged => {
             template!("The e-mail address of your Cloakroom account was changed", "email_changed")

@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 20] = [
+pub const ACTIONS: [&str; 22] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -52,6 +52,8 @@ pub const ACTIONS: [&str; 20] = [
     "file.upload",
     "file.update",
     "file.delete",
+    "file.link_create",
+    "file.link_delete",
     "admin.create",
     "access.denied",
 ];

@@ -51,6 +51,16 @@ fn with_algorithm<S: Serializer>(hash: &impl Display, serializer: S) -> Result<S
     serializer.collect_str(&format_args!("sha256:{hash}"))
 }
 
+/// A link by which anyone may download a file, without its secret part, of which the database holds only a hash.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileLink {
+    pub id: Uuid,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// Whether browsers show the file in place of saving it, if its type is one that they show safely.
+    pub inline: bool,
+}
+
 /// Totals of files. Months are calendar months, UTC.
 #[derive(Serialize)]
 pub struct FileStatistics {

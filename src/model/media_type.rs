@@ -12,6 +12,15 @@ pub fn essence(declared: Option<&str>) -> String {
     essence.unwrap_or("text/plain").trim().to_ascii_lowercase()
 }
 
+/// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
+/// which scripts can stand, as in SVG.
+pub fn is_shown_safely(essence: &str) -> bool {
+    essence == "text/plain"
+        || essence
+            .strip_prefix("image/")
+            .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
+}
+
 /// Types that have several names. Each group is one type. Beside registered names it has older ones and those without a
 /// registration, which browsers and operating systems still send, and those by which signatures are recognised.
 const SPELLINGS: &[&[&str]] = &[

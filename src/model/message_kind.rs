@@ -5,6 +5,8 @@
 pub enum MessageKind {
     /// A link to set a new password, which the owner of the account asked for.
     PasswordReset,
+    /// A link to set the first password of an account that an administrator made.
+    Invitation,
     /// A notice that the password was changed.
     PasswordChanged,
     /// A notice that the account has another e-mail address, which goes to the one before.
@@ -20,6 +22,7 @@ impl MessageKind {
     pub fn name(self) -> &'static str {
         match self {
             MessageKind::PasswordReset => "password_reset",
+            MessageKind::Invitation => "invitation",
             MessageKind::PasswordChanged => "password_changed",
             MessageKind::EmailChanged => "email_changed",
             MessageKind::TokenCreated => "token_created",
@@ -29,8 +32,8 @@ impl MessageKind {
 
     /// The kind with this word.
     pub fn from_name(name: &str) -> Option<MessageKind> {
-        use MessageKind::{EmailChanged, PasswordChanged, PasswordReset, Test, TokenCreated};
-        let kinds = [PasswordReset, PasswordChanged, EmailChanged, TokenCreated, Test];
+        use MessageKind::*;
+        let kinds = [PasswordReset, Invitation, PasswordChanged, EmailChanged, TokenCreated, Test];
         kinds.into_iter().find(|kind| kind.name() == name)
     }
 }

@@ -33,6 +33,9 @@ pub fn not_the_same_as(other: &str) -> Problem {
     value_error(format!("Must be the same as {other}"))
 }
 
+/// The owner of the account is invited, which an inactive account cannot be.
+pub const NOT_INACTIVE: Problem = fixed("value_error", "Must not be false with invite");
+
 /// The value is something other than a string.
 pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 

@@ -25,6 +25,8 @@ const PERMISSION_LENGTH: RangeInclusive<usize> = 1..=64;
 const TOKEN_NAME_LENGTH: RangeInclusive<usize> = 1..=100;
 /// How long a personal access token may be valid, in days.
 pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
+/// How long a link to a file may work, in minutes: up to thirty days.
+pub const LINK_MINUTES: RangeInclusive<i64> = 1..=43_200;
 const MAX_USER_AGENT: usize = 200;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;

@@ -200,16 +200,17 @@ fn finish(
     let db = db::open_and_migrate(config)?;
     let restored = restored_database::totals(&db)?;
     let installation_id = Uuid::new_v4();
-    let (sessions, personal_tokens) = restored_database::renew(&db, installation_id, damaged)?;
+    let [sessions, tokens, links] = restored_database::renew(&db, installation_id, damaged)?;
     let left = restored_database::totals(&db)?;
     restored_database::vacuum(&db)?;
     let on_disk = restoration.sync()?;
     compare(header, restored, left, on_disk)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
-        "Restored as installation {installation_id}. Ended: {}, {}. Passwords are those of the backup, made at {}.",
+        "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at {}.",
         count(sessions.unsigned_abs(), "session"),
-        count(personal_tokens.unsigned_abs(), "personal token"),
+        count(tokens.unsigned_abs(), "personal token"),
+        count(links.unsigned_abs(), "link"),
         header.created_at
     ));
     Ok(())

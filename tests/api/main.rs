@@ -69,6 +69,8 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
+    mod link_ends;
+    mod links;
     mod service_quota;
     mod uploads;
 }
@@ -119,6 +121,7 @@ mod start {
 mod users {
     mod admin_credentials;
     mod deleted_users;
+    mod invitations;
     mod large_lists;
     mod last_admin;
     mod totals;

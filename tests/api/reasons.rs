@@ -32,7 +32,7 @@ struct World {
     bob: Tokens,
     /// A file of `bob`.
     foreign: String,
-    /// A file of `ann`, 900 bytes long.
+    /// A file of `ann`, 900 bytes long, with as many links as one may have.
     own: String,
     personal: String,
     read_only: String,
@@ -58,6 +58,11 @@ impl World {
         );
         let foreign = api.new_file(&bob, "b.txt", "bob's");
         let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
+        api.database.run(&format!(
+            "INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
+             SELECT gen_random_uuid(), id, user_id, sha256(n::text::bytea), false, now() + interval '1 day'
+             FROM files, generate_series(1, 100) n WHERE id = '{own}'"
+        ));
         let (personal, read_only) = (api.new_token(&ann, false), api.new_token(&ann, true));
         World { api, root, ann, bob, foreign, own, personal, read_only }
     }
@@ -160,6 +165,12 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
         (world.post("/auth/tokens", bob, json!({"name": "a"})), 409, "TOO_MANY_TOKENS"),
         (world.post("/users/change-password", ann, passwords), 400, "WRONG_PASSWORD"),
         (world.post("/auth/reset-password", Anonymous, reset), 400, "INVALID_RESET_TOKEN"),
+        (world.request("GET", "/links/unknown"), 404, "LINK_NOT_FOUND"),
+        (
+            world.post(&format!("/uploads/{}/links", world.own), ann, json!({})),
+            409,
+            "TOO_MANY_LINKS",
+        ),
         (range, 416, "RANGE_NOT_SATISFIABLE"),
         (world.upload("text/plain", &[b'a'; 101]), 507, "STORAGE_FULL"),
     ]

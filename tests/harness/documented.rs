@@ -14,7 +14,7 @@ use super::{Answer, Directory, OutputText, command};
 const ANY_OPERATION: [u16; 8] = [400, 408, 417, 431, 500, 503, 504, 505];
 
 /// The settings that change more of the document than examples.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 14] = [
     "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
     "CLOAKROOM_API_KEY_ENABLED",
     "CLOAKROOM_API_KEY_SCOPE",
@@ -24,6 +24,7 @@ const SETTINGS: [&str; 13] = [
     "CLOAKROOM_ENV",
     "CLOAKROOM_ERROR_FORMAT",
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
+    "CLOAKROOM_PUBLIC_URL",
     "CLOAKROOM_RATE_LIMIT_ENABLED",
     "CLOAKROOM_REGISTRATION",
     "CLOAKROOM_SMTP_URL",

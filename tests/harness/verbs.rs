@@ -295,6 +295,30 @@ impl Server {
         self.delete(&format!("/uploads/{id}"), sender)
     }
 
+    pub fn create_link(&self, sender: impl Credentials, file: &str, body: Value) -> Answer {
+        self.post(&format!("/uploads/{file}/links"), sender, body)
+    }
+
+    /// Makes a link to a file and returns its path.
+    #[track_caller]
+    pub fn new_link(&self, sender: impl Credentials, file: &str) -> String {
+        let answer = self.create_link(sender, file, json!({})).expect(201);
+        answer.json()["url"].as_str().expect("a path").to_owned()
+    }
+
+    pub fn list_links(&self, sender: impl Credentials, file: &str) -> Answer {
+        self.get(&format!("/uploads/{file}/links"), sender)
+    }
+
+    pub fn delete_link(&self, sender: impl Credentials, file: &str, link: &str) -> Answer {
+        self.delete(&format!("/uploads/{file}/links/{link}"), sender)
+    }
+
+    /// Downloads by a link, given by its path.
+    pub fn open_link(&self, path: &str) -> Answer {
+        self.request_at_root("GET", path).send()
+    }
+
     pub fn download(&self, sender: impl Credentials, id: &str) -> Answer {
         self.download_request("GET", sender, id).send()
     }

@@ -26,8 +26,8 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
         "manifest: 2 users, 1 file, 7 bytes\n\
          database: 2 users, 1 file, 7 bytes\n\
          contents: 1 file, 7 bytes\n\
-         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens. Passwords are those of the backup, \
-         made at {time}.\n"
+         Restored as installation {id}. Ended: 2 sessions, 0 personal tokens, 0 links. Passwords are those of the \
+         backup, made at {time}.\n"
     );
     assert_eq!(printed, expected);
     assert_eq!(target.entries(), ["files", "installation-id"]);
@@ -54,6 +54,8 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
     let personal = api.new_token(&ann, false);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "content"));
+    api.open_link(&link).expect(200);
     let bob = api.sign_up("bob");
     // This session has ended with the user's epoch, and its row says so later.
     let carl = api.sign_up("carl");
@@ -68,19 +70,20 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let after = api.reset_token("bob@example.com");
     let target = Target::create();
     let printed = target.restore(&backup).exits(0).out();
-    assert!(printed.contains("Ended: 2 sessions, 1 personal token. "), "{printed}");
+    assert!(printed.contains("Ended: 2 sessions, 1 personal token, 1 link. "), "{printed}");
     let restored = target.serve();
     restored.me(&ann).expect(401);
     restored.refresh(&ann.refresh).expect(401);
     restored.me(&personal).expect(401);
     restored.me(&foreign).expect(401);
+    restored.open_link(&link).expect(404);
     for token in [&before, &after] {
         restored.reset_password(token, "another password").expect(400);
     }
     let root = restored.sign_up_admin("root");
     let events = restored.all_events(&root, "action=auth.logout");
     assert_eq!(events.len(), 1, "{events:?}");
-    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1});
+    let details = json!({"scope": "restore", "sessions": 2, "tokens": 1, "links": 1});
     assert_eq!((&events[0]["details"], &events[0]["actor_id"]), (&details, &json!(null)));
     restored.me(restored.sign_in("ann")).expect(200);
     restored.me(restored.sign_in("bob")).expect(200);

@@ -9,6 +9,7 @@ mod current_password;
 pub mod docs;
 pub mod exports;
 pub mod health;
+pub mod links;
 pub mod me;
 pub mod metrics;
 mod paging;

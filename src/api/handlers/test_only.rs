@@ -47,9 +47,9 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
         role: body.optional("role", rules::role),
         permissions: body.list("permissions", rules::test_permissions),
         is_active: body.boolean("is_active"),
-        password_hash: None,
         created_at: body.optional("created_at", rules::timestamp),
         last_login: body.optional("last_login", rules::timestamp),
+        ..AccountFields::default()
     };
     (account, body.optional("password", rules::test_text))
 }

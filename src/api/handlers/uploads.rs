@@ -9,7 +9,7 @@ use crate::api::context::RequestContext;
 use crate::api::middleware::identity::CurrentUser;
 use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
 use crate::error::{Error, Forbidden};
-use crate::http::file_response::file_response;
+use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::File;
@@ -114,12 +114,20 @@ pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let file = find_readable(context, user, id)?;
-    let content = context.app.storage.read(id, file.file_size as u64);
+    content_response(context, || Ok((find_readable(context, user, id)?, FileUse::Download)))
+}
+
+/// Responds with the content of the file that `find` finds, or a range of it.
+pub fn content_response(
+    context: &RequestContext,
+    find: impl Fn() -> Result<(File, FileUse), Error>,
+) -> Result<Response, Error> {
+    let (file, file_use) = find()?;
+    let content = context.app.storage.read(file.id, file.file_size as u64);
     // If the content is missing, the file may have been deleted since its record was read. Looking the record up again
     // turns that into a 404. A record that still exists without its content is an internal error.
-    let content = content.or_else(|lost| find_readable(context, user, id).and(Err(lost)))?;
-    file_response(&context.request, &file, content)
+    let content = content.or_else(|lost| find().and(Err(lost)))?;
+    file_response(&context.request, &file, content, file_use)
 }
 
 /// A change of a file's metadata.

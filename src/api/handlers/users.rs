@@ -9,6 +9,7 @@ use crate::api::context::RequestContext;
 use crate::api::middleware::identity::Admin;
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::hash_queue::HashPurpose;
+use crate::config::Smtp;
 use crate::db::users::{self, AccountFields, ChangeConditions, UserFilter, UserSort};
 use crate::error::Error;
 use crate::http::params::Params;
@@ -18,23 +19,37 @@ use crate::model::page::PageRequest;
 use crate::model::user::{Role, User};
 use crate::model::{problems, rules};
 
-fn read_new_account(body: &mut Params) -> (AccountFields, String) {
+/// Reads a new account and its password. If its owner is invited, and so chooses the password, there is none.
+fn read_new_account(body: &mut Params) -> (AccountFields, Option<String>) {
+    let is_invited = body.boolean("invite").unwrap_or(false) && !body.has("password");
     let account = AccountFields {
         email: Some(body.required("email", rules::email)),
         name: Some(body.required("name", rules::name)),
+        is_invited,
         ..read_optional_fields(body)
     };
-    (account, body.required("password", rules::password))
+    if is_invited {
+        if account.is_active == Some(false) {
+            body.add_error("is_active", problems::NOT_INACTIVE);
+        }
+        return (account, None);
+    }
+    (account, Some(body.required("password", rules::password)))
 }
 
-/// `POST /api/v1/users`: creates an account.
+/// `POST /api/v1/users`: creates an account. With `invite` and without a password its owner gets a mail with a link to
+/// choose one.
 pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let body = context.request.json()?;
     check_role(admin, &body)?;
     let (account, password) = body.read(read_new_account)?;
-    let hash_request = context.hash_request(HashPurpose::SignedIn);
-    let password_hash = Some(context.app.hasher.hash(&password, hash_request)?);
-    let account = AccountFields { password_hash, ..account };
+    let hasher = &context.app.hasher;
+    let password_hash = match password {
+        Some(password) => hasher.hash(&password, context.hash_request(HashPurpose::SignedIn))?,
+        None if matches!(context.app.config.smtp, Smtp::Off) => return Err(Error::FeatureOff),
+        None => hasher.unusable_hash()?,
+    };
+    let account = AccountFields { password_hash: Some(password_hash), ..account };
     response::json(201, &users::insert(&context.db, &account, &context.origin())?)
 }
 

@@ -1,26 +1,105 @@
 //! The parts of a request that the access log may show: no query values, tokens, keys, passwords or e-mail addresses.
 
+use percent_encoding::percent_decode_str;
+use uuid::Uuid;
+
 use crate::auth::personal_token;
 
 /// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
 /// Longest part of a method that is logged, in bytes. All registered methods are shorter.
 const MAX_METHOD: usize = 20;
+/// The fewest characters of base64url, upper and lower case among them, that are taken for a token wherever they stand
+/// in a path. Ids have 36.
+const TOKEN_LENGTH: usize = 40;
+
+/// Stands in place of a path that is not logged.
+const NOT_LOGGED: &str = "(not-logged)";
+/// Where links to files are, and what stands in the log in place of their tokens.
+const LINKS: &str = "/api/v1/links/";
+const LINK_NOT_LOGGED: &str = "/api/v1/links/(not-logged)";
 
 /// The method, cut to [`MAX_METHOD`].
 pub fn loggable_method(method: &str) -> &str {
     &method[..method.floor_char_boundary(MAX_METHOD)]
 }
 
-/// The path, cut to [`MAX_PATH`]. One that seems to hold an e-mail address or a token is replaced.
+/// The path, cut to [`MAX_PATH`]. One that seems to hold an e-mail address or a token is replaced, whether or not an
+/// endpoint has it: a mistyped link is still a secret.
 pub fn loggable_path(path: &str) -> &str {
     let path = &path[..path.floor_char_boundary(MAX_PATH)];
-    if is_private(path) { "(not-logged)" } else { path }
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let names_link = names_link(&decoded);
+    if names_link && decoded.starts_with(LINKS) {
+        LINK_NOT_LOGGED
+    } else if names_link || is_private(&decoded) {
+        NOT_LOGGED
+    } else {
+        path
+    }
 }
 
-/// Whether a client seems to have put an e-mail address or a token in place of an id. Signed tokens begin with an
-/// encoded brace, which is `ey`.
+/// Whether `links/` stands in the path, in upper or lower case, and not the id of a link after it.
+fn names_link(path: &str) -> bool {
+    let name = b"links/";
+    let mut places = path.as_bytes().windows(name.len()).enumerate();
+    places.any(|(at, found)| {
+        let rest = path.as_bytes()[at + name.len()..].trim_ascii_end();
+        let rest = rest.strip_suffix(b"/").unwrap_or(rest);
+        found.eq_ignore_ascii_case(name) && !rest.is_empty() && Uuid::try_parse_ascii(rest).is_err()
+    })
+}
+
+/// Whether a client seems to have put an e-mail address or a token into the path. Signed tokens begin with an encoded
+/// brace, which is `ey`.
 fn is_private(path: &str) -> bool {
     let is_token = |part: &str| personal_token::is_personal(part) || part.starts_with("ey");
-    path.contains('@') || path.contains("%40") || path.split('/').any(is_token)
+    let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_random = |part: &str| {
+        part.len() >= TOKEN_LENGTH
+            && part.contains(|c: char| c.is_ascii_uppercase())
+            && part.contains(|c: char| c.is_ascii_lowercase())
+    };
+    path.contains('@')
+        || path.split('/').any(is_token)
+        || path.split(|c| !is_digit(c)).any(is_random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_link_is_logged_however_it_is_written() {
+        let token = "q8Jf0dYw-2LkTz7_RbXc5vNmHs3GpEa9UiVo1x4KtBy";
+        let id = "11d8d66a-4d13-4a2e-8da9-fdfeee782a50";
+        for (path, expected) in [
+            (format!("/api/v1/links/{token}"), LINK_NOT_LOGGED),
+            (format!("/api/v1/links/{token}/"), LINK_NOT_LOGGED),
+            (format!("/api/v1/links/{token}/more"), LINK_NOT_LOGGED),
+            (format!("/api/v1/links/{}", &token[..7]), LINK_NOT_LOGGED),
+            (format!("/api/v1/%6Cinks/{token}"), LINK_NOT_LOGGED),
+            (format!("/api/v1/links%2F{}", &token[..7]), LINK_NOT_LOGGED),
+            (format!("/api/v1/links/{id}/{}", &token[..7]), LINK_NOT_LOGGED),
+            (format!("/API/V1/LINKS/{}", &token[..7]), NOT_LOGGED),
+            (format!("//api/v1/links/{}", &token[..7]), NOT_LOGGED),
+            (format!("/links/{}", &token[..7]), NOT_LOGGED),
+            (format!("/api/v1/links%252F{token}"), NOT_LOGGED),
+            (format!("/api/v1/link/{token}"), NOT_LOGGED),
+            (format!("/{token}"), NOT_LOGGED),
+        ] {
+            assert_eq!(loggable_path(&path), expected, "{path}");
+        }
+        for path in [
+            format!("/api/v1/uploads/{id}/links"),
+            format!("/api/v1/uploads/{id}/links/{id}"),
+            format!("/api/v1/uploads/{id}/links/{id}/"),
+            "/api/v1/links/".to_owned(),
+            "/api/v1/auth/request-password-reset".to_owned(),
+            format!("/{}", "a-long-path-of-words/".repeat(9)),
+            format!("/{}", "x".repeat(150)),
+        ] {
+            assert_eq!(loggable_path(&path), path);
+        }
+    }
 }

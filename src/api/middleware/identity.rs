@@ -110,6 +110,8 @@ pub enum Credential {
     PersonalToken {
         /// Whether it is accepted only for `GET` and `HEAD`.
         read_only: bool,
+        /// The version of the user's credentials when the request was authenticated.
+        credentials_version: i32,
     },
     /// Authentication is switched off: the user is the development admin.
     Nothing,
@@ -133,8 +135,9 @@ impl CurrentUser {
     fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
         let hash = personal_token::hash(token);
         let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, read_only) = db::personal_tokens::authenticate(db, &hash)?;
-        let credential = Credential::PersonalToken { read_only };
+        let (account, read_only, credentials_version) =
+            db::personal_tokens::authenticate(db, &hash)?;
+        let credential = Credential::PersonalToken { read_only, credentials_version };
         Ok(CurrentUser { account, credential, _proof: () })
     }
 
@@ -163,6 +166,16 @@ impl CurrentUser {
             Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
             Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
             Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
+        }
+    }
+
+    /// The version of the user's credentials when the request was authenticated, whatever the kind of its token. `None`
+    /// for the development admin, who has no credentials.
+    pub fn verified_version(&self) -> Option<i32> {
+        match self.credential {
+            Credential::AccessToken { credentials_version, .. }
+            | Credential::PersonalToken { credentials_version, .. } => Some(credentials_version),
+            Credential::Nothing => None,
         }
     }
 

@@ -27,6 +27,9 @@ const MAX_FAILED_SIGN_INS: u32 = 100;
 /// Requests a minute of one session that [`Limit::Account`] allows.
 const ACCOUNT_LIMIT: u32 = 30;
 
+/// Requests a minute of one address that [`Limit::Links`] allows.
+const LINKS_LIMIT: u32 = 600;
+
 /// How long the requests of a new account also count against the limit of their address. Anyone can make accounts, so
 /// a limit for each of them limits nobody.
 const YOUNG: time::Duration = time::Duration::days(7);
@@ -44,6 +47,8 @@ pub enum Limit {
     Account,
     /// Uploads of files.
     Upload,
+    /// Downloads by links, for people who have nothing but a link: no API key is needed either.
+    Links,
     /// Administration.
     Admin,
     /// Everything else.
@@ -63,6 +68,7 @@ impl Limit {
             Limit::Auth(endpoint) => endpoint,
             Limit::Account => "account",
             Limit::Upload => "upload",
+            Limit::Links => "links",
             Limit::Admin => "admin",
             Limit::General => "general",
         }
@@ -122,6 +128,7 @@ fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bu
         Limit::Auth(_) => config.rate_limit_auth,
         Limit::Account => ACCOUNT_LIMIT,
         Limit::Upload => config.rate_limit_upload,
+        Limit::Links => LINKS_LIMIT,
         Limit::Admin => config.rate_limit_admin,
         Limit::General | Limit::Unlimited => config.rate_limit_general,
     };

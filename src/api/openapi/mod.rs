@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::model::audit;
 
 /// The parts, in the order in which pages show the groups of endpoints.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     include_str!("components.json"),
     include_str!("successes.json"),
     include_str!("errors.json"),
@@ -34,6 +34,7 @@ const PARTS: [&str; 13] = [
     include_str!("sessions.json"),
     include_str!("account.json"),
     include_str!("files.json"),
+    include_str!("links.json"),
     include_str!("users.json"),
     include_str!("administration.json"),
     include_str!("exports.json"),
@@ -166,7 +167,7 @@ mod tests {
 
     /// The default settings, changed in each way that the document knows.
     fn settings() -> Vec<Config> {
-        let changes: [fn(&mut Config); 12] = [
+        let changes: [fn(&mut Config); 13] = [
             |_| {},
             |config| config.api_key_enabled = true,
             |config| config.api_key_scope = ApiKeyScope::All,
@@ -174,6 +175,7 @@ mod tests {
             |config| config.docs = false,
             |config| config.email_change_requires_password = true,
             |config| config.export_require_admin = true,
+            |config| config.public_url = Some("https://files.example.com".to_owned()),
             |config| config.smtp = Smtp::Off,
             |config| config.rate_limit_enabled = false,
             |config| config.registration = Registration::Off,

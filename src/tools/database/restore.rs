@@ -51,15 +51,15 @@ impl EmptyDatabase {
 }
 
 /// Makes a restored database an installation of its own, with this id: removes the records of the files whose contents
-/// are damaged, and ends all access that was given before. All of it happens or nothing. Returns how many sessions and
-/// how many personal access tokens were ended.
-pub fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<(i64, i64), Error> {
+/// are damaged, and ends all access that was given before. All of it happens or nothing. Returns how many sessions, how
+/// many personal access tokens and how many links to files were ended.
+pub fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64; 3], Error> {
     db.run(MAX_CHANGE_TIME, |client| {
         let mut transaction = client.transaction()?;
         transaction.execute(sql!("restore/remove_files"), &[&damaged])?;
         let row = transaction.query_one(sql!("restore/renew"), &[&installation_id])?;
         transaction.commit()?;
-        Ok((row.get("sessions"), row.get("personal_tokens")))
+        Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
     })
 }
 

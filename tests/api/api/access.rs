@@ -56,6 +56,13 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("GET",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/{file}/download",          [401, 200, 403, 403, 403, 403]),
     ("PUT",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403, 403, 403]),
+    ("POST",   "/api/v1/uploads/{file}/links",             [401, 201, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{file}/links",             [401, 200, 403, 403, 403, 403]),
+    ("DELETE", "/api/v1/uploads/{file}/links/{unknown}",   [401, 404, 403, 403, 403, 403]),
+    // Public or not, only the owner has to do with the links.
+    ("POST",   "/api/v1/uploads/{public}/links",           [401, 403, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{public}/links",           [401, 403, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/links/unknown",                    [404, 404, 404, 404, 404, 404]),
     ("GET",    "/api/v1/uploads/{public}",                 [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/uploads/{public}/download",        [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/uploads/{public}",                 [401, 403, 403, 403, 403, 403]),

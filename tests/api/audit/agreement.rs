@@ -36,6 +36,7 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
     let file = api.new_file(&ann, "a.txt", "text");
     let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
+    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
     let session = claims(&api.sign_in("ann").access)["sid"].as_str().expect("text").to_owned();
     let before = api.database.count("audit_events");
     api.database.run(
@@ -50,6 +51,8 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     api.delete_user(&root, ann.id()).expect(500);
     api.upload(&ann, "b.txt", "text").expect(500);
     api.update_file(&ann, &file, json!({"filename": "c.txt"})).expect(500);
+    api.create_link(&ann, &file, json!({})).expect(500);
+    api.delete_link(&ann, &file, &link).expect(500);
     api.delete_file(&ann, &file).expect(500);
     api.export_full(&root).expect(500);
     api.end_session(&ann, &session).expect(500);
@@ -66,6 +69,8 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     assert_eq!(api.database.count("sessions WHERE ended_at IS NULL"), 3);
     assert_eq!(api.database.count(&format!("personal_tokens WHERE id = '{token}'")), 1);
     assert_eq!(api.database.count("personal_tokens"), 1);
+    assert_eq!(api.database.count(&format!("file_links WHERE id = '{link}'")), 1);
+    assert_eq!(api.database.count("file_links"), 1);
     api.me(&ann).expect(200).has(json!({"name": null, "role": "user"}));
     api.login("ann", PASSWORD).expect(200);
 }

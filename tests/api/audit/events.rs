@@ -273,6 +273,20 @@ fn files_and_exports(tour: &Tour) {
     tour.step(tour.put(&path, &mia, json!({"filename": "c.txt"})), 403, |_| vec![]);
     tour.step(tour.delete(&path, &mia), 403, |_| vec![]);
     tour.step(tour.api.request("GET", &format!("{path}/download")).by(&ann), 200, |_| vec![]);
+    let links = format!("{path}/links");
+    let link = tour.post(&links, &ann, json!({"expires_in_minutes": 5, "inline": true}));
+    let link = tour.step(link, 201, |answer| {
+        let details = json!({"link_id": answer.id(), "expires_in_minutes": 5, "inline": true});
+        by_ann("file.link_create", details)
+    });
+    let url = link.json()["url"].as_str().expect("a path").to_owned();
+    tour.step(tour.api.request_at_root("GET", &url), 200, |_| vec![]);
+    tour.step(tour.post(&links, &mia, json!({})), 403, |_| vec![]);
+    let one = format!("{links}/{}", link.id());
+    tour.step(tour.delete(&one, &mia), 403, |_| vec![]);
+    let ended = json!({"link_id": link.id()});
+    tour.step(tour.delete(&one, &ann), 204, |_| by_ann("file.link_delete", ended));
+    tour.step(tour.delete(&one, &ann), 404, |_| vec![]);
     tour.step(tour.delete(&path, &ann), 204, |_| by_ann("file.delete", json!({})));
     let rows = tour.api.database.count("users WHERE NOT is_deleted");
     for (path, sender, is_filtered, rows) in [

@@ -125,6 +125,8 @@ fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is(
     api.update_me(&ann, body).expect(200);
     let file = api.new_file(&ann, "a.txt", "one");
     api.update_file(&ann, &file, json!({"filename": "b.txt"})).expect(200);
+    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
+    api.delete_link(&ann, &file, &link).expect(204);
     api.delete_file(&ann, &file).expect(204);
     let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
     api.delete_token(&ann, &token).expect(204);
@@ -136,6 +138,8 @@ fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is(
         "file.upload",
         "file.update",
         "file.delete",
+        "file.link_create",
+        "file.link_delete",
         "auth.token_create",
         "auth.token_delete",
     ] {

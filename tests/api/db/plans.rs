@@ -52,6 +52,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "audit/insert_failures",
             "audit/insert_skipped",
             "audit/sweep",
+            "file_links/sweep",
             "files/contents_after",
             "files/unrecorded",
             "outbox/defer",
@@ -208,6 +209,10 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
     api.download(&tokens, &file).expect(200);
+    let link = api.create_link(&tokens, &file, json!({})).expect(201);
+    api.open_link(link.json()["url"].as_str().expect("a path")).expect(200);
+    api.list_links(&tokens, &file).expect(200);
+    api.delete_link(&tokens, &file, &link.id()).expect(204);
     api.delete_file(&tokens, &file).expect(204);
 
     let personal = api.new_token(&tokens, false);

@@ -151,6 +151,11 @@ fn the_document_follows_the_settings() {
     assert!(default["components"]["securitySchemes"].get("api_key").is_none());
     assert!(has(&everything(), "/api/v1/users/test-only/alive"));
 
+    assert_eq!(default["servers"], json!([{ "url": "/" }]));
+    let public = document(&[("CLOAKROOM_PUBLIC_URL", "https://files.example.com/cloakroom/")]);
+    let servers = json!([{ "url": "https://files.example.com/cloakroom" }, { "url": "/" }]);
+    assert_eq!(public["servers"], servers);
+
     let without_resets = document(&[("CLOAKROOM_SMTP_URL", "none")]);
     assert!(!has(&without_resets, "/api/v1/auth/reset-password"));
     assert!(!has(&without_resets, "/api/v1/auth/request-password-reset"));

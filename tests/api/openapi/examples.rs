@@ -198,6 +198,12 @@ fn from_tokens(provoked: &mut Provoked, api: &Server, admin: &Tokens) {
 
 fn from_files(provoked: &mut Provoked, api: &Server, owner: &Tokens) {
     let file = api.new_file(owner, "a.txt", &numbers(4096));
+    provoked.note("download_by_link", &api.open_link("/api/v1/links/unknown"));
+    provoked.note("delete_file_link", &api.delete_link(owner, &file, UNKNOWN_ID));
+    for _ in 0..100 {
+        api.new_link(owner, &file);
+    }
+    provoked.note("create_file_link", &api.create_link(owner, &file, json!({})));
     provoked.note("get_file", &api.show_file(owner, UNKNOWN_ID));
     let range = api.download_request("GET", owner, &file).header("Range", "bytes=9999-");
     provoked.note("download_file", &range.send());

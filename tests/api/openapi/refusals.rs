@@ -9,7 +9,7 @@ use crate::openapi::document::{everything, operations};
 use crate::openapi::examples::{key, keys_of};
 
 /// Requests with bad fields: the operation, the query, and the body.
-fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 25] {
     let none = Value::Null;
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
@@ -40,6 +40,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 24] {
         ("upload_file", "", none.clone()),
         ("upload_file", "form", none),
         ("update_file", "", json!({ "filename": ".." })),
+        ("create_file_link", "", json!({ "expires_in_minutes": 43_201 })),
         ("test_only_create_user", "", json!({ "role": "owner" })),
     ]
 }
@@ -54,6 +55,12 @@ fn shown(document: &Value, operation: &Value, status: u16) -> BTreeSet<String> {
 fn given(answers: impl IntoIterator<Item = Answer>, status: u16) -> BTreeSet<String> {
     let answers = answers.into_iter().filter(|answer| answer.status == status);
     answers.map(|answer| key(&answer.json())).collect()
+}
+
+/// A path with this id in place of each of its variables.
+fn with_ids(path: &str, id: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { id } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 #[test]
@@ -72,9 +79,8 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
         let id = operation["operationId"].as_str().expect("an id");
         let found = path.replace("{user_id}", &user).replace("{file_id}", &file);
         let mut answers = Vec::new();
-        if let Some((before, rest)) = path.split_once('{') {
-            let (_, after) = rest.split_once('}').expect("an id");
-            answers.push(send(&format!("{before}no-id{after}"), None));
+        if path.contains('{') {
+            answers.push(send(&with_ids(&path, "no-id"), None));
         }
         if operation["requestBody"]["content"]["application/json"].is_object() {
             answers.push(send(&found, Some("{")));
@@ -106,7 +112,7 @@ fn each_operation_gives_the_refusals_that_it_shows() {
             continue;
         }
         let path = path.replace("{user_id}", admin.id()).replace("{file_id}", &file);
-        let path = path.replace("{session_id}", UNKNOWN_ID).replace("{token_id}", UNKNOWN_ID);
+        let path = with_ids(&path, UNKNOWN_ID);
         let mut senders = vec![&token, &read_only];
         if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
             senders.push(&ann.access);
@@ -133,10 +139,7 @@ fn without_authentication_each_operation_gives_the_refusals_that_it_shows() {
         if shown.is_empty() || id == "login" {
             continue;
         }
-        let parts =
-            path.split('/').map(|part| if part.starts_with('{') { UNKNOWN_ID } else { part });
-        let path = parts.collect::<Vec<_>>().join("/");
-        let request = api.request_at_root(&method, &path).json(json!({}));
+        let request = api.request_at_root(&method, &with_ids(&path, UNKNOWN_ID)).json(json!({}));
         let mut answers =
             vec![request.clone().header("Origin", "https://elsewhere.example").send()];
         if shown.iter().any(|key| key.contains("DEVELOPMENT_ADMIN")) {

@@ -119,6 +119,8 @@ fn examples_have_the_members_of_real_responses() {
     let file = like("upload_file", api.upload(&ann, "visitors.txt", CONTENT)).id();
     like("list_files", api.list_files(&ann, ""));
     like("get_file", api.show_file(&ann, &file));
+    like("create_file_link", api.create_link(&ann, &file, json!({})));
+    like("list_file_links", api.list_links(&ann, &file));
     like("update_file", api.update_file(&ann, &file, json!({"is_public": true})));
     let user = json!({"email": "cy@example.com", "name": "Cy", "password": PASSWORD});
     like("create_user", api.create_user(&root, user));
@@ -172,14 +174,22 @@ fn examples_of_downloads_have_the_content_and_the_headers_of_real_ones() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "visitors.txt", CONTENT);
-    let request = || api.download_request("GET", &ann, &file);
+    let link = api.new_link(&ann, &file);
     let modified = api.download(&ann, &file).header("Last-Modified").to_owned();
-    for answer in [
-        request().send().expect(200),
-        request().header("Range", "bytes=0-3").send().expect(206),
-        request().header("If-Modified-Since", &modified).send().expect(304),
-    ] {
-        let documented = success(&document, "download_file", answer.status);
+    let answers = |id: &'static str, request: Request| {
+        [
+            (id, request.clone().send().expect(200)),
+            (id, request.clone().header("Range", "bytes=0-3").send().expect(206)),
+            (id, request.header("If-Modified-Since", &modified).send().expect(304)),
+        ]
+    };
+    let download = api.download_request("GET", &ann, &file);
+    let by_link = api.request_at_root("GET", &link);
+    for (id, answer) in [answers("download_file", download), answers("download_by_link", by_link)]
+        .into_iter()
+        .flatten()
+    {
+        let documented = success(&document, id, answer.status);
         if answer.status != 304 {
             assert_eq!(
                 answer.text(),

@@ -26,7 +26,7 @@ struct Nginx {
     /// Where it answers without TLS.
     plain: SocketAddr,
     tls: Arc<ClientConfig>,
-    _process: NginxProcess,
+    process: NginxProcess,
 }
 
 impl Nginx {
@@ -62,12 +62,12 @@ impl Nginx {
             ("listen 443 ssl http2;", &format!("listen {address} ssl{http2};")),
             ("# http2 on;", directive),
             ("server 127.0.0.1:8000;", &format!("server {upstream};")),
+            ("/var/log/nginx/access.log", &directory.join("access.log").display().to_string()),
             ("/etc/ssl/certs/cloakroom.example.pem", &certificate),
             ("/etc/ssl/private/cloakroom.example.key", &key),
         ];
         for (old, new) in addresses.iter().chain(replacements) {
-            let found = site.lines().filter(|line| line.contains(old)).count();
-            assert_eq!(found, 1, "{old} in {site}");
+            assert!(site.contains(old), "{old} in {site}");
             site = site.replace(old, new);
         }
         let site = write("site.conf", &site);
@@ -83,7 +83,7 @@ impl Nginx {
         drop(free);
         let is_ready = || TcpStream::connect(address).is_ok();
         let process = NginxProcess::start(directory, &format!("include {site};"), is_ready);
-        Nginx { address, plain, tls: Arc::new(tls), _process: process }
+        Nginx { address, plain, tls: Arc::new(tls), process }
     }
 
     /// Sends a request on a connection of its own, from `source`, and returns the head and the body of the response.
@@ -151,6 +151,71 @@ fn http2_is_negotiated() {
     let mut stream = StreamOwned::new(client, socket);
     stream.conn.complete_io(&mut stream.sock).expect("a handshake");
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+}
+
+/// Everything that an nginx has logged so far: its access log and its log of errors.
+fn logged(nginx: &Nginx) -> [String; 2] {
+    ["access.log", "log"]
+        .map(|name| std::fs::read_to_string(nginx.process.directory.join(name)).expect("a log"))
+}
+
+#[test]
+fn no_part_of_a_link_is_in_the_logs_of_the_sample() {
+    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    let link = api.new_link(&ann, &file);
+    let token = link.strip_prefix("/api/v1/links/").expect("a path of a link");
+    let nginx = Nginx::start(&api.address);
+    let begin = |answer: (String, String)| answer.0.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(begin(nginx.get(&link)), "http/1.1 200 ok");
+    let targets = [
+        format!("{link}/"),
+        format!("{link}?a={token}"),
+        format!("/api/v1/%6cinks/{token}"),
+        format!("//api/v1/links//{token}"),
+        format!("/api/v1/links/{}", &token[..20]),
+        format!("/api/v1/links%2F{}", &token[..20]),
+        format!("/API/V1/LINKS/{}", &token[..20]),
+        format!("/{token}"),
+        format!("https://cloakroom.example{link}"),
+        format!("{link}#x"),
+        format!("{link}/{}", "x".repeat(40_000)),
+    ];
+    for target in &targets {
+        nginx.get(target);
+    }
+    // Refused by nginx itself: a malformed header, and a body that is too large.
+    let here = Ipv4Addr::LOCALHOST;
+    nginx.ask_from(here, "GET", &link, b"no header\r\n\r\n");
+    nginx.ask_from(here, "POST", &link, b"Content-Length: 12000000\r\n\r\n");
+    nginx.ask_from(
+        here,
+        "GET",
+        "/healthz",
+        format!("Referer: https://cloakroom.example{link}\r\n\r\n").as_bytes(),
+    );
+    // Without TLS.
+    let mut plain = TcpStream::connect(nginx.plain).expect("nginx accepts");
+    let request = format!("GET {link} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+    plain.write_all(request.as_bytes()).expect("nginx reads");
+    plain.read_to_string(&mut String::new()).expect("a redirection");
+    // Another path, and errors of a service that is stopped.
+    nginx.get("/api/v1/auth/me");
+    drop(api);
+    for path in [&link, &format!("/api/v1/%6Cinks/{token}"), "/healthz"] {
+        assert_eq!(begin(nginx.get(path)), "http/1.1 502 bad gateway", "{path}");
+    }
+    let requests = targets.len() + 9;
+    wait_until(|| logged(&nginx)[0].lines().count() >= requests);
+    let [access, errors] = logged(&nginx);
+    for log in [&access, &errors] {
+        assert!(!log.contains(&token[..20]) && !log.contains(&token[23..]), "{log}");
+    }
+    assert!(access.contains("\"GET /api/v1/links/(not-logged)\" 200 "), "{access}");
+    assert!(access.contains("\"GET /api/v1/auth/me HTTP/1.1\" 401 "), "{access}");
+    // Errors of other paths are still logged whole.
+    assert!(errors.contains("\"GET /healthz HTTP/1.1\""), "{errors}");
 }
 
 /// The servers that may stand behind the sample.

@@ -48,6 +48,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "maybe"),
         ("CLOAKROOM_MAIL_FROM", "nobody"),
         ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset"),
+        ("CLOAKROOM_PUBLIC_URL", "files.example.com"),
     ];
     let settings = [&bad[..], &[("CLOAKROOM_DATABASE_URL", "mysql://x")]].concat();
     let text = run(NOWHERE, &["serve"], &settings).exits(2).err();

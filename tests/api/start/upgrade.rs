@@ -119,6 +119,37 @@ fn a_database_of_version_12_is_upgraded_and_lists_what_it_has() {
 }
 
 #[test]
+fn a_database_of_version_14_is_upgraded_and_its_users_make_links_and_are_invited() {
+    let database = Database::create();
+    database.migrate_to(14);
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, role, password_hash)
+             VALUES ('{UNKNOWN_ID}', 'root', 'root@example.com', 'admin', '-');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             VALUES ('{UNKNOWN_ID}', '{UNKNOWN_ID}', 'a', 'a', 'text/plain', 7, 'f', 'h');
+         INSERT INTO outbox (kind, user_id, due_at) VALUES ('token_created', '{UNKNOWN_ID}', 'infinity')"
+    ));
+    let data = Arc::new(Directory::create());
+    fs::create_dir(data.join("files")).expect("a directory");
+    fs::write(data.content(UNKNOWN_ID), "content").expect("a content");
+    // Two starts: the second finds nothing to do.
+    for _ in 0..2 {
+        let api = Server::start_with(&database, &data, &[]);
+        let claims = json!({"sub": UNKNOWN_ID, "role": "admin", "iat": now(), "exp": now() + 600});
+        let root = sign(claims);
+        let link = api.new_link(&root, UNKNOWN_ID);
+        assert_eq!(api.open_link(&link).expect(200).text(), "content");
+        let count = database.count("users");
+        let email = format!("user{count}@example.com");
+        let invited = json!({"email": email, "name": "A", "invite": true});
+        api.create_user(&root, invited).expect(201);
+        api.logged("password reset token of user");
+    }
+    assert_eq!(database.count("outbox WHERE kind = 'token_created'"), 1);
+    assert_eq!(database.count("audit_events WHERE action = 'file.link_create'"), 2);
+}
+
+#[test]
 fn accounts_whose_addresses_are_one_sign_in_by_what_is_stored() {
     let target = old_service();
     let facts = facts();

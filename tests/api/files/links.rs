@@ -1,0 +1,355 @@
+//! Links to files: what they show, whom they serve, and how many there may be. `link_ends.rs` has what ends them.
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// The secret part of a link.
+fn token_of(path: &str) -> &str {
+    path.strip_prefix("/api/v1/links/").expect("a path of a link")
+}
+
+#[test]
+fn a_link_is_shown_once_and_only_its_hash_is_stored() {
+    let api = Server::start(&[("CLOAKROOM_LOG", "trace")]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    let answer = api.create_link(&ann, &file, json!({})).expect(201).has(json!({"inline": false}));
+    assert_eq!(answer.member_names(), ["created_at", "expires_at", "id", "inline", "url"]);
+    let mut shown = answer.json();
+    let url = shown["url"].as_str().expect("a path").to_owned();
+    let token = token_of(&url);
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+    assert!(token.len() == 43 && token.bytes().all(is_plain), "256 bits in base64url: {token}");
+    assert_eq!(api.open_link(&url).expect(200).text(), "text");
+    shown.as_object_mut().expect("an object").remove("url");
+    api.list_links(&ann, &file).expect(200).has(json!({"links": [shown]}));
+    let row: String = api.database.value("SELECT file_links::text FROM file_links");
+    let hash = sha256(token.as_bytes());
+    assert!(!row.contains(token) && row.contains(hash.trim_start_matches("sha256:")), "{row}");
+    let minutes = "SELECT extract(epoch FROM expires_at - created_at)::float8 / 60 FROM file_links";
+    assert_eq!(api.database.value::<f64>(minutes), 1440.0);
+    // Another one is another one, and the newest comes first.
+    let other = api.create_link(&ann, &file, json!({"inline": true})).expect(201);
+    assert_ne!(other.json()["url"], json!(url));
+    let listed = api.list_links(&ann, &file).expect(200).json();
+    assert_eq!(names_of(&listed["links"], "id")[0], other.id());
+    assert!(!api.log().contains(token), "{}", api.log());
+}
+
+#[test]
+fn a_link_answers_anyone_as_a_download_answers_the_owner() {
+    for server in ["builtin", "rouille"] {
+        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server)]);
+        let ann = api.sign_up("ann");
+        let file = api.new_file(&ann, "na\u{ef}ve.txt", "0123456789");
+        let link = api.new_link(&ann, &file);
+        let tag = format!("\"{}\"", sha256(b"0123456789").trim_start_matches("sha256:"));
+        let long_ago = "Sun, 06 Nov 1994 08:49:37 GMT";
+        for (method, headers, status) in [
+            ("GET", &[][..], 200),
+            ("HEAD", &[], 200),
+            ("GET", &[("Range", "bytes=2-4")], 206),
+            ("GET", &[("Range", "bytes=-3")], 206),
+            ("GET", &[("Range", "bytes=0-1,3-4")], 200),
+            ("GET", &[("Range", "bytes=10-")], 416),
+            ("HEAD", &[("Range", "bytes=2-4")], 200),
+            ("GET", &[("If-None-Match", &*tag)], 304),
+            ("GET", &[("If-None-Match", "\"other\"")], 200),
+            ("GET", &[("If-Modified-Since", long_ago)], 200),
+            ("GET", &[("Range", "bytes=2-4"), ("If-Range", &*tag)], 206),
+            ("GET", &[("Range", "bytes=2-4"), ("If-Range", "\"other\"")], 200),
+            // Nobody looks at tokens here.
+            ("GET", &[("Authorization", "Bearer nonsense")], 200),
+        ] {
+            let with = |request: Request| {
+                headers.iter().fold(request, |r, (name, value)| r.header(name, value)).send()
+            };
+            let case = format!("{server} {method} {headers:?}");
+            let found = with(api.request_at_root(method, &link)).case(&case).expect(status);
+            if headers.iter().any(|(name, _)| *name == "Authorization") {
+                continue;
+            }
+            let download = with(api.download_request(method, &ann, &file)).expect(status);
+            assert_eq!(found.bytes, download.bytes, "{case}");
+            // 416 has the error body, which names no policy.
+            let of_file = found.has_header("Content-Security-Policy");
+            for name in [
+                "Content-Type",
+                "Content-Length",
+                "Content-Range",
+                "Content-Disposition",
+                "Content-Security-Policy",
+                "ETag",
+                "Last-Modified",
+                "Accept-Ranges",
+                "Cache-Control",
+                "X-Content-Type-Options",
+                "Referrer-Policy",
+            ] {
+                assert_eq!(found.headers.get(name), download.headers.get(name), "{case} {name}");
+            }
+            assert_eq!(found.header("Referrer-Policy"), "no-referrer", "{case}");
+            if of_file {
+                let embedders = "Cross-Origin-Resource-Policy";
+                assert_eq!(found.header(embedders), "cross-origin", "{case}");
+                assert_eq!(download.header(embedders), "same-site", "{case}");
+                let sandbox = "sandbox; default-src 'none'";
+                assert_eq!(found.header("Content-Security-Policy"), sandbox, "{case}");
+            } else {
+                assert_eq!(status, 416, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn browsers_show_only_texts_and_pictures_that_are_not_xml() {
+    let types =
+        "image/png,text/plain,text/html,image/svg+xml,application/pdf,image/webp,image/x+xml";
+    let api = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", types)]);
+    let ann = api.sign_up("ann");
+    for (content_type, content, disposition) in [
+        ("text/plain", b"text".as_slice(), "inline"),
+        ("image/png", PNG, "inline"),
+        ("image/x-png", PNG, "inline"),
+        ("image/webp", b"text", "inline"),
+        ("image/svg+xml", b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "attachment"),
+        ("image/x+xml", b"<x/>", "attachment"),
+        ("text/html", b"<p>", "attachment"),
+        ("application/pdf", b"%PDF-1.4", "attachment"),
+    ] {
+        let form = file_form("a.bin", content_type, content);
+        let file = api.upload_form(&ann, form).case(content_type).expect(201).id();
+        for (body, expected) in [
+            (json!({"inline": true}), disposition),
+            (json!({"inline": false}), "attachment"),
+            (json!({"inline": null}), "attachment"),
+        ] {
+            let link = api.create_link(&ann, &file, body).expect(201).json();
+            let answer = api.open_link(link["url"].as_str().expect("a path")).expect(200);
+            let shown = answer.header("Content-Disposition");
+            assert_eq!(shown, format!("{expected}; filename=a.bin"), "{content_type}");
+            let policy = answer.header("Content-Security-Policy");
+            assert_eq!(policy, "sandbox; default-src 'none'", "{content_type}");
+            assert_eq!(answer.header("X-Content-Type-Options"), "nosniff", "{content_type}");
+        }
+    }
+}
+
+#[test]
+fn fields_of_a_new_link_are_checked() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    for (body, field, kind) in [
+        (json!({"expires_in_minutes": 0}), "expires_in_minutes", "value_error"),
+        (json!({"expires_in_minutes": 43_201}), "expires_in_minutes", "value_error"),
+        (json!({"expires_in_minutes": -1}), "expires_in_minutes", "value_error"),
+        (json!({"expires_in_minutes": 1.5}), "expires_in_minutes", "int_parsing"),
+        (json!({"expires_in_minutes": "5"}), "expires_in_minutes", "int_parsing"),
+        (json!({"inline": "yes"}), "inline", "bool_type"),
+    ] {
+        let answer = api.create_link(&ann, &file, body.clone()).case(body);
+        answer.invalid(&[(&format!("body.{field}"), kind)]);
+    }
+    assert_eq!(api.database.count("file_links"), 0);
+    for (body, minutes) in [
+        (json!({"expires_in_minutes": 1}), 1.0),
+        (json!({"expires_in_minutes": 43_200, "other": 1}), 43_200.0),
+        (json!({"expires_in_minutes": null}), 1440.0),
+    ] {
+        let id = api.create_link(&ann, &file, body).expect(201).id();
+        let lifetime = "extract(epoch FROM expires_at - created_at)::float8 / 60";
+        let found = format!("SELECT {lifetime} FROM file_links WHERE id = '{id}'");
+        assert_eq!(api.database.value::<f64>(&found), minutes);
+    }
+    // No body is an empty one.
+    api.request("POST", &format!("/uploads/{file}/links")).by(&ann).send().expect(201);
+}
+
+#[test]
+fn only_the_owner_makes_lists_and_ends_links() {
+    let api = Server::start(&[]);
+    let (ann, bob, root) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up_admin("root"));
+    let (file, other) = (api.new_file(&ann, "a.txt", "text"), api.new_file(&ann, "b.txt", "b"));
+    api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
+    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
+    for sender in [&bob, &root] {
+        api.create_link(sender, &file, json!({})).refused(403, "Not enough permissions");
+        api.list_links(sender, &file).refused(403, "Not enough permissions");
+        api.delete_link(sender, &file, &link).refused(403, "Not enough permissions");
+    }
+    api.create_link(&ann, UNKNOWN_ID, json!({})).refused(404, "File not found");
+    api.list_links(&ann, UNKNOWN_ID).refused(404, "File not found");
+    api.delete_link(&ann, UNKNOWN_ID, &link).refused(404, "File not found");
+    for id in [UNKNOWN_ID, &*file] {
+        api.delete_link(&ann, &file, id).refused(404, "Link not found");
+    }
+    api.delete_link(&ann, &other, &link).refused(404, "Link not found");
+    let bad = ("path.file_id", "uuid_parsing");
+    api.create_link(&ann, "no-id", json!({})).invalid(&[bad]);
+    api.list_links(&ann, "no-id").invalid(&[bad]);
+    api.delete_link(&ann, "no-id", "x").invalid(&[bad, ("path.link_id", "uuid_parsing")]);
+    api.delete_link(&ann, &file, "x").invalid(&[("path.link_id", "uuid_parsing")]);
+    assert_eq!(api.database.count("file_links"), 1);
+    assert!(api.delete_link(&ann, &file, &link).expect(204).bytes.is_empty());
+    api.list_links(&ann, &file).expect(200).has(json!({"links": []}));
+}
+
+#[test]
+fn personal_access_tokens_make_links_unless_they_are_read_only() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    let (token, read_only) = (api.new_token(&ann, false), api.new_token(&ann, true));
+    let link = api.new_link(&token, &file);
+    api.open_link(&link).expect(200);
+    api.create_link(&read_only, &file, json!({})).refused(403, "Not enough permissions");
+    let listed = api.list_links(&read_only, &file).expect(200).json();
+    let id = names_of(&listed["links"], "id").remove(0);
+    api.delete_link(&read_only, &file, &id).refused(403, "Not enough permissions");
+    api.delete_link(&token, &file, &id).expect(204);
+    let open = Server::start_with(&api.database, &api.data, &[("CLOAKROOM_AUTH_ENABLED", "false")]);
+    let file = open.new_file(Anonymous, "a.txt", "of the development admin");
+    let link = open.new_link(Anonymous, &file);
+    assert_eq!(open.open_link(&link).expect(200).text(), "of the development admin");
+}
+
+#[test]
+fn a_file_has_at_most_a_hundred_live_links_also_when_they_are_made_in_parallel() {
+    let api = Server::start(&[]);
+    let second = Server::start_with(&api.database, &api.data, &[]);
+    let ann = api.sign_up("ann");
+    let (file, other) = (api.new_file(&ann, "a.txt", "a"), api.new_file(&ann, "b.txt", "b"));
+    let statuses =
+        parallel(110, |i| [&api, &second][i % 2].create_link(&ann, &file, json!({})).status);
+    assert_eq!(tally(statuses), [(201, 100), (409, 10)].into());
+    api.create_link(&ann, &file, json!({})).refused(409, "Too many links");
+    api.create_link(&ann, &other, json!({})).expect(201);
+    // One that has expired does not count, nor does one that was ended.
+    let first = "(SELECT id FROM file_links ORDER BY created_at LIMIT 1)";
+    api.database.run(&format!("UPDATE file_links SET expires_at = now() WHERE id = {first}"));
+    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
+    api.create_link(&ann, &file, json!({})).expect(409);
+    api.delete_link(&ann, &file, &link).expect(204);
+    api.create_link(&ann, &file, json!({})).expect(201);
+    let listed = api.list_links(&ann, &file).expect(200).json();
+    assert_eq!(listed["links"].as_array().map(Vec::len), Some(100));
+}
+
+#[test]
+fn a_user_has_at_most_a_thousand_live_links_also_when_they_are_made_in_parallel() {
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    api.database.insert_files(ann.id(), &[1; 10]);
+    api.database.run(
+        "INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
+         SELECT gen_random_uuid(), id, user_id, sha256((id::text || n)::bytea), false, now() + interval '1 day'
+         FROM files, generate_series(1, 99) n",
+    );
+    let files: Vec<_> = (0..2).map(|_| api.new_file(&ann, "a.txt", "a")).collect();
+    let of_bob = api.new_file(&bob, "b.txt", "b");
+    let statuses = parallel(20, |i| api.create_link(&ann, &files[i % 2], json!({})).status);
+    assert_eq!(tally(statuses), [(201, 10), (409, 10)].into());
+    assert_eq!(api.database.count("file_links"), 1000);
+    api.create_link(&ann, &files[0], json!({})).refused(409, "Too many links");
+    api.create_link(&bob, &of_bob, json!({})).expect(201);
+}
+
+#[test]
+fn downloads_by_links_take_no_memory_for_the_content() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let content = numbers(8 << 20);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", &content));
+    api.open_link(&link).expect(200);
+    let before = api.peak_memory();
+    for answer in parallel(16, |_| api.open_link(&link)) {
+        assert!(answer.expect(200).bytes == content.as_bytes());
+    }
+    let grown = api.peak_growth(before);
+    assert!(grown < content.len() as u64, "{grown} bytes for 16 downloads of {}", content.len());
+}
+
+#[test]
+fn a_link_needs_no_api_key_and_has_a_limit_of_its_own() {
+    let api = Server::start(&[
+        ("CLOAKROOM_API_KEY_ENABLED", "true"),
+        ("CLOAKROOM_API_KEY_SCOPE", "all"),
+        ("CLOAKROOM_API_KEY", "key"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
+        ("CLOAKROOM_RATE_LIMIT_GENERAL", "1000"),
+        ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1"),
+    ]);
+    let keyed = |method: &str, path: &str| api.request(method, path).header("X-API-Key", "key");
+    let body = json!({"username": "ann", "email": "ann@example.com", "password": PASSWORD});
+    keyed("POST", "/auth/register").json(body.clone()).send().expect(201);
+    let ann = keyed("POST", "/auth/login").json(body).send().expect(200).tokens();
+    let form = file_form("a.txt", "text/plain", b"text").bytes();
+    let upload = api.upload_request(&ann, form).header("X-API-Key", "key");
+    let links = format!("/uploads/{}/links", upload.send().expect(201).id());
+    api.create_link(&ann, UNKNOWN_ID, json!({})).refused(401, "API key is required");
+    let link = keyed("POST", &links).by(&ann).json(json!({})).send().expect(201).json();
+    let link = link["url"].as_str().expect("a path");
+    let open = |path: &str, client: &str| {
+        api.request_at_root("GET", path).header("X-Forwarded-For", client).send()
+    };
+    assert_eq!(open(link, "192.0.2.1").expect(200).rate_limit(), (600, 599));
+    let unknown = "/api/v1/links/unknown";
+    let refused = (0..1200).map(|_| open(unknown, "192.0.2.1")).find(|one| one.status != 404);
+    refused.expect("a limit").refused(429, "Rate limit exceeded");
+    open(link, "192.0.2.1").expect(429);
+    open(link, "192.0.2.2").expect(200);
+    // The limit of the address for other requests is another one.
+    let me = keyed("GET", "/auth/me").header("X-Forwarded-For", "192.0.2.1");
+    assert_eq!(me.send().expect(401).rate_limit(), (1000, 999));
+}
+
+#[test]
+fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
+    for server in ["builtin", "rouille"] {
+        let settings = [("CLOAKROOM_HTTP_SERVER", server), ("CLOAKROOM_LOG", "trace")];
+        let api = Server::start(&settings);
+        let ann = api.sign_up("ann");
+        let file = api.new_file(&ann, "a.txt", "text");
+        let link = api.new_link(&ann, &file);
+        let token = token_of(&link);
+        for (method, path, status) in [
+            ("GET", link.clone(), 200),
+            ("HEAD", link.clone(), 200),
+            ("GET", format!("{link}/"), 200),
+            ("GET", format!("{link}?a={token}"), 200),
+            ("GET", format!("/api/v1/%6cinks/{token}"), 200),
+            ("POST", link.clone(), 405),
+            ("OPTIONS", link.clone(), 405),
+            ("GET", format!("{link}/more"), 404),
+            ("GET", format!("{link}x"), 404),
+            ("GET", format!("/api/v1/links/{}", &token[..20]), 404),
+            ("GET", format!("/api/v1/links%2F{token}"), 404),
+            ("GET", format!("//api/v1/links/{token}"), 404),
+            ("GET", format!("/links/{token}"), 404),
+            ("GET", format!("/{token}"), 404),
+        ] {
+            let answer = api.request_at_root(method, &path).send();
+            let answer = answer.case(format!("{server} {method} {path}")).expect(status);
+            assert!(status == 200 || !String::from_utf8_lossy(&answer.bytes).contains(token));
+        }
+        // The content is gone although the record is there, which is an error with a cause that is logged.
+        std::fs::remove_file(api.data.content(&file)).expect("removed");
+        api.open_link(&link).expect(500);
+        let head = format!("GET {link} HTTP/1.1\r\nHost: x\r\nno header\r\n\r\n");
+        assert_eq!(ask(&api.address, head).1.status, 400);
+        // The last request, so all lines before it are there.
+        api.healthz().expect(200);
+        api.logged("/healthz");
+        let log = api.log();
+        for part in [&token[..43], &token[..20], &token[23..]] {
+            assert!(!log.contains(part), "{server}: {part} in {log}");
+        }
+        assert!(log.contains(" GET /api/v1/links/(not-logged) 200 "), "{log}");
+        assert!(log.contains(" OPTIONS /api/v1/links/(not-logged) 405 "), "{log}");
+        let metrics = api.metrics();
+        assert!(metrics.contains("/api/v1/links/{token}") && !metrics.contains(token), "{metrics}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Invitations: accounts that administrators make without a password, which their owners choose by a link in a mail.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+fn cyd() -> Value {
+    json!({"email": "cyd@example.com", "name": "Cyd", "username": "cyd", "invite": true})
+}
+
+/// Waits for the token that is logged in development.
+fn logged_token(api: &Server) -> String {
+    let line = api.logged("password reset token of user");
+    line.split_whitespace().last().expect("a token").to_owned()
+}
+
+#[test]
+fn an_invited_user_gets_a_link_by_mail_that_works_once_and_for_seven_days() {
+    let (smtp, api) = service_with_mail();
+    let root = api.sign_up_admin("root");
+    let answer = api.create_user(&root, cyd()).expect(201);
+    let user =
+        answer.has(json!({"email": "cyd@example.com", "is_active": true, "last_login": null}));
+    let mail = smtp.wait_for(1).remove(0);
+    assert_eq!(
+        (&*mail.recipient, &*mail.subject()),
+        ("cyd@example.com", "You have a Cloakroom account")
+    );
+    let text = mail.text();
+    let (before, after) = RESET_URL.split_once("{token}").expect("a URL");
+    let link = text.lines().find_map(|line| line.strip_prefix(before)?.strip_suffix(after));
+    let token = link.expect("the link").to_owned();
+    assert!(text.contains("once, within 7 days: until"), "{text}");
+    assert!(!text.contains("Cyd"), "no text that a user chose: {text}");
+    let claims = claims(&token);
+    let number = |name: &str| claims[name].as_i64().expect("a number");
+    assert_eq!(number("exp") - number("iat"), 7 * 86_400);
+    wait_until(|| api.database.count("outbox") == 0);
+    // Nobody can sign in before, with whatever password.
+    for password in ["", "-", PASSWORD, &token] {
+        let answer = api.login("cyd", password);
+        assert!([401, 422].contains(&answer.status), "{answer:?}");
+    }
+    api.login("cyd", PASSWORD).refused(401, "Invalid username or password");
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    assert_eq!(api.login("cyd", NEW_PASSWORD).expect(200).tokens().id(), user.id());
+    api.reset_password(&token, PASSWORD).refused(400, "Invalid or expired token");
+    // A second invitation of the same address is a second account of it.
+    api.create_user(&root, cyd()).refused(409, "Username already exists");
+    let again = json!({"email": "CYD@example.com", "name": "Cyd", "invite": true});
+    api.create_user(&root, again).refused(409, "Email already exists");
+}
+
+#[test]
+fn an_invitation_that_is_not_used_in_time_is_replaced_by_a_reset() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.create_user(&root, cyd()).expect(201);
+    let token = logged_token(&api);
+    let late = sign(with_member(&claims(&token), "exp", now() - 1));
+    api.reset_password(&late, NEW_PASSWORD).refused(400, "Invalid or expired token");
+    let reset = api.reset_token("cyd@example.com");
+    api.reset_password(&reset, PASSWORD).expect(200);
+    api.sign_in("cyd");
+    // That was a change of the password, so the invitation is dead.
+    api.reset_password(&token, NEW_PASSWORD).refused(400, "Invalid or expired token");
+}
+
+#[test]
+fn a_password_beside_invite_is_that_of_an_ordinary_account() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let mut with_password = cyd();
+    with_password["password"] = json!(PASSWORD);
+    api.create_user(&root, with_password).expect(201);
+    assert_eq!(api.database.count("outbox"), 0);
+    api.sign_in("cyd");
+    assert!(!api.log().contains("password reset token"), "{}", api.log());
+}
+
+#[test]
+fn fields_of_an_invitation_are_checked_and_a_password_is_still_required_without_it() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let with = |name: &str, value: Value| with_member(&cyd(), name, value);
+    for (body, place, kind) in [
+        (with("invite", json!(false)), "password", "missing"),
+        (with("invite", json!(null)), "password", "missing"),
+        (without_member(&cyd(), "invite"), "password", "missing"),
+        (with("password", json!("")), "password", "string_too_short"),
+        (with("invite", json!("yes")), "invite", "bool_type"),
+        (with("is_active", json!(false)), "is_active", "value_error"),
+        (with("email", json!("cyd")), "email", "value_error"),
+    ] {
+        let problems = api.create_user(&root, body.clone()).case(body).problems();
+        assert!(problems.contains(&(format!("body.{place}"), kind.to_owned())), "{problems:?}");
+    }
+    api.create_user(&ann, cyd()).refused(403, "Admin privileges required.");
+    // A token of an administrator invites users, but no administrators.
+    let token = api.new_token(&root, false);
+    api.create_user(&token, with("role", json!("admin"))).refused(403, "Not enough permissions");
+    assert_eq!(api.database.count("users"), 2);
+    api.create_user(&token, cyd()).expect(201);
+    logged_token(&api);
+}
+
+#[test]
+fn without_mail_there_are_no_invitations() {
+    let api = Server::start(&[("CLOAKROOM_SMTP_URL", "none")]);
+    let root = api.sign_up_admin("root");
+    api.create_user(&root, cyd()).refused(404, "This feature is not available");
+    let mut with_password = cyd();
+    with_password["password"] = json!(PASSWORD);
+    api.create_user(&root, with_password).expect(201);
+    assert_eq!(api.database.count("outbox"), 0);
+}
+
+#[test]
+fn an_invitation_that_waited_is_not_sent_once_the_account_has_other_credentials() {
+    let smtp = SmtpServer::start(SmtpOptions::default());
+    let before = Server::start(&[]);
+    let root = before.sign_up_admin("root");
+    let later = "now() + interval '1 day'";
+    before.database.run(&format!("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT {later}"));
+    let invite = |name: &str| {
+        let email = format!("{name}@example.com");
+        let body = json!({"email": email, "name": name, "username": name, "invite": true});
+        before.create_user(&root, body).expect(201).id()
+    };
+    let [moved, inactive, set, deleted, _] =
+        ["moved", "inactive", "set", "deleted", "waits"].map(invite);
+    before.update_user(&root, &moved, json!({"email": "moved2@example.com"})).expect(200);
+    before.update_user(&root, &inactive, json!({"is_active": false})).expect(200);
+    before.update_user(&root, &inactive, json!({"is_active": true})).expect(200);
+    before.update_user(&root, &set, json!({"password": PASSWORD})).expect(200);
+    before.delete_user(&root, &deleted).expect(204);
+    let (database, data) = (before.database.clone(), before.data.clone());
+    drop(before);
+    assert_eq!(database.count("outbox WHERE kind = 'invitation'"), 5);
+    database.run("DELETE FROM outbox WHERE kind <> 'invitation'; UPDATE outbox SET due_at = now()");
+    let _api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
+    wait_until(|| database.count("outbox") == 0);
+    let recipients: Vec<_> = smtp.received().into_iter().map(|mail| mail.recipient).collect();
+    assert_eq!(recipients, ["waits@example.com"]);
+}
+
+#[test]
+fn an_account_and_its_invitation_are_made_together_or_not_at_all() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.database.run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
+         CREATE TRIGGER refused BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    api.create_user(&root, cyd()).expect(500);
+    assert_eq!(api.database.count("users"), 1);
+    assert_eq!(api.database.count("audit_events WHERE action = 'user.create'"), 0);
+}
+
+#[test]
+fn invitations_do_not_count_among_the_mails_that_strangers_cause_for_a_mailbox() {
+    let (smtp, api) = service_with_mail();
+    let root = api.sign_up_admin("root");
+    for n in 0..15 {
+        let email = format!("cyd+{n}@example.com");
+        let body = json!({"email": email, "name": "Cyd", "invite": true});
+        api.create_user(&root, body).expect(201);
+    }
+    assert_eq!(smtp.wait_for(15).len(), 15);
+    assert_eq!(api.database.count("mail_counts WHERE key = sha256('cyd@example.com')"), 0);
+}
