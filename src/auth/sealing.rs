@@ -2,8 +2,8 @@
 //! database, or a backup of it, cannot use them without a key, which only the settings or the data directory have.
 //!
 //! A sealed secret consists of a version, the id of the key, a random nonce, and the secret encrypted by AES-256-GCM
-//! (NIST SP 800-38D). Version, id of the key and id of the user are authenticated with it, so that it cannot be moved to
-//! another account.
+//! (NIST SP 800-38D). Version, id of the key and id of the user are authenticated with it, so that it cannot be moved
+//! to another account.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};

@@ -113,8 +113,8 @@ pub fn count_wrong_code(db: &Database, user: Uuid, client: IpAddr) -> Result<boo
     Ok(!db.write(sql!("second_factors/count_wrong_code"), &[&user, &client])?.is_empty())
 }
 
-/// Replaces the recovery codes by those with these hashes. Returns false if the code is not taken, or if the credentials
-/// are no longer at `version`.
+/// Replaces the recovery codes by those with these hashes. Returns false if the code is not taken, or if the
+/// credentials are no longer at `version`.
 pub fn renew_recovery_codes(
     db: &Database,
     user: Uuid,
@@ -145,8 +145,8 @@ pub fn disable(
     Ok(!db.write(sql!("second_factors/disable"), params)?.is_empty())
 }
 
-/// Takes the second factor of a user away, as an administrator asks, and ends the user's sessions. Returns whether there
-/// was one. Fails with [`Error::UserNotFound`].
+/// Takes the second factor of a user away, as an administrator asks, and ends the user's sessions. Returns whether
+/// there was one. Fails with [`Error::UserNotFound`].
 pub fn reset(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
     let AuditOrigin { actor, address, request_id } = origin;
     let rows = db.write(sql!("second_factors/reset"), &[&user, actor, address, request_id])?;

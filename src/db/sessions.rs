@@ -97,7 +97,8 @@ fn find_live(
 /// password hash. A user who has a thousand live sessions loses one: the first choice is one that was never refreshed
 /// and is older than `access_lifetime`, that of an access token. The network of the client is remembered for
 /// [`super::users::find_by_login`]. `code` is that of the second factor, if the account has one. Returns `None` if the
-/// account has changed since its password was checked, or if the code is not taken, for instance because it was already.
+/// account has changed since its password was checked, or if the code is not taken, for instance because it was
+/// already.
 pub fn open(
     db: &Database,
     user: Uuid,

@@ -101,8 +101,8 @@ pub fn user_agent(text: &str) -> Option<String> {
     (!cut.is_empty()).then_some(cut)
 }
 
-/// A code of a second factor, or a recovery code, at most 64 characters with spaces and hyphens. Whether it is well-formed
-/// is not told apart from whether it is right.
+/// A code of a second factor, or a recovery code, at most 64 characters with spaces and hyphens. Whether it is
+/// well-formed is not told apart from whether it is right.
 pub fn code(text: &str) -> Result<String, Problem> {
     check_text(text, 1..=MAX_CODE).map(str::to_owned)
 }

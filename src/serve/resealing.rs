@@ -14,7 +14,8 @@ use crate::error::Error;
 const MAX_BATCH_TIME: Duration = Duration::from_secs(60);
 
 /// Seals with the current key what others have sealed, a thousand at a time. Says in the log how many second factors
-/// that were, and how many no key opens. If the database takes no changes, the old keys are needed until the next start.
+/// that were, and how many no key opens. If the database takes no changes, the old keys are needed until the next
+/// start.
 pub fn reseal(db: &Database, keys: &SealingKeys) {
     match reseal_all(db, keys) {
         Ok((0, 0)) => {}

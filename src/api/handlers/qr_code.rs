@@ -27,7 +27,9 @@ pub fn svg(text: &str) -> Result<String, Error> {
         }
     }
     let side = code.size() + 2 * BORDER;
-    Ok(format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h{side}v{side}h-{side}z"/><path d="{dark}"/></svg>"##
-    ))
+    let head = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}" shape-rendering="crispEdges">"#
+    );
+    let light = format!(r##"<path fill="#fff" d="M0 0h{side}v{side}h-{side}z"/>"##);
+    Ok([head, light, format!(r#"<path d="{dark}"/></svg>"#)].concat())
 }

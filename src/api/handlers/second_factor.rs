@@ -90,8 +90,8 @@ fn offer(
     }
 }
 
-/// `POST /api/v1/auth/second-factor/confirm`: switches the offered second factor on, ends the user's other sessions, and
-/// responds with recovery codes. Wrong codes are not counted, because their sender knows the secret.
+/// `POST /api/v1/auth/second-factor/confirm`: switches the offered second factor on, ends the user's other sessions,
+/// and responds with recovery codes. Wrong codes are not counted, because their sender knows the secret.
 pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let code = context.request.json()?.read(|body| body.required("code", rules::code))?;

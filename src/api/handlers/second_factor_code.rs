@@ -14,8 +14,8 @@ use crate::model::timestamp::unix_time;
 /// The longest wait for the end of the limit of a network.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`], and
-/// the sign-in does not count against the limits of its address: the same client sends it again, with a code.
+/// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`],
+/// and the sign-in does not count against the limits of its address: the same client sends it again, with a code.
 pub fn check_at_sign_in(
     context: &mut RequestContext,
     user: Uuid,
@@ -32,8 +32,8 @@ pub fn check_at_sign_in(
     check(context, user, factor, code, true)
 }
 
-/// Checks a code, and counts it if it is wrong. The statement that uses it decides whether it is taken: it may have been
-/// used before, which counts for nothing, because whoever sends a code twice guesses nothing. Fails with
+/// Checks a code, and counts it if it is wrong. The statement that uses it decides whether it is taken: it may have
+/// been used before, which counts for nothing, because whoever sends a code twice guesses nothing. Fails with
 /// [`Error::InvalidCode`], or with [`Error::RateLimited`] if no code is taken from the client's network for now.
 pub fn check(
     context: &mut RequestContext,
