@@ -1,8 +1,8 @@
 //! Writes the manual pages of the command line, one for the program and one for each command, and the completions for
 //! bash, zsh and fish, into the directory that is its only argument.
 //!
-//! It is an example of Cargo's, and not a command of the program, so that the program does not carry the crates that
-//! write these files. `scripts/package` runs it.
+//! It is a program of its own, and not a command of the other one, so that that does not carry the crates that write
+//! these files. `scripts/package` builds and runs it.
 
 // Only the definitions are used here; the values that they parse are the program's business.
 #[allow(dead_code, missing_docs)]
@@ -20,8 +20,8 @@ use clap_mangen::roff::{Roff, roman};
 
 /// What only the page of the program itself ends with: section and text.
 const FILES: &str = "/etc/cloakroom/cloakroom.env has the settings of the service, each with its default and an \
-                     explanation. Whoever may read it, such as root, runs commands with these settings; root runs \
-                     them as the user cloakroom.";
+                     explanation; /usr/share/doc/cloakroom/README.md explains them at length. Whoever may read the \
+                     settings, such as root, runs commands with them; root runs them as the user cloakroom.";
 
 fn main() -> io::Result<()> {
     let directory = std::env::args_os()

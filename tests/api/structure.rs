@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::harness::{Database, run};
+use serde_json::Value;
+
+use crate::harness::{Database, OutputText, run};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -201,4 +204,24 @@ fn each_library_is_named_in_its_module_only() {
             assert!(!text.contains(library) || is_allowed, "{} names {library}", path.display());
         }
     }
+}
+
+/// Libraries of other systems are left out: nobody has downloaded them here.
+#[test]
+fn the_oldest_rust_is_the_one_that_the_locked_dependencies_need() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+    cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"]).current_dir(root());
+    let metadata: Value = serde_json::from_str(&cargo.output().unwrap().exits(0).out()).unwrap();
+    let version = |text: &str| -> Vec<u32> {
+        let mut parts: Vec<u32> = text.split('.').map(|part| part.parse().unwrap()).collect();
+        parts.resize(3, 0);
+        parts
+    };
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let needed = packages.filter(|package| package["name"] != "cloakroom").filter_map(|package| {
+        Some((version(package["rust_version"].as_str()?), package["id"].as_str()?))
+    });
+    let (needed, by) = needed.max().unwrap();
+    assert_eq!(version(env!("CARGO_PKG_RUST_VERSION")), needed, "{by} needs {needed:?}");
 }

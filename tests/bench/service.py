@@ -5,6 +5,7 @@ import base64
 import contextlib
 import hmac
 import json
+import os
 import secrets
 import time
 import uuid
@@ -103,7 +104,7 @@ class Service:
         url = f"http://127.0.0.1:{port}"
         tokens = self.tokens(SIGNED_IN_USERS)
         began = time.perf_counter()
-        process = processes.start([self.binary, "serve"], self.log, env=self.environment(port))
+        process = processes.start(self._command(), self.log, env=self.environment(port))
         try:
             self._wait(process, url, began)
             milliseconds = (time.perf_counter() - began) * 1000
@@ -111,6 +112,14 @@ class Service:
             yield Server("Cloakroom", url, process.pid, tokens, login, self.postgres.pid, milliseconds)
         finally:
             processes.stop(process)
+
+    def _command(self):
+        """The command that serves, as a member of the control groups that scripts/test-small-host names, if any."""
+        groups = os.environ.get("CLOAKROOM_TEST_CGROUPS")
+        if groups is None:
+            return [self.binary, "serve"]
+        join = f'for group in {groups}; do echo $$ >$group/cgroup.procs; done; exec "$0" serve'
+        return ["/bin/sh", "-c", join, self.binary]
 
     def _wait(self, process, url, began):
         while True:

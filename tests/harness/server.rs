@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Database, Directory, OutputText, Request, SmtpOptions, SmtpServer, command, eventually,
-    mail_settings, note_service,
+    mail_settings, note_service, within_shell,
 };
 
 /// A process that serves. It is killed when this is dropped.
@@ -41,8 +41,13 @@ impl Server {
         Server::spawn(command(&database.url, data, settings), database, data)
     }
 
-    /// Starts one by a command that ends up as the binary, and waits until it listens.
+    /// Starts one by a command that ends up as the binary, and waits until it listens. If `CLOAKROOM_TEST_CGROUPS` names
+    /// control groups, it becomes a member of each.
     pub fn spawn(mut command: Command, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
+        if let Ok(groups) = std::env::var("CLOAKROOM_TEST_CGROUPS") {
+            let join = format!("for group in {groups}; do echo $$ >$group/cgroup.procs; done");
+            command = within_shell(&join, command);
+        }
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut lines = BufReader::new(process.stderr.take().expect("stderr")).lines();
         let (mut log, mut address) = (String::new(), None);

@@ -28,18 +28,25 @@ impl Installation {
         let installation =
             Installation { data, cargo_home: Directory::create(), target: Directory::create() };
         installation.remove();
-        let binary = installation.target.join("release/cloakroom");
+        std::fs::create_dir(installation.cargo_home.join("bin")).expect("a directory");
+        installation.install_cargo("1.100.0");
+        installation
+    }
+
+    /// Puts a stand-in for cargo of that version in place.
+    fn install_cargo(&self, version: &str) {
+        let binary = self.target.join("release/cloakroom");
         let cargo = format!(
-            "#!/bin/sh\nset -eu\n[ \"$*\" = 'build --release --locked' ]\n\
+            "#!/bin/sh\nset -eu\n\
+             [ \"$*\" != --version ] || {{ echo 'cargo {version} (0123456789 2026-01-01)'; exit; }}\n\
+             [ \"$*\" = 'build --release --locked' ]\n\
              mkdir -p '{}'\nln -sf '{BINARY}' '{}'\n",
             binary.parent().expect("a directory").display(),
             binary.display(),
         );
-        let path = installation.cargo_home.join("bin/cargo");
-        std::fs::create_dir(path.parent().expect("a directory")).expect("a directory");
+        let path = self.cargo_home.join("bin/cargo");
         std::fs::write(&path, cargo).expect("a file");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
-        installation
     }
 
     /// Runs `scripts/postgres` on the private cluster.
@@ -57,8 +64,8 @@ impl Installation {
         let _ = std::fs::remove_dir_all(&self.data);
     }
 
-    /// Starts `scripts/run`.
-    fn run(&self) -> Run {
+    /// `scripts/run`, to be started.
+    fn command(&self) -> Command {
         let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/run"));
         command.env_remove("DATABASE_URL").env_remove("CLOAKROOM_DATABASE_URL");
         command.envs([
@@ -71,7 +78,11 @@ impl Installation {
             ("CLOAKROOM_SCRYPT", "4,8,1"),
             ("CLOAKROOM_PG_OPTIONS", "-c fsync=off"),
         ]);
-        Run::start(command)
+        command
+    }
+
+    fn run(&self) -> Run {
+        Run::start(self.command())
     }
 }
 
@@ -203,6 +214,27 @@ fn a_private_postgresql_that_was_started_by_hand_stays() {
     assert!(is_ready(&run.url()));
     assert_eq!(run.end(Signal::TERM), Some(0));
     assert!(installation.postgres_runs());
+}
+
+/// The oldest Rust that can build this.
+const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
+
+#[test]
+fn an_older_cargo_is_refused_in_one_sentence_before_anything_is_made() {
+    let installation = Installation::create("old-cargo");
+    installation.install_cargo("1.85.1");
+    let text = installation.command().output().expect("scripts/run").exits(1).err();
+    let expected = format!(
+        "Cloakroom needs Rust {OLDEST} or newer, and cargo is 1.85.1: type `rustup update stable`, or install Rust \
+         from https://rustup.rs, then run this again.\n"
+    );
+    assert_eq!(text, expected);
+    assert!(!installation.data.exists());
+    // The oldest is not refused.
+    installation.install_cargo(&format!("{OLDEST}.0"));
+    let mut run = installation.run();
+    run.url();
+    assert_eq!(run.end(Signal::TERM), Some(0));
 }
 
 #[test]
