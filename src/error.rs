@@ -171,6 +171,22 @@ pub enum Error {
     AdminRequired,
     /// There is no such account, or it is deleted.
     UserNotFound,
+    /// The password is right, and a code of the second factor is missing.
+    SecondFactorRequired {
+        /// Whether no code would help, because a hundred wrong ones came in a row.
+        is_password_refused: bool,
+    },
+    /// The code of the second factor is wrong, or was used already.
+    InvalidCode {
+        /// Whether this is the login endpoint, whose status is another one.
+        at_sign_in: bool,
+    },
+    /// The account has a second factor already.
+    SecondFactorEnabled,
+    /// The account has no second factor, or none that can be confirmed.
+    SecondFactorNotFound,
+    /// The settings ask for a second factor of administrators, and this one has none.
+    AdminSecondFactorRequired,
     /// The user has no such session, or it has ended.
     SessionNotFound,
     /// The user has no such personal access token, or it has ended.

@@ -17,7 +17,7 @@ WITH expected AS (
         'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey',
         'storage_shards_pkey', 'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
-        'users_email_unfilled', 'users_pkey', 'users_username_key'
+        'users_email_unfilled', 'users_pkey', 'users_second_factor', 'users_username_key'
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[
@@ -34,8 +34,9 @@ WITH expected AS (
         'audit_events_own_changes', 'audit_events_own_links', 'files_added', 'files_removed',
         'files_total_added', 'files_total_removed', 'listed_users_added', 'listed_users_removed',
         'outbox_limits', 'personal_tokens_notice', 'sessions_forget_client', 'users_credentials_version',
-        'users_file_links', 'users_forget_sign_in_networks', 'users_last_admin', 'users_list',
-        'users_list_anew', 'users_notices', 'users_personal_tokens', 'users_unsettle'
+        'users_file_links', 'users_forget_second_factor', 'users_forget_sign_in_networks',
+        'users_forget_wrong_codes', 'users_last_admin', 'users_list', 'users_list_anew', 'users_notices',
+        'users_personal_tokens', 'users_second_factor_notices', 'users_unsettle'
     ])
 ), own AS (
     SELECT c.oid, c.relname::text AS table_name FROM pg_class c

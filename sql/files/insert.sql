@@ -7,7 +7,8 @@
 -- for each other only near the quota of the service. The owner's row is always locked first; otherwise two uploads
 -- could deadlock.
 -- In a queue of many uploads, the last ones wait long for these locks although nothing is wrong, so only the statement
--- timeout limits that. A locked table is met before anything here runs, and still ends the statement.
+-- timeout limits that. A locked table, other than storage_shards, is met before anything here runs, and still ends the
+-- statement.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS (

@@ -24,7 +24,6 @@ CREATE OR REPLACE FUNCTION count_files() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
     bytes bigint := (SELECT sum(file_size) FROM changed);
-    own_shard smallint := pg_backend_pid() % 64;
 BEGIN
     IF bytes IS NULL THEN
         RETURN NULL;
@@ -34,9 +33,9 @@ BEGIN
     FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes FROM changed GROUP BY user_id) c
     WHERE u.id = c.user_id;
     UPDATE storage_shards SET used = used + sign * bytes
-    WHERE shard = (SELECT shard FROM storage_shards ORDER BY shard <> own_shard LIMIT 1 FOR UPDATE SKIP LOCKED);
+    WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
     IF NOT FOUND THEN
-        UPDATE storage_shards SET used = used + sign * bytes WHERE shard = own_shard;
+        UPDATE storage_shards SET used = used + sign * bytes WHERE shard = pg_backend_pid() % 64;
     END IF;
     RETURN NULL;
 END
@@ -54,21 +53,26 @@ $$;
 
 -- Whether a file of `size` bytes fits into the `quota` of the service. The caller has locked the user's row, and adds
 -- the file in the same transaction.
--- While an eighth of the quota is free, uploads do not wait for each other. There are never more of them at once than
--- connections, and each adds no more than its part of that eighth. So whoever saw the eighth free does not exceed the
--- quota, however many of the others it did not see yet. They hold the lock shared. Everybody else holds it alone.
+-- While a quarter of the quota is free, nobody needs to see what the others are about to add, because all of it fits
+-- into that quarter: half of it is for small files, of which each connection adds one at a time, and half for a single
+-- large one. They hold the lock of the quota shared. Nearer to the quota, or with a file that is larger still, an upload
+-- holds it alone.
 CREATE FUNCTION has_storage_for(size bigint, quota bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-    reserve bigint := quota / 8;
+    max_large bigint := quota / 8;
+    max_small bigint := max_large / current_setting('max_connections')::bigint;
 BEGIN
-    IF size <= reserve / current_setting('max_connections')::bigint THEN
+    IF size <= max_large THEN
         BEGIN
+            IF size > max_small THEN
+                PERFORM pg_advisory_xact_lock(hashtext('cloakroom: large file'));
+            END IF;
             PERFORM pg_advisory_xact_lock_shared(hashtext('cloakroom: quota of the service'));
-            IF (SELECT sum(used) FROM storage_shards) <= quota - reserve THEN
+            IF (SELECT sum(used) FROM storage_shards) <= quota - 2 * max_large THEN
                 RETURN true;
             END IF;
-            -- Leaving the block with an exception releases the lock. Two that both waited for it alone, while each
-            -- holds it shared, would deadlock.
+            -- Leaving the block with an exception releases the locks. If two held the lock shared while they waited
+            -- for it alone, they would deadlock.
             RAISE 'near the quota';
         EXCEPTION WHEN raise_exception THEN
         END;

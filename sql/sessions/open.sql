@@ -1,13 +1,21 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
--- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds. No
--- row means that the account was changed, deactivated or deleted while its password was checked. The session has the
--- epoch that the user's row has once it is locked, so an end of all sessions that it waited for does not end this one.
--- The client's network is remembered, and only the 20 latest networks of the account are kept.
+-- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds; $12:
+-- time step of the code of the second factor, or null; $13: hash of a recovery code, or null. No row means that the
+-- account was changed, deactivated or deleted while its password was checked, or that it needs a code and does not take
+-- this one. The code is taken and the session opened together or not at all.
+-- The session has the epoch that the user's row has once it is locked, so an end of all sessions that it waited for
+-- does not end this one. The client's network is remembered, and only the 20 latest networks of the account are kept.
 WITH signed_in AS (
     UPDATE users
-    SET last_login = now(), password_hash = coalesce($3, password_hash)
+    SET last_login = now(), password_hash = coalesce($3, password_hash),
+        second_factor_step = coalesce($12, second_factor_step),
+        recovery_codes = array_remove(recovery_codes, $13),
+        wrong_codes = 0,
+        wrong_code_times = CASE WHEN wrong_code_times[1] > now() - interval '1 hour' THEN wrong_code_times END,
+        wrong_code_networks = CASE WHEN wrong_code_times[1] > now() - interval '1 hour' THEN wrong_code_networks END
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted
+      AND (second_factor_at IS NULL OR takes_code(users, $7, $12, $13))
     RETURNING *
 ), opened AS (
     INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent, epoch)
@@ -26,8 +34,14 @@ WITH signed_in AS (
     )
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'auth.login', id, 'user', id, $7, $9, jsonb_build_object('session_id', $4::uuid) FROM signed_in
+    SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9::uuid, jsonb_build_object('session_id', $4::uuid)
+    FROM signed_in
+    UNION ALL
+    SELECT 'second_factor.recovery', id, 'user', id, $7, $9,
+           jsonb_build_object('codes_left', cardinality(recovery_codes))
+    FROM signed_in
+    WHERE (SELECT $13::bytea) IS NOT NULL AND second_factor_at IS NOT NULL
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used
+       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor
 FROM signed_in

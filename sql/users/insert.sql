@@ -18,5 +18,5 @@ WITH created AS (
     FROM created
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used
+       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor
 FROM created

@@ -60,5 +60,6 @@ WITH before AS (
     WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END
+       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor,
+       CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END
 FROM changed

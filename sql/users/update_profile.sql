@@ -39,5 +39,5 @@ WITH before AS (
     WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used
+       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor
 FROM changed

@@ -16,9 +16,9 @@ WITH admin AS (
         credentials_version = users.credentials_version + 1,
         sessions_ended_at = now(),
         updated_at = now()
-    RETURNING id, username, id = $1 AS is_new
+    RETURNING id, username, id = $1 AS is_new, second_factor_at IS NOT NULL AS second_factor
 ), event AS (
     INSERT INTO audit_events (action, subject_type, subject_id, details)
     SELECT 'admin.create', 'user', id, jsonb_build_object('is_new', is_new) FROM admin
 )
-SELECT username, is_new, end_sessions(id) FROM admin
+SELECT username, is_new, second_factor, end_sessions(id) FROM admin

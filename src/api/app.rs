@@ -17,6 +17,7 @@ use super::turns::Turns;
 use crate::auth::failure_queue::FailureQueue;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
+use crate::auth::sealing::SealingKeys;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::sessions::SessionLookups;
@@ -37,6 +38,7 @@ pub struct App {
     pub storage: Arc<Storage>,
     pub stored_bytes: StoredBytes,
     pub signing_keys: Arc<SigningKeys>,
+    pub sealing_keys: SealingKeys,
     pub hasher: PasswordHasher,
     pub turns: Turns,
     pub buckets: TokenBuckets<BucketKey>,
@@ -44,6 +46,8 @@ pub struct App {
     pub registrations: TokenBuckets<BucketKey>,
     /// Failed sign-ins by SHA-256 of the name that was typed, see [`crate::db::users::find_by_login`].
     pub failed_sign_ins: TokenBuckets<Vec<u8>>,
+    /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
+    pub missing_codes: TokenBuckets<Uuid>,
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
     pub failures: Arc<FailureQueue>,
@@ -104,6 +108,7 @@ impl App {
         db: Arc<Database>,
         storage: Arc<Storage>,
         signing_keys: Arc<SigningKeys>,
+        sealing_keys: SealingKeys,
         metrics: Metrics,
         background: SyncSender<()>,
     ) -> Result<App, Error> {
@@ -115,6 +120,7 @@ impl App {
             buckets: TokenBuckets::new(Duration::from_secs(60)),
             registrations: TokenBuckets::new(Duration::from_secs(86_400)),
             failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
+            missing_codes: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
             readiness: Readiness::new(),
             sessions: SessionLookups::new(),
@@ -126,6 +132,7 @@ impl App {
             db,
             storage,
             signing_keys,
+            sealing_keys,
             background,
             failures: Arc::new(FailureQueue::new()),
         })

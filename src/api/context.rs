@@ -149,6 +149,13 @@ impl RequestContext<'_> {
             }
             Err(Error::InactiveAccount) => json!({ "reason": "inactive_account" }),
             Err(Error::LastAdmin) => json!({ "reason": "last_admin" }),
+            Err(Error::SecondFactorRequired { is_password_refused: false }) => {
+                json!({ "reason": "second_factor_required" })
+            }
+            Err(Error::SecondFactorRequired { is_password_refused: true }) => {
+                json!({ "reason": "too_many_wrong_codes" })
+            }
+            Err(Error::InvalidCode { .. }) => json!({ "reason": "second_factor_invalid" }),
             _ => return outcome,
         };
         self.record_failure(action, actor, subject, details);

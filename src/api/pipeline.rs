@@ -77,7 +77,7 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     context.endpoint = Some(endpoint.name);
     context.path_ids = std::mem::take(&mut endpoint.path_ids);
     let outcome = enter(context, &endpoint);
-    if matches!(outcome, Err(Error::AdminRequired)) {
+    if matches!(outcome, Err(Error::AdminRequired | Error::AdminSecondFactorRequired)) {
         let details = json!({ "endpoint": endpoint.name.to_string() });
         context.record_failure(RefusedAction::Access, context.signed_in, None, details);
     }
@@ -104,7 +104,7 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
         Handler::Admin(handle) => {
             let user = authenticate(context)?;
             admit(context, endpoint, Caller::User(&user))?;
-            handle(context, &user.require_admin()?)
+            handle(context, &user.require_admin(&context.app.config)?)
         }
         Handler::Export(handle) => {
             admit_export(context, endpoint)?;
@@ -133,7 +133,7 @@ fn admit_export(context: &mut RequestContext, endpoint: &Endpoint) -> Result<(),
     };
     admit(context, endpoint, user.as_ref().map_or(Caller::Anonymous, Caller::User))?;
     if let (Exporters::Admins, Some(user)) = (exporters, &user) {
-        user.require_admin()?;
+        user.require_admin(&context.app.config)?;
     }
     Ok(())
 }

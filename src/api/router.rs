@@ -8,7 +8,7 @@ use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, at};
 use super::handlers::{
     admin, audit, auth, docs, exports, health, links, me, metrics, password_resets,
-    personal_tokens, sessions, test_only, uploads, users,
+    personal_tokens, second_factor, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -109,6 +109,17 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             .limit(Account).no_personal_tokens(),
         ("DELETE", ["auth", "tokens", _]) => at("/auth/tokens/{token_id}", User(personal_tokens::delete))
             .limit(Account).no_personal_tokens(),
+        ("GET", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::show))
+            .limit(Account).no_personal_tokens(),
+        ("POST", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::begin))
+            .limit(Auth("begin-second-factor")).no_personal_tokens(),
+        ("DELETE", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::disable))
+            .limit(Auth("disable-second-factor")).no_personal_tokens(),
+        ("POST", ["auth", "second-factor", "confirm"]) =>
+            at("/auth/second-factor/confirm", User(second_factor::confirm)).limit(Account).no_personal_tokens(),
+        ("POST", ["auth", "second-factor", "recovery-codes"]) =>
+            at("/auth/second-factor/recovery-codes", User(second_factor::renew_codes))
+            .limit(Auth("recovery-codes")).no_personal_tokens(),
         ("GET", ["auth", "me"]) => at("/auth/me", User(me::show)),
         ("GET", ["users", "me"]) => at("/users/me", User(me::show)),
         ("PUT", ["users", "me"]) => at("/users/me", User(me::update)).no_personal_tokens(),
@@ -142,6 +153,8 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             at("/users/{user_id}/tokens", Admin(personal_tokens::list_of_user)).no_personal_tokens(),
         ("DELETE", ["users", id, "tokens"]) if is_id(id) =>
             at("/users/{user_id}/tokens", Admin(personal_tokens::delete_all_of_user)).no_personal_tokens(),
+        ("DELETE", ["users", id, "second-factor"]) if is_id(id) =>
+            at("/users/{user_id}/second-factor", Admin(second_factor::reset)).no_personal_tokens(),
         ("GET", ["admin", "users"]) => at("/admin/users", Admin(admin::list)),
         ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", Admin(users::update)),
         ("GET", ["admin", "audit"]) => at("/admin/audit", Admin(audit::list)),

@@ -132,6 +132,14 @@ pub enum UserCommand {
         #[arg(long, value_name = "TEXT")]
         search: Option<String>,
     },
+    /// Take the second factor of an account away, so that the password alone is enough to sign in. Its sessions end.
+    ///
+    /// For the last administrator who has lost both the device and the recovery codes. Fails if there is no such account,
+    /// or if it has no second factor. The audit log has a `second_factor.disable` without an actor.
+    ResetSecondFactor {
+        /// Username, e-mail address or id of the account.
+        user: String,
+    },
     /// Set the password of an account. Its sessions and personal access tokens end.
     ///
     /// The password is that in CLOAKROOM_USER_PASSWORD. If that is not set, it is asked for twice on a terminal, and

@@ -1,6 +1,7 @@
-//! Signed tokens, personal access tokens, password hashes, token buckets, and the queues for hashes and for refused
-//! actions. No network, file or database access. `jwt` and `token_bucket` take the time as an argument,
-//! `personal_token` its random bytes, so that tests can choose them.
+//! Signed tokens, personal access tokens, second factors and their sealing, password hashes, token buckets, and the
+//! queues for hashes and for refused actions. No network, file or database access. `jwt`, `second_factor` and
+//! `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random bytes, so that tests
+//! can choose them.
 
 pub mod failure_queue;
 pub mod hash_queue;
@@ -8,6 +9,8 @@ pub mod jwt;
 pub mod link_token;
 pub mod password;
 pub mod personal_token;
+pub mod sealing;
+pub mod second_factor;
 mod signing_key;
 pub mod token_bucket;
 mod verified_tokens;

@@ -2,7 +2,7 @@
 //! `tools::environment` reads other variables.
 
 mod allocator;
-mod execution;
+pub mod execution;
 mod mail;
 mod production;
 mod reader;
@@ -10,13 +10,12 @@ mod settings;
 mod values;
 
 pub use allocator::apply_allocator_settings;
-pub use execution::execute_again;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
 pub use values::{
-    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration, ScryptCost, UploadTypes, is_loopback,
+    AdminSecondFactor, Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer,
+    LogFormat, MetricsAccess, Registration, ScryptCost, UploadTypes, is_loopback,
 };
 
 use std::collections::HashMap;
@@ -24,6 +23,9 @@ use std::ffi::OsString;
 
 use reader::{DATABASE_URL, SettingsReader};
 use values::word;
+
+/// Bytes of the shortest key for second factors: as many as the key of AES-256 has that is made of it.
+const MIN_SEAL_KEY: usize = 32;
 
 /// The settings that a command uses, by the beginnings of their names.
 pub type UsedSettings = &'static [&'static str];
@@ -55,6 +57,7 @@ impl Config {
         let mut faults: Vec<String> = faults.map(|(_, text)| text).collect();
         if used == ALL_SETTINGS {
             faults.extend(short_secrets(&config));
+            faults.extend(short_seal_keys(&config));
             if config.environment == Environment::Production {
                 faults.extend(config.unsafe_in_production());
             }
@@ -99,6 +102,15 @@ fn short_secrets(config: &Config) -> impl Iterator<Item = String> {
             format!("{name} holds {length} bytes; allowed: at least {min} for {algorithm}")
         },
     )
+}
+
+/// One line if keys for second factors are too short.
+fn short_seal_keys(config: &Config) -> Option<String> {
+    let lengths = config.seal_keys.iter().map(|key| key.expose().len());
+    let length = lengths.filter(|length| *length < MIN_SEAL_KEY).min()?;
+    Some(format!(
+        "CLOAKROOM_SEAL_KEYS holds a key of {length} bytes; allowed: at least {MIN_SEAL_KEY} bytes each"
+    ))
 }
 
 #[cfg(test)]

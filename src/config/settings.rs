@@ -11,8 +11,9 @@ use lettre::message::Mailbox;
 use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::values::{
-    Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks, own_log_level,
+    AdminSecondFactor, Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer,
+    LogFormat, MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks,
+    own_log_level,
 };
 
 /// The settings of this process. Sizes are bytes.
@@ -54,6 +55,10 @@ pub struct Config {
     /// Names this service in its tokens, as the claim `iss`. If set, tokens of other issuers are not accepted.
     pub jwt_issuer: Option<String>,
     pub jwt_algorithm: Algorithm,
+    /// The first one seals the secrets of second factors, and all of them open such secrets. If there is none, the
+    /// secret that signs tokens does.
+    pub seal_keys: Vec<Secret>,
+    pub admin_second_factor: AdminSecondFactor,
     pub access_token_lifetime: Duration,
     pub refresh_token_lifetime: Duration,
     /// How long a refresh token still works after its first use. A client whose response was lost can then
@@ -193,6 +198,9 @@ impl Config {
                 (text.len() <= MAX_ISSUER).then(|| text.to_owned())
             }),
             jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
+            seal_keys: r.secrets("CLOAKROOM_SEAL_KEYS"),
+            admin_second_factor: r
+                .choice("CLOAKROOM_ADMIN_SECOND_FACTOR", AdminSecondFactor::Optional),
             access_token_lifetime: MINUTE
                 * r.number("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", 60, 1..=10 * MINUTES_PER_YEAR),
             refresh_token_lifetime: DAY

@@ -47,6 +47,14 @@ pub enum Registration {
     Off,
 }
 
+/// Whether administrators need a second factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AdminSecondFactor {
+    Optional,
+    /// Without one they can do no more than other users, but set one up.
+    Required,
+}
+
 /// Whether something is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {

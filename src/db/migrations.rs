@@ -52,6 +52,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(15, "storage_shards"),
     migration!(16, "listed_users"),
     migration!(17, "totals"),
+    migration!(18, "second_factor"),
     migration!(19, "file_links"),
 ];
 

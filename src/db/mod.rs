@@ -21,6 +21,7 @@ mod pool;
 pub mod postgres_error;
 mod readiness;
 pub mod resets;
+pub mod second_factors;
 pub mod sessions;
 mod startup;
 pub mod stats;

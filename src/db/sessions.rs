@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::batches::Batches;
 use super::connection::SqlParams;
+use super::second_factors::AcceptedCode;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
@@ -95,12 +96,14 @@ fn find_live(
 /// Signs in if the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
 /// password hash. A user who has a thousand live sessions loses one: the first choice is one that was never refreshed
 /// and is older than `access_lifetime`, that of an access token. The network of the client is remembered for
-/// [`super::users::find_by_login`]. Returns `None` if the account has changed since its password was checked.
+/// [`super::users::find_by_login`]. `code` is that of the second factor, if the account has one. Returns `None` if the
+/// account has changed since its password was checked, or if the code is not taken, for instance because it was already.
 pub fn open(
     db: &Database,
     user: Uuid,
     version: i32,
     renewed_hash: Option<&str>,
+    code: Option<&AcceptedCode>,
     session: &NewSession,
     access_lifetime: Duration,
     origin: &AuditOrigin,
@@ -119,6 +122,8 @@ pub fn open(
             &origin.request_id,
             &MAX_SESSIONS,
             &access_lifetime.as_secs_f64(),
+            &code.and_then(AcceptedCode::step),
+            &code.and_then(AcceptedCode::recovery_hash),
         ],
     )?;
     Ok(rows.first().map(from_row))

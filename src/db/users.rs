@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
+use super::second_factors::{self, StoredSecondFactor};
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::page::PageRequest;
@@ -30,6 +31,7 @@ pub fn from_row(row: &Row) -> User {
         created_at: Timestamp(row.get("created_at")),
         updated_at: Timestamp(row.get("updated_at")),
         last_login: row.get::<_, Option<_>>("last_login").map(Timestamp),
+        second_factor: row.get("second_factor"),
         stats: Stats {
             total_uploads: row.get("total_uploads"),
             total_storage_used: row.get("total_storage_used"),
@@ -45,6 +47,7 @@ pub struct Credentials {
     pub password_hash: String,
     /// Incremented when the password, the e-mail address or `is_active` changes.
     pub version: i32,
+    pub second_factor: Option<StoredSecondFactor>,
 }
 
 /// The answer to a search for the account of a login name.
@@ -72,6 +75,7 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
         user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
+        second_factor: second_factors::from_row(&row).filter(|factor| factor.enabled_at.is_some()),
     });
     let knows_network = row.get("knows_network");
     Ok(LoginLookup { name_hash: row.get("name_hash"), knows_network, account })

@@ -7,6 +7,10 @@ use super::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
 /// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
 const MAX_DECLARED_TYPE: usize = 100;
 
+/// What to do after a wrong code.
+const WRONG_CODE: &str =
+    "Each code works once. Wait for the next one, and check the clock of the device that shows it.";
+
 /// What the client is told about an error.
 struct Row {
     status: u16,
@@ -130,6 +134,20 @@ fn explanation(error: &Error) -> Row {
             "Check both. In a password, upper and lower case are different."),
         InactiveAccount => row(403, "ACCOUNT_INACTIVE", "Inactive or deleted user.",
             "Ask an administrator to activate the account."),
+        SecondFactorRequired { is_password_refused: false } => row(401, "SECOND_FACTOR_REQUIRED",
+            "Second factor required",
+            "Send the six digits of the authenticator app, or a recovery code, as `code` beside the password."),
+        SecondFactorRequired { is_password_refused: true } => row(401, "TOO_MANY_WRONG_CODES",
+            "Second factor required",
+            "Too many wrong codes were sent with this password. Reset the password, and then send a code."),
+        InvalidCode { at_sign_in: true } => row(401, "SECOND_FACTOR_INVALID", "Invalid code", WRONG_CODE),
+        InvalidCode { at_sign_in: false } => row(400, "SECOND_FACTOR_INVALID", "Invalid code", WRONG_CODE),
+        SecondFactorEnabled => row(409, "SECOND_FACTOR_ENABLED", "Second factor already enabled",
+            "DELETE /api/v1/auth/second-factor takes it away."),
+        SecondFactorNotFound => row(404, "SECOND_FACTOR_NOT_FOUND", "Second factor not found",
+            "POST /api/v1/auth/second-factor begins one, which must be confirmed within 15 minutes."),
+        AdminSecondFactorRequired => row(403, "ADMIN_SECOND_FACTOR_REQUIRED", "Second factor required",
+            "Administrators need one here. POST /api/v1/auth/second-factor begins one."),
         WrongCurrentPassword => row(400, "WRONG_PASSWORD", "Current password is incorrect",
             "Send the password that the account has now as `current_password`."),
         InvalidResetToken => row(400, "INVALID_RESET_TOKEN", "Invalid or expired token",

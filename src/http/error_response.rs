@@ -23,6 +23,7 @@ pub fn grant_error_response(error: &Error, format: ErrorFormat, now: Timestamp) 
     let word = match error {
         Error::Invalid(_) | Error::RefreshTokenRequired => "invalid_request",
         Error::BadCredentials | Error::InactiveAccount => "invalid_grant",
+        Error::SecondFactorRequired { .. } | Error::InvalidCode { .. } => "invalid_grant",
         Error::InvalidToken(_) | Error::UserNotUsable => "invalid_grant",
         _ => "",
     };
@@ -61,9 +62,19 @@ fn challenge(error: &Error) -> Cow<'static, str> {
     }
 }
 
+/// The code in the body of an error: the word for its status, but for those that tell a client to ask its user for a
+/// code of the second factor.
+pub fn code(error: &Error) -> &'static str {
+    match error {
+        Error::SecondFactorRequired { .. } => "SECOND_FACTOR_REQUIRED",
+        Error::InvalidCode { .. } => "SECOND_FACTOR_INVALID",
+        _ => error_code(error.status()),
+    }
+}
+
 /// The body of an error. Its hint is absent if there is none.
 fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, reason) = (error_code(error.status()), error.reason());
+    let (code, reason) = (code(error), error.reason());
     let (message, hint) = (error.message(), error.hint());
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),

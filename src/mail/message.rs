@@ -283,6 +283,26 @@ mod tests {
                 "A personal access token of your Cloakroom account was created",
                 "If it was not, change your password now, which ends all tokens",
             ),
+            (
+                MessageKind::SecondFactorEnabled,
+                "Your Cloakroom account has a second factor",
+                "If it was not, tell the administrator of your Cloakroom, who can take it away",
+            ),
+            (
+                MessageKind::SecondFactorDisabled,
+                "The second factor of your Cloakroom account was taken away",
+                "If it was not, change your password now",
+            ),
+            (
+                MessageKind::RecoveryCodeUsed,
+                "A recovery code of your Cloakroom account was used",
+                "If it was not, change your password now, make new recovery codes",
+            ),
+            (
+                MessageKind::TooManyWrongCodes,
+                "The password of your Cloakroom account must be reset",
+                "Reset your password now",
+            ),
         ] {
             let message = composed("noreply@example.org", "bo@example.com", &notice(kind));
             let parsed = parse(&message);

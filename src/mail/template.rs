@@ -34,6 +34,20 @@ pub fn template(kind: MessageKind) -> Template {
             "A personal access token of your Cloakroom account was created",
             "token_created"
         ),
+        SecondFactorEnabled => {
+            template!("Your Cloakroom account has a second factor", "second_factor_enabled")
+        }
+        SecondFactorDisabled => template!(
+            "The second factor of your Cloakroom account was taken away",
+            "second_factor_disabled"
+        ),
+        RecoveryCodeUsed => {
+            template!("A recovery code of your Cloakroom account was used", "recovery_code_used")
+        }
+        TooManyWrongCodes => template!(
+            "The password of your Cloakroom account must be reset",
+            "too_many_wrong_codes"
+        ),
         Test => template!("Test message from Cloakroom", "test"),
     }
 }

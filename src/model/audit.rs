@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 22] = [
+pub const ACTIONS: [&str; 25] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -56,6 +56,9 @@ pub const ACTIONS: [&str; 22] = [
     "file.link_delete",
     "admin.create",
     "access.denied",
+    "second_factor.enable",
+    "second_factor.disable",
+    "second_factor.recovery",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];
@@ -120,6 +123,8 @@ pub enum RefusedAction {
     PasswordReset,
     EmailChange,
     UserDelete,
+    SecondFactorEnable,
+    SecondFactorDisable,
     /// Anything that asks for the role `admin`.
     Access,
 }
@@ -133,6 +138,8 @@ impl RefusedAction {
             RefusedAction::PasswordReset => "password.reset",
             RefusedAction::EmailChange => "email.change",
             RefusedAction::UserDelete => "user.delete",
+            RefusedAction::SecondFactorEnable => "second_factor.enable",
+            RefusedAction::SecondFactorDisable => "second_factor.disable",
             RefusedAction::Access => "access.denied",
         }
     }

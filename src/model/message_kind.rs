@@ -13,6 +13,14 @@ pub enum MessageKind {
     EmailChanged,
     /// A notice that a personal access token was created.
     TokenCreated,
+    /// A notice that signing in needs a second factor from now on.
+    SecondFactorEnabled,
+    /// A notice that it needs none any more.
+    SecondFactorDisabled,
+    /// A notice that a recovery code was used.
+    RecoveryCodeUsed,
+    /// A notice that the password serves no longer, because too many wrong codes were sent with it.
+    TooManyWrongCodes,
     /// The message of `cloakroom send-test-mail`, which is never stored.
     Test,
 }
@@ -26,6 +34,10 @@ impl MessageKind {
             MessageKind::PasswordChanged => "password_changed",
             MessageKind::EmailChanged => "email_changed",
             MessageKind::TokenCreated => "token_created",
+            MessageKind::SecondFactorEnabled => "second_factor_enabled",
+            MessageKind::SecondFactorDisabled => "second_factor_disabled",
+            MessageKind::RecoveryCodeUsed => "recovery_code_used",
+            MessageKind::TooManyWrongCodes => "too_many_wrong_codes",
             MessageKind::Test => "test",
         }
     }
@@ -33,7 +45,18 @@ impl MessageKind {
     /// The kind with this word.
     pub fn from_name(name: &str) -> Option<MessageKind> {
         use MessageKind::*;
-        let kinds = [PasswordReset, Invitation, PasswordChanged, EmailChanged, TokenCreated, Test];
+        let kinds = [
+            PasswordReset,
+            Invitation,
+            PasswordChanged,
+            EmailChanged,
+            TokenCreated,
+            SecondFactorEnabled,
+            SecondFactorDisabled,
+            RecoveryCodeUsed,
+            TooManyWrongCodes,
+            Test,
+        ];
         kinds.into_iter().find(|kind| kind.name() == name)
     }
 }

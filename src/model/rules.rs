@@ -28,6 +28,7 @@ pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
 /// How long a link to a file may work, in minutes: up to thirty days.
 pub const LINK_MINUTES: RangeInclusive<i64> = 1..=43_200;
 const MAX_USER_AGENT: usize = 200;
+const MAX_CODE: usize = 64;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 /// Names and e-mail addresses are not longer, so a longer text is found in none of them.
@@ -98,6 +99,12 @@ pub fn user_agent(text: &str) -> Option<String> {
     let text: String = text.chars().filter(visible).collect();
     let cut: String = text.trim().chars().take(MAX_USER_AGENT).collect();
     (!cut.is_empty()).then_some(cut)
+}
+
+/// A code of a second factor, or a recovery code, at most 64 characters with spaces and hyphens. Whether it is well-formed
+/// is not told apart from whether it is right.
+pub fn code(text: &str) -> Result<String, Problem> {
+    check_text(text, 1..=MAX_CODE).map(str::to_owned)
 }
 
 /// A new password: 8 to 1024 characters. It is never trimmed.

@@ -51,6 +51,8 @@ pub struct User {
     /// When the profile or the password last changed.
     pub updated_at: Timestamp,
     pub last_login: Option<Timestamp>,
+    /// Whether signing in needs a code of the second factor.
+    pub second_factor: bool,
     /// Serialised only as part of a [`Profile`].
     #[serde(skip)]
     pub stats: Stats,

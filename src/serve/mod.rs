@@ -1,9 +1,10 @@
 //! Starts the service: reads the settings, opens the data directory, loads the secret, opens the database, compares the
-//! installation ids, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
+//! installation ids, seals second factors anew, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
 //! `config` and `openapi` are here too.
 
 pub mod installation;
 pub mod output;
+pub mod resealing;
 pub mod signing_secret;
 pub mod warnings;
 
@@ -35,6 +36,7 @@ const DOCUMENT_SETTINGS: UsedSettings = &[
     "CLOAKROOM_ENV",
     "CLOAKROOM_DOCS",
     "CLOAKROOM_AUTH_ENABLED",
+    "CLOAKROOM_ADMIN_SECOND_FACTOR",
     "CLOAKROOM_API_KEY",
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
     "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
@@ -128,6 +130,8 @@ fn start_and_serve() -> Result<(), CommandError> {
     installation::check(&config, &db, &storage)?;
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
+    let sealing_keys = signing_secret::sealing_keys(&config, Some(&secret));
+    resealing::reseal(&db, &sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
@@ -147,7 +151,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
     missing::look_once(storage.clone(), db.clone())
         .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
-    let app = App::new(config, db, storage, signing_keys, metrics, wake);
+    let app = App::new(config, db, storage, signing_keys, sealing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =
         FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())

@@ -1,10 +1,12 @@
-//! The secret that signs tokens: from the settings, or made and kept in the data directory.
+//! The secret that signs tokens: from the settings, or made and kept in the data directory. And the keys that seal
+//! second factors, for which it serves if the settings have none.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::auth::random_bytes;
+use crate::auth::sealing::SealingKeys;
 use crate::config::Config;
 use crate::model::hex;
 use crate::storage::create_private_file;
@@ -18,6 +20,14 @@ pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     let path = path(config);
     let secret = read_or_create(&path);
     long_enough(config, &path, secret)
+}
+
+/// The keys that seal second factors. Beside those of the settings, which come first, the secrets that sign tokens open
+/// what was sealed before the settings had any. `signing_secret` is `None` if it was not made yet.
+pub fn sealing_keys(config: &Config, signing_secret: Option<&[u8]>) -> SealingKeys {
+    let of_settings = config.seal_keys.iter().map(|key| key.expose().as_bytes());
+    let old = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
+    SealingKeys::new(of_settings.chain(signing_secret).chain(old))
 }
 
 pub fn path(config: &Config) -> PathBuf {

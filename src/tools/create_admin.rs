@@ -30,5 +30,11 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
         if row.get("is_new") { "created" } else { "is an active admin now, with this password" };
     let username = username.unwrap_or("none");
     print_line(format_args!("Admin {email} {outcome}; username: {username}."));
+    if row.get("second_factor") {
+        print_line(
+            "It has a second factor, which stays: signing in needs a code too. If that is lost, run `cloakroom user \
+             reset-second-factor`.",
+        );
+    }
     Ok(())
 }

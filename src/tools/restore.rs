@@ -202,6 +202,7 @@ fn finish(
     let installation_id = Uuid::new_v4();
     let [sessions, tokens, links] = restored_database::renew(&db, installation_id, damaged)?;
     let left = restored_database::totals(&db)?;
+    let (factors, unreadable) = restored_database::second_factors(&db, config)?;
     restored_database::vacuum(&db)?;
     let on_disk = restoration.sync()?;
     compare(header, restored, left, on_disk)?;
@@ -213,6 +214,12 @@ fn finish(
         count(links.unsigned_abs(), "link"),
         header.created_at
     ));
+    if unreadable > 0 {
+        print_line(format_args!(
+            "No key opens {unreadable} of {factors} second factors, so only recovery codes serve their users: add the \
+             key that sealed them to CLOAKROOM_SEAL_KEYS."
+        ));
+    }
     Ok(())
 }
 

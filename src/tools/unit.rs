@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::{environment, within_max_wait};
 
 /// The properties that are asked for (systemd.exec(5), org.freedesktop.systemd1(5)).
-const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,StatusText,Listen,ReadWritePaths,StateDirectory,\
+const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,StatusText,Listen,ReadWritePaths,StateDirectory,\
                           ProtectSystem,ProtectHome,PrivateTmp";
 const UNITS: [&str; 3] = ["cloakroom.service", "cloakroom.socket", "cloakroom-backup.service"];
 
@@ -58,9 +58,9 @@ impl Unit {
         format!("cloakroom.service is {state}{said}")
     }
 
-    /// Whether the service has ended with a failure, or tries again after one.
+    /// Whether the service has ended with a failure, and perhaps will be tried again.
     pub fn has_failed(&self) -> bool {
-        ["failed", "activating"].contains(&self.property("ActiveState"))
+        self.property("ActiveState") == "failed" || self.property("SubState") == "auto-restart"
     }
 
     /// Why the service may not write to a directory that this process may write to. `None` if it may.

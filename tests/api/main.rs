@@ -43,6 +43,9 @@ mod auth {
     mod personal_tokens;
     mod resets;
     mod revocations;
+    mod second_factor;
+    mod second_factor_secrets;
+    mod second_factor_sign_in;
     mod session_limit;
     mod session_lookups;
     mod session_management;
@@ -71,6 +74,7 @@ mod files {
     mod hostile_uploads;
     mod link_ends;
     mod links;
+    mod many_files;
     mod service_quota;
     mod uploads;
 }

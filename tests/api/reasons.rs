@@ -30,6 +30,8 @@ struct World {
     ann: Tokens,
     /// A user with as many personal access tokens as one may have.
     bob: Tokens,
+    /// A user with a second factor.
+    fay: Tokens,
     /// A file of `bob`.
     foreign: String,
     /// A file of `ann`, 900 bytes long, with as many links as one may have.
@@ -56,6 +58,11 @@ impl World {
              SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', true, now() + interval '1 day'
              FROM users, generate_series(1, 50) n WHERE username = 'bob'",
         );
+        let fay = api.sign_up("fay");
+        for user in [&fay, &api.sign_up("gus")] {
+            api.new_second_factor(user, PASSWORD);
+        }
+        api.database.run("UPDATE users SET wrong_codes = 100 WHERE username = 'gus'");
         let foreign = api.new_file(&bob, "b.txt", "bob's");
         let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
         api.database.run(&format!(
@@ -64,7 +71,7 @@ impl World {
              FROM files, generate_series(1, 100) n WHERE id = '{own}'"
         ));
         let (personal, read_only) = (api.new_token(&ann, false), api.new_token(&ann, true));
-        World { api, root, ann, bob, foreign, own, personal, read_only }
+        World { api, root, ann, bob, fay, foreign, own, personal, read_only }
     }
 
     fn request(&self, method: &str, path: &str) -> Request {
@@ -77,6 +84,11 @@ impl World {
 
     fn login(&self, name: &str, password: &str) -> Request {
         self.post("/auth/login", Anonymous, json!({"username": name, "password": password}))
+    }
+
+    fn login_with_code(&self, name: &str, code: &str) -> Request {
+        let body = json!({"username": name, "password": PASSWORD, "code": code});
+        self.post("/auth/login", Anonymous, body)
     }
 
     fn upload(&self, content_type: &str, content: &[u8]) -> Request {
@@ -110,6 +122,9 @@ fn of_tokens(world: &World) -> Vec<Case> {
         (world.login("nobody", "wrong horse"), 401, "BAD_CREDENTIALS"),
         (world.login("carl", "wrong horse"), 401, "BAD_CREDENTIALS"),
         (world.login("carl", PASSWORD), 403, "ACCOUNT_INACTIVE"),
+        (world.login("fay", PASSWORD), 401, "SECOND_FACTOR_REQUIRED"),
+        (world.login_with_code("fay", "no code"), 401, "SECOND_FACTOR_INVALID"),
+        (world.login("gus", PASSWORD), 401, "TOO_MANY_WRONG_CODES"),
         (export(), 401, "EXPORT_API_KEY_REQUIRED"),
         (export().header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
         (export().header(KEY.0, KEY.1), 413, "EXPORT_TOO_LARGE"),
@@ -141,7 +156,12 @@ fn of_permissions(world: &World) -> Vec<Case> {
 }
 
 fn of_what_is_stored(world: &World) -> Vec<Case> {
-    let World { api, ann, bob, root, .. } = world;
+    let World { api, ann, bob, root, fay, .. } = world;
+    let second_factor =
+        |sender| world.post("/auth/second-factor", sender, json!({"current_password": PASSWORD}));
+    let confirm = world.post("/auth/second-factor/confirm", ann, json!({"code": "123456"}));
+    let proofs = json!({"current_password": PASSWORD, "code": "no code"});
+    let disable = world.request("DELETE", "/auth/second-factor").by(fay).json(proofs);
     let at_unknown = |path: &str| world.request("DELETE", &format!("{path}/{UNKNOWN_ID}")).by(root);
     let register = |name: &str, email: &str| {
         let body = json!({"username": name, "email": email, "password": PASSWORD});
@@ -171,6 +191,9 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
             409,
             "TOO_MANY_LINKS",
         ),
+        (second_factor(fay), 409, "SECOND_FACTOR_ENABLED"),
+        (confirm, 404, "SECOND_FACTOR_NOT_FOUND"),
+        (disable, 400, "SECOND_FACTOR_INVALID"),
         (range, 416, "RANGE_NOT_SATISFIABLE"),
         (world.upload("text/plain", &[b'a'; 101]), 507, "STORAGE_FULL"),
     ]
@@ -207,6 +230,8 @@ fn of_settings() -> Vec<(Answer, u16, &'static str)> {
     let with_keys = Server::start(&[keys, all, ("CLOAKROOM_API_KEY", KEY.1)]);
     let without_keys = Server::start(&[keys]);
     let ann = without_keys.sign_up("ann");
+    let strict = Server::start(&[("CLOAKROOM_ADMIN_SECOND_FACTOR", "required")]);
+    let root = strict.sign_up_admin("root");
     let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
     let limited = Server::start(&limits);
     limited.login("ann", PASSWORD).expect(401);
@@ -216,6 +241,7 @@ fn of_settings() -> Vec<(Answer, u16, &'static str)> {
         (foreign.send(), 403, "FOREIGN_PAGE"),
         (with_keys.login("ann", PASSWORD), 401, "API_KEY_REQUIRED"),
         (without_keys.export(&ann, ""), 500, "API_KEY_MISCONFIGURED"),
+        (strict.admin_stats(&root), 403, "ADMIN_SECOND_FACTOR_REQUIRED"),
         (limited.login("ann", PASSWORD), 429, "LOGIN_RATE_LIMITED"),
         (limited.register("ann"), 429, "RATE_LIMITED"),
     ]

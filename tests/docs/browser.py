@@ -9,11 +9,15 @@ URL is that of a running service, such as http://127.0.0.1:8000, at which a new 
 to DIRECTORY (target/docs). Needs Debian's packages chromium and chromium-driver.
 """
 
+import base64
+import functools
+import hmac
 import json
 import pathlib
 import secrets
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 import time
@@ -44,10 +48,13 @@ def check(condition, message):
         raise AssertionError(message)
 
 
-def fetch(url, body=None):
+def fetch(url, body=None, token=None):
     """The JSON that a request is answered with: GET, or POST where there is a body."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(url, data, headers)
     with urllib.request.urlopen(request, timeout=MAX_WAIT) as response:
         return json.load(response)
 
@@ -112,15 +119,16 @@ class SwaggerUi:
             "button Logout, so nobody is signed in",
             "return [...document.querySelectorAll('.auth-container .btn')].find(b => b.innerText == 'Logout')")
 
-    def sign_in(self, username, output):
-        """Signs in with the password, after a wrong one, on a phone."""
+    def sign_in(self, username, code, output):
+        """Signs in with the password and a code, after a wrong password and without a code, on a phone."""
         browser = self.browser
         self.open_dialog()
         name, password = self.field("oauth_username"), self.field("oauth_password")
         visible = browser.run(
             "return [...arguments[0].closest('.auth-container').querySelectorAll('input, select')]"
             ".filter(field => field.checkVisibility()).map(field => field.id)", {ELEMENT: name})
-        check(visible == ["oauth_username", "oauth_password"], f"signing in asks for {visible}")
+        expected = ["second_factor_code", "oauth_username", "oauth_password"]
+        check(visible == expected, f"signing in asks for {visible}")
         browser.type(name, username)
         browser.type(password, PASSWORD + "?")
         self.press("Authorize", password)
@@ -129,6 +137,10 @@ class SwaggerUi:
         self.check_fits("the dialog with an error")
         browser.screenshot(output / "docs-refused.png")
         browser.type(password, PASSWORD)
+        self.press("Authorize", password)
+        browser.wait("question for a code", "return document.querySelector('.auth-container .errors')?.innerText"
+                     ".includes('Second factor required')")
+        browser.type(self.field("second_factor_code"), code)
         self.press("Authorize", password)
         self.wait_for_logout()
         self.check_fits("the dialog after signing in")
@@ -197,6 +209,18 @@ def check_description(page, document):
     page.check_fits("a text that no operation has")
 
 
+def set_up_second_factor(base, username):
+    """Gives an account a second factor, and returns a recovery code."""
+    login = fetch(base + "/api/v1/auth/login", {"username": username, "password": PASSWORD})
+    post = functools.partial(fetch, token=login["access_token"])
+    offer = post(base + "/api/v1/auth/second-factor", {"current_password": PASSWORD})
+    step = struct.pack(">Q", int(time.time()) // 30)
+    digest = hmac.new(base64.b32decode(offer["secret"]), step, "sha1").digest()
+    number = struct.unpack_from(">I", digest, digest[-1] & 15)[0] & 0x7fffffff  # RFC 4226, 5.3
+    confirmed = post(base + "/api/v1/auth/second-factor/confirm", {"code": f"{number % 10**6:06}"})
+    return confirmed["recovery_codes"][0]
+
+
 def check_swagger_ui(browser, base, document, directory, output):
     """Reads and uses `/docs`."""
     page = SwaggerUi(browser)
@@ -208,7 +232,7 @@ def check_swagger_ui(browser, base, document, directory, output):
     username = "reader_" + secrets.token_hex(6)
     fetch(base + "/api/v1/auth/register",
           {"username": username, "email": f"{username}@example.com", "password": PASSWORD})
-    page.sign_in(username, output)
+    page.sign_in(username, set_up_second_factor(base, username), output)
     shown = json.loads(page.execute("get", "/api/v1/users/me", 200))
     check(shown["username"] == username, f"{shown} is not the account that signed in")
     page.check_fits("an answer")

@@ -31,7 +31,7 @@ DISAGREEMENTS = {
         "(SELECT count(*), coalesce(sum(file_size), 0) FROM files f WHERE f.user_id = u.id)"
     ),
     "bytes by which the total of the service is wrong": (
-        "SELECT abs(used - (SELECT coalesce(sum(file_size), 0) FROM files)) FROM storage"
+        "SELECT abs(sum(used) - (SELECT coalesce(sum(file_size), 0) FROM files)) FROM storage_shards"
     ),
 }
 

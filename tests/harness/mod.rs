@@ -18,6 +18,7 @@ mod process;
 mod received_mail;
 mod request;
 mod restored;
+mod second_factor;
 mod server;
 mod smtp;
 mod stopped_service;
@@ -53,6 +54,7 @@ pub use process::{
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
 pub use restored::{Target, adopt_dump, rewrite_manifest};
+pub use second_factor::{SecondFactor, within_one_step};
 pub use server::{Server, service_with_mail};
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
 pub use stopped_service::{StoppedService, findings_of, listing, one_names};

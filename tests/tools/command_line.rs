@@ -117,6 +117,8 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["user", "reset-password", "taken"], &[("CLOAKROOM_USER_PASSWORD", NEW_PASSWORD)], 0),
         (&["user", "reset-password", "taken"], &[], 1),
         (&["user", "reset-password"], &[], 2),
+        (&["user", "reset-second-factor", "taken"], &[], 1),
+        (&["user", "reset-second-factor"], &[], 2),
         (&["user"], &[], 2),
         (&["audit"], &[], 0),
         (&["audit"], &[bad], 2),

@@ -24,5 +24,6 @@ mod mail_delivery;
 mod postgres_programs;
 mod restore;
 mod restore_faults;
+mod second_factors;
 mod status;
 mod user;

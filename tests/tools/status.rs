@@ -48,7 +48,7 @@ fn a_service_that_is_well_is_status_0_with_its_version_and_its_last_backup() {
         (&*format!("ok      {version}"), &*url),
         ("ok      database: PostgreSQL ", " answers"),
         ("warning last backup: ", "has made none of this data directory"),
-        ("ok      outbox: 0 messages wait", ""),
+        ("ok      outbox: messages that wait: 0", ""),
         ("warning setting: CLOAKROOM_RATE_LIMIT_ENABLED is false", ""),
     ] {
         expect_finding(&text, beginning, part);

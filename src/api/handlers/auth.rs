@@ -6,6 +6,7 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::second_factor_code;
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{CurrentUser, RefreshToken};
@@ -14,7 +15,7 @@ use crate::auth::hash_queue::HashPurpose;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::db::sessions::{self, LogoutScope, NewSession};
-use crate::db::users::{self, AccountFields, LoginLookup};
+use crate::db::users::{self, AccountFields, Credentials, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -73,29 +74,84 @@ fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
     token_response(app, 201, &user, &session)
 }
 
-fn read_credentials(body: &mut Params) -> (String, String) {
+/// What a client sends to sign in.
+struct Login {
+    /// A username or an e-mail address.
+    name: String,
+    password: String,
+    /// A code of the second factor, or a recovery code.
+    code: Option<String>,
+}
+
+fn read_login(body: &mut Params) -> Login {
     body.alias("username", "email");
-    (body.required("username", rules::non_empty), body.required("password", rules::non_empty))
+    Login {
+        name: body.required("username", rules::non_empty),
+        password: body.required("password", rules::non_empty),
+        // Forms send a field that was left empty, too.
+        code: body.filter("code", rules::code),
+    }
 }
 
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let (login, password) = context.request.json_or_form()?.read(read_credentials)?;
-    let outcome = sign_in(context, &login, &password);
+    let login = context.request.json_or_form()?.read(read_login)?;
+    let outcome = sign_in(context, &login);
     context.recorded(RefusedAction::Login, None, context.account, outcome)
 }
 
-/// Checks a login name and its password and opens a session.
-fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<Response, Error> {
+/// Checks a login name, its password, and a code if the account has a second factor, and opens a session.
+fn sign_in(context: &mut RequestContext, login: &Login) -> Result<Response, Error> {
+    let (app, password) = (context.app, &login.password);
+    let (account, check) = check_password(context, login)?;
+    let user = account.user.id;
+    let code = match &account.second_factor {
+        Some(factor) => Some(second_factor_code::check_at_sign_in(
+            context,
+            user,
+            factor,
+            login.code.as_deref(),
+        )?),
+        None => None,
+    };
+    context.sign_in(user);
+    let renewed = match check {
+        PasswordCheck::RightButOutdated => {
+            Some(app.hasher.hash(password, context.hash_request(HashPurpose::SignIn))?)
+        }
+        _ => None,
+    };
+    let session = new_session(context, Uuid::new_v4());
+    let opened = sessions::open(
+        &context.db,
+        user,
+        account.version,
+        renewed.as_deref(),
+        code.as_ref(),
+        &session,
+        app.config.access_token_lifetime,
+        &context.origin(),
+    )?;
+    // Without a code, only a change of the account can have kept the session from being opened.
+    let not_opened =
+        code.map_or(Error::BadCredentials, |_| Error::InvalidCode { at_sign_in: true });
+    token_response(app, 200, &opened.ok_or(not_opened)?, &session)
+}
+
+/// Finds the account and checks its password, which is not [`PasswordCheck::Wrong`] then.
+fn check_password(
+    context: &mut RequestContext,
+    login: &Login,
+) -> Result<(Credentials, PasswordCheck), Error> {
     let app = context.app;
     let LoginLookup { name_hash, knows_network, account } =
-        users::find_by_login(&context.db, login, context.client)?;
+        users::find_by_login(&context.db, &login.name, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request(HashPurpose::SignIn);
     let attempt = rate_limit::begin_sign_in(context, name_hash, knows_network)?;
-    let check = app.hasher.check(password, stored, hash_request)?;
+    let check = app.hasher.check(&login.password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),
         // Its token is given back before the waits that follow.
@@ -105,23 +161,7 @@ fn sign_in(context: &mut RequestContext, login: &str, password: &str) -> Result<
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
-    context.sign_in(account.user.id);
-    let renewed = match check {
-        PasswordCheck::RightButOutdated => Some(app.hasher.hash(password, hash_request)?),
-        _ => None,
-    };
-    let session = new_session(context, Uuid::new_v4());
-    let user = sessions::open(
-        &context.db,
-        account.user.id,
-        account.version,
-        renewed.as_deref(),
-        &session,
-        app.config.access_token_lifetime,
-        &context.origin(),
-    )?
-    .ok_or(Error::BadCredentials)?;
-    token_response(app, 200, &user, &session)
+    Ok((account, check))
 }
 
 /// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.

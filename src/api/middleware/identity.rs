@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::api::context::RequestContext;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::personal_token;
-use crate::config::Environment;
+use crate::config::{AdminSecondFactor, Config, Environment};
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::model::rules;
@@ -187,11 +187,17 @@ impl CurrentUser {
         }
     }
 
-    /// Proof that this user is an administrator. Fails with [`Error::AdminRequired`].
-    pub fn require_admin(&self) -> Result<Admin<'_>, Error> {
+    /// Proof that this user is an administrator, with a second factor if the settings ask for that. The development
+    /// admin needs none. Fails with [`Error::AdminRequired`] or [`Error::AdminSecondFactorRequired`].
+    pub fn require_admin(&self, config: &Config) -> Result<Admin<'_>, Error> {
+        let needs_second_factor = config.admin_second_factor == AdminSecondFactor::Required
+            && self.credential != Credential::Nothing;
         match self.account.role {
-            Role::Admin => Ok(Admin(self)),
             Role::User => Err(Error::AdminRequired),
+            Role::Admin if needs_second_factor && !self.account.second_factor => {
+                Err(Error::AdminSecondFactorRequired)
+            }
+            Role::Admin => Ok(Admin(self)),
         }
     }
 }

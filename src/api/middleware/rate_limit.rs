@@ -3,6 +3,8 @@
 use std::hash::Hash;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::api::app::BucketKey;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
@@ -23,6 +25,10 @@ const SESSIONS_FACTOR: u32 = 4;
 /// Failed sign-ins with one name that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
 /// allows at most 100 in a row.
 const MAX_FAILED_SIGN_INS: u32 = 100;
+
+/// Sign-ins of an account in an hour that lack only the code of the second factor and do not count. Clients that do not
+/// know of second factors send the password alone first.
+const MAX_FORGIVEN_CODES: u32 = 20;
 
 /// Requests a minute of one session that [`Limit::Account`] allows.
 const ACCOUNT_LIMIT: u32 = 30;
@@ -260,6 +266,32 @@ pub fn begin_sign_in<'a>(
         return Err(refuse(context, "login-name", &decision, true));
     }
     Ok(attempt)
+}
+
+/// Gives a sign-in its tokens back that lacks only the code of the second factor, if that has not happened too often
+/// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
+pub fn forgive_missing_code(context: &mut RequestContext, account: Uuid) {
+    let (app, caller) = (context.app, Caller::Anonymous);
+    let now = app.started.elapsed();
+    if !app.config.rate_limit_enabled
+        || !app.missing_codes.take(account, MAX_FORGIVEN_CODES, now).allowed
+    {
+        return;
+    }
+    let taken = buckets(context, LOGIN, caller).into_iter().flatten();
+    for (key, size) in taken.chain(shared_bucket(context, LOGIN, caller)) {
+        app.buckets.give_back(key, size);
+    }
+    if let Some(shown) = &mut context.limit {
+        shown.remaining = shown.limit.min(shown.remaining + 1);
+    }
+}
+
+/// The error of a request with a code of a second factor, after too many wrong ones from the client's network. The
+/// database counts those, because several processes must not allow more.
+pub fn refuse_code(context: &RequestContext, wait: Duration, login: bool) -> Error {
+    context.app.metrics.count_rate_limited("second-factor");
+    Error::RateLimited { retry_after: whole_seconds(wait).max(1), login }
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

@@ -7,9 +7,8 @@ use time::macros::datetime;
 use super::samples::samples;
 use crate::config::{Config, ErrorFormat};
 use crate::error::{Error, FieldError, FieldLocation, Problem};
-use crate::http::error_response::error_response;
+use crate::http::error_response::{self, error_response};
 use crate::http::response::ResponseBody;
-use crate::http::status::error_code;
 use crate::model::problems::{MISSING, NOT_JSON};
 use crate::model::timestamp::Timestamp;
 
@@ -32,7 +31,7 @@ impl Errors {
         let invalid = [MISSING, NOT_JSON].map(FieldError::of_body);
         let all = || self.samples.iter().chain(&invalid);
         let reasons = sorted(all().map(Error::reason).collect());
-        let codes = sorted(all().map(|error| error_code(error.status())).collect());
+        let codes = sorted(all().map(error_response::code).collect());
         json!({ "reasons": reasons, "codes": codes })
     }
 

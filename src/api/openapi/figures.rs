@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
+use crate::config::{
+    AdminSecondFactor, ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp,
+};
 
 /// Names that texts have in braces, and what replaces them.
 pub type Figures = Vec<(&'static str, String)>;
@@ -14,6 +16,7 @@ pub fn conditions(config: &Config) -> HashMap<&'static str, bool> {
     let is_development = config.environment == Environment::Development;
     let may_export = config.allow_anonymous_export || is_development;
     HashMap::from([
+        ("admin_second_factor", config.admin_second_factor == AdminSecondFactor::Required),
         ("api_key_enabled", config.api_key_enabled),
         ("api_key_for_all", needs_key && config.api_key_scope == ApiKeyScope::All),
         ("api_key_for_exports", needs_key),

@@ -26,12 +26,13 @@ use crate::config::Config;
 use crate::model::audit;
 
 /// The parts, in the order in which pages show the groups of endpoints.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     include_str!("components.json"),
     include_str!("successes.json"),
     include_str!("errors.json"),
     include_str!("authentication.json"),
     include_str!("sessions.json"),
+    include_str!("second_factor.json"),
     include_str!("account.json"),
     include_str!("files.json"),
     include_str!("links.json"),
@@ -163,12 +164,13 @@ fn parse(json: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{ApiKeyScope, ErrorFormat, Registration, Smtp};
+    use crate::config::{AdminSecondFactor, ApiKeyScope, ErrorFormat, Registration, Smtp};
 
     /// The default settings, changed in each way that the document knows.
     fn settings() -> Vec<Config> {
-        let changes: [fn(&mut Config); 13] = [
+        let changes: [fn(&mut Config); 14] = [
             |_| {},
+            |config| config.admin_second_factor = AdminSecondFactor::Required,
             |config| config.api_key_enabled = true,
             |config| config.api_key_scope = ApiKeyScope::All,
             |config| config.auth_enabled = false,

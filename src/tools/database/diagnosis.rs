@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::connect::{ConnectedServer, one_row};
 use super::schema::{SchemaVersions, schema_versions};
+use super::second_factors;
 use super::server::{self, answered};
 use crate::config::Config;
 use crate::db::addresses::unfilled_after;
@@ -75,8 +76,24 @@ pub fn diagnose(
         let pairs = same_addresses(client).map_err(|e| describe(&e));
         let pairs = answered(findings, pairs).unwrap_or_default();
         judge_addresses(findings, &pairs);
+        let counted = second_factors::count(client, &second_factors::sealing_keys(config));
+        let counted = answered(findings, counted.map_err(|e| describe(&e)));
+        judge_second_factors(findings, counted);
     }
     DatabaseFacts { installation, stored }
+}
+
+/// Judges the numbers of all second factors and of those that no key opens.
+fn judge_second_factors(findings: &mut Findings, counted: Option<(usize, usize)>) {
+    match counted {
+        None | Some((0, _)) => {}
+        Some((all, 0)) => findings.ok(format_args!("second factors: the keys open all {all}")),
+        Some((all, unreadable)) => findings.fault(
+            format_args!("second factors: no key opens {unreadable} of {all}, so only recovery codes serve their users"),
+            "Add the key that sealed them to CLOAKROOM_SEAL_KEYS, or the former CLOAKROOM_JWT_SECRET to \
+             CLOAKROOM_JWT_OLD_SECRETS. If it is lost, take them away with `cloakroom user reset-second-factor`.",
+        ),
+    }
 }
 
 fn judge_version(findings: &mut Findings, connection: &ConnectedServer) {

@@ -6,6 +6,7 @@ pub mod connect;
 pub mod diagnosis;
 pub mod restore;
 pub mod schema;
+pub mod second_factors;
 pub mod server;
 pub mod snapshot;
 

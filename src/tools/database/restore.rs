@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::{DedicatedConnection, Totals};
+use super::{DedicatedConnection, Totals, second_factors};
 use crate::config::Config;
 use crate::db::{Database, sql};
 use crate::error::Error;
@@ -61,6 +61,12 @@ pub fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[
         transaction.commit()?;
         Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
     })
+}
+
+/// Counts second factors, and those of them that no key of these settings opens.
+pub fn second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
+    let keys = second_factors::sealing_keys(config);
+    db.run(MAX_CHANGE_TIME, |client| second_factors::count(client, &keys))
 }
 
 /// Collects the statistics that plans depend on.

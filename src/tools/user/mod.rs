@@ -2,6 +2,7 @@
 
 mod list;
 mod reset_password;
+mod reset_second_factor;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -18,6 +19,10 @@ pub fn run(command: UserCommand) -> Result<(), CommandError> {
     match command {
         UserCommand::List { search } => {
             list::list(&open(&start(&["CLOAKROOM_DATABASE_"])?)?, search.as_deref())?;
+        }
+        UserCommand::ResetSecondFactor { user } => {
+            let db = open(&start(&["CLOAKROOM_DATABASE_"])?)?;
+            reset_second_factor::reset_second_factor(&db, &user)?;
         }
         UserCommand::ResetPassword { user } => {
             let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;

@@ -27,6 +27,11 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("POST",   "/api/v1/auth/tokens",                      [401, 422, 422, 422, 403, 403]),
     ("GET",    "/api/v1/auth/tokens",                      [401, 200, 200, 200, 403, 403]),
     ("DELETE", "/api/v1/auth/tokens/{unknown}",            [401, 404, 404, 404, 403, 403]),
+    ("GET",    "/api/v1/auth/second-factor",               [401, 200, 200, 200, 403, 403]),
+    ("POST",   "/api/v1/auth/second-factor",               [401, 422, 422, 422, 403, 403]),
+    ("DELETE", "/api/v1/auth/second-factor",               [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/auth/second-factor/confirm",       [401, 422, 422, 422, 403, 403]),
+    ("POST",   "/api/v1/auth/second-factor/recovery-codes",[401, 422, 422, 422, 403, 403]),
     ("GET",    "/api/v1/users/me",                         [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/users/me",                         [401, 200, 200, 200, 403, 403]),
     ("POST",   "/api/v1/users/change-password",            [401, 422, 422, 422, 403, 403]),
@@ -40,6 +45,7 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("DELETE", "/api/v1/users/{user}/sessions",            [401, 403, 403, 204, 403, 403]),
     ("GET",    "/api/v1/users/{user}/tokens",              [401, 403, 403, 200, 403, 403]),
     ("DELETE", "/api/v1/users/{user}/tokens",              [401, 403, 403, 204, 403, 403]),
+    ("DELETE", "/api/v1/users/{user}/second-factor",       [401, 403, 403, 204, 403, 403]),
     ("GET",    "/api/v1/admin/users",                      [401, 403, 403, 200, 200, 200]),
     ("PUT",    "/api/v1/admin/users/{user}",               [401, 403, 403, 200, 200, 403]),
     ("GET",    "/api/v1/admin/stats",                      [401, 403, 403, 200, 200, 200]),
@@ -144,6 +150,10 @@ fn with_authentication_off_everyone_is_the_development_admin() {
             ("POST", "/api/v1/users/me/delete"),
             ("POST", "/api/v1/users/change-password"),
             ("POST", "/api/v1/auth/tokens"),
+            ("POST", "/api/v1/auth/second-factor"),
+            ("DELETE", "/api/v1/auth/second-factor"),
+            ("POST", "/api/v1/auth/second-factor/confirm"),
+            ("POST", "/api/v1/auth/second-factor/recovery-codes"),
         ]
         .contains(&(method, path));
         let expected = if changes_itself { 403 } else { *admin };

@@ -311,6 +311,39 @@ fn files_and_exports(tour: &Tour) {
     tour.step(tour.api.request("GET", "/users/export-alive"), 200, |_| vec![]);
 }
 
+fn second_factors(tour: &Tour) {
+    let fay = tour.api.sign_up("fay");
+    let password = json!({"current_password": PASSWORD});
+    let offer = tour.step(tour.post("/auth/second-factor", &fay, password), 200, |_| vec![]).json();
+    let secret = offer["secret"].as_str().expect("a secret").to_owned();
+    let factor = SecondFactor { secret, recovery_codes: Vec::new() };
+    let confirm = tour.post("/auth/second-factor/confirm", &fay, json!({"code": factor.code()}));
+    let enabled = |_: &Answer| vec![own("second_factor.enable", &fay, json!({}))];
+    let codes = tour.step(confirm, 200, enabled).json()["recovery_codes"].clone();
+    tour.refused_login(
+        "fay",
+        PASSWORD,
+        401,
+        Some(fay.id()),
+        json!({"reason": "second_factor_required"}),
+    );
+    let body = json!({"username": "fay", "password": PASSWORD, "code": codes[0]});
+    tour.step(tour.post("/auth/login", Anonymous, body), 200, |answer| {
+        let session = claims(&answer.tokens().access)["sid"].clone();
+        vec![
+            own("auth.login", &fay, json!({ "session_id": session })),
+            own("second_factor.recovery", &fay, json!({"codes_left": 9})),
+        ]
+    });
+    let proofs = json!({"current_password": PASSWORD, "code": codes[1]});
+    tour.step(tour.delete("/auth/second-factor", &fay).json(proofs), 204, |_| {
+        vec![
+            own("second_factor.disable", &fay, json!({})),
+            own("second_factor.recovery", &fay, json!({})),
+        ]
+    });
+}
+
 #[test]
 fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     let tour = Tour::start();
@@ -320,6 +353,7 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     files_and_exports(&tour);
     sessions_in_sight(&tour);
     personal_tokens(&tour);
+    second_factors(&tour);
     leaving(&tour);
     let missing =
         "SELECT string_agg(action::text, ' ') FROM unnest(enum_range(NULL::audit_action)) action

@@ -36,9 +36,13 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "restore/remove_files",
             "restore/renew",
             "schema_history/insert",
+            "second_factors/reseal",
+            "second_factors/sealed",
             "users/ensure_development_admin",
             "users/fill_addresses",
             "users/find_development_admin",
+            "users/list_after",
+            "users/reset_password_by_operator",
             "users/same_addresses",
             "users/unfilled_addresses",
             "users/upsert_admin",
@@ -229,6 +233,14 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     }
     api.logout(api.sign_in(&name)).expect(204);
     api.end_user_sessions(root, &id).expect(204);
+    let tokens = api.sign_in(&name);
+    let factor = api.new_second_factor(&tokens, PASSWORD);
+    api.login_with_code(&name, PASSWORD, &factor.wrong_code()).expect(401);
+    api.login_with_code(&name, PASSWORD, &factor.code()).expect(200);
+    api.renew_recovery_codes(&tokens, PASSWORD, &factor.recovery_codes[0]).expect(200);
+    api.forget_used_codes();
+    api.disable_second_factor(&tokens, PASSWORD, &factor.code()).expect(204);
+    api.reset_second_factor(root, &id).expect(204);
     api.change_password(api.sign_in(&name), PASSWORD, NEW_PASSWORD).expect(200);
     api.reset_password(&api.reset_token(&email), PASSWORD).expect(200);
 
@@ -296,8 +308,9 @@ fn each_order_of_accounts_has_an_index() {
              SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com',
                     CASE WHEN i % 3 > 0 THEN 'User ' || i * 7919 % 100000 END, '-', now() - make_interval(mins => i)
              FROM generate_series(1, 100000) i;
-         ANALYZE users; VACUUM ANALYZE listed_users",
+         ANALYZE users",
     );
+    database.run("VACUUM ANALYZE listed_users");
     let mut client = database.client();
     prepare_list_of_accounts(&mut client);
     for (order, index) in [
@@ -327,13 +340,14 @@ fn each_order_of_accounts_has_an_index() {
 }
 
 #[test]
-fn a_search_reads_all_accounts_at_most_twice_if_many_match_and_only_the_index_if_few_do() {
+fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_do() {
     let database = Database::create_migrated();
     database.run(
         "INSERT INTO users (id, username, email, password_hash)
              SELECT gen_random_uuid(), 'u' || i, 'user' || i || '@example.com', '-' FROM generate_series(1, 50000) i;
-         ANALYZE users; VACUUM ANALYZE listed_users",
+         ANALYZE users",
     );
+    database.run("VACUUM ANALYZE listed_users");
     let mut client = database.client();
     prepare_list_of_accounts(&mut client);
     for (search, uses_index) in
@@ -353,10 +367,8 @@ fn a_search_reads_all_accounts_at_most_twice_if_many_match_and_only_the_index_if
                 "{search}: {plan:#?}"
             );
             assert_eq!(seen("Seq Scan on listed_users"), !uses_index, "{search}: {plan:#?}");
-            let rows = |line: &&String| {
-                line.split_once("rows=").is_some_and(|_| line.contains("Scan using listed_users_"))
-            };
-            assert!(!uses_index || !run.iter().any(rows), "{search}: {plan:#?}");
+            // The order leads to the page only if many match.
+            assert_ne!(seen("Scan using listed_users_"), uses_index, "{search}: {plan:#?}");
         }
     }
 }
@@ -389,9 +401,9 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
              SELECT gen_random_uuid(), CASE WHEN i % 2 = 0 THEN '{ann}'::uuid ELSE '{bob}' END,
                     'File ' || i * 7919 % 60000, 'f', CASE WHEN i % 100 < 2 THEN 'image/png' ELSE 'text/plain' END,
                     i * 31 % 50000, 'f', 'h', now() - make_interval(mins => i)
-             FROM generate_series(1, 60000) i;
-         VACUUM ANALYZE files"
+             FROM generate_series(1, 60000) i"
     ));
+    database.run("VACUUM ANALYZE files");
     let mut client = database.client();
     let list = include_str!("../../../sql/files/list.sql");
     let prepared = client.batch_execute(&format!(

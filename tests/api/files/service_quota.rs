@@ -5,6 +5,7 @@ use std::thread;
 
 use crate::harness::*;
 
+const USED: &str = "SELECT sum(used)::bigint FROM storage_shards";
 /// The bytes that the totals have, and those that the records have, in one snapshot.
 const TOTALS: &str = "SELECT (SELECT sum(used)::bigint FROM storage_shards),
                              (SELECT coalesce(sum(file_size), 0)::bigint FROM files),
@@ -61,13 +62,14 @@ fn an_upload_that_does_not_end_holds_up_no_other_user() {
         let upload = scope.spawn(|| api.upload(&ann, "a.txt", "123"));
         api.database.wait_for_blocked_statement();
         api.upload(&bob, "b.txt", "12345").expect(201);
+        api.upload(&bob, "large.txt", vec![b'x'; 5_000_000]).expect(201);
         api.delete_file(&bob, &file).expect(204);
         stuck.roll_back();
         upload.join().expect("no panic").expect(201);
     });
     slow.into_iter().for_each(OpenTransaction::commit);
-    watched(&api.database, 38, || ());
-    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 38);
+    watched(&api.database, 5_000_038, || ());
+    assert_eq!(api.database.value::<i64>(USED), 5_000_038);
 }
 
 #[test]
@@ -93,22 +95,21 @@ fn an_upload_near_the_quota_waits_for_those_that_it_cannot_see_yet() {
 
 #[test]
 fn uploads_of_several_users_fill_the_quota_exactly_and_never_exceed_it() {
-    // Files of 1,000 bytes do not wait for each other before an eighth of the quota is left, if the server has 300
-    // connections; the large ones always do.
+    // If the server has 300 connections, files of 1,000 bytes wait for each other once a quarter of the quota is left,
+    // and larger ones always do.
     let quota = 2_400_000;
     let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", &quota.to_string())]);
     let users: Vec<_> = (0..8).map(|i| api.sign_up(&format!("user{i}"))).collect();
-    api.database.insert_files(users[0].id(), &[quota * 7 / 8 - 5000]);
+    api.database.insert_files(users[0].id(), &[quota * 3 / 4 - 5000]);
     watched(&api.database, quota, || {
         let upload = |i: usize, size: usize| api.upload(&users[i % 8], "a.txt", vec![b'x'; size]);
-        // 5,000 bytes are left until the last eighth, and 305,000 in all.
-        let statuses = parallel(32, |i| upload(i, if i < 16 { 1000 } else { 40_000 }).status);
-        // In any order there is room for all small files and for seven large ones, and 9,000 bytes are left.
+        let statuses = parallel(32, |i| upload(i, if i < 16 { 1000 } else { 80_000 }).status);
+        // In any order there is room for all small files and for seven large ones, and 29,000 bytes are left.
         assert_eq!(tally(statuses), [(201, 23), (507, 9)].into());
         let statuses = parallel(32, |i| upload(i, 1000).status);
-        assert_eq!(tally(statuses), [(201, 9), (507, 23)].into());
+        assert_eq!(tally(statuses), [(201, 29), (507, 3)].into());
     });
-    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), quota);
+    assert_eq!(api.database.value::<i64>(USED), quota);
 }
 
 #[test]
@@ -132,10 +133,7 @@ fn totals_agree_at_any_moment_while_files_come_and_go() {
         });
         wait_until(|| api.database.count("pending_removals") == 0);
     });
-    assert_eq!(
-        api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"),
-        5 * 4 * 4
-    );
+    assert_eq!(api.database.value::<i64>(USED), 5 * 4 * 4);
 }
 
 #[test]
@@ -145,7 +143,7 @@ fn the_quota_of_the_service_is_exact_under_parallel_uploads_of_several_users() {
     let statuses = parallel(24, |i| api.upload(&users[i % 4], "a.txt", [b'x'; 1000]).status);
     assert_eq!(tally(statuses), [(201, 7), (507, 17)].into());
     assert_eq!(api.data.contents().len(), 7);
-    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 7000);
+    assert_eq!(api.database.value::<i64>(USED), 7000);
     assert_eq!(
         api.database.value::<i64>("SELECT sum(total_storage_used)::bigint FROM users"),
         7000

@@ -9,7 +9,7 @@ use crate::openapi::document::{everything, operations};
 use crate::openapi::examples::{key, keys_of};
 
 /// Requests with bad fields: the operation, the query, and the body.
-fn bad_fields() -> [(&'static str, &'static str, Value); 25] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 29] {
     let none = Value::Null;
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
@@ -24,6 +24,10 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 25] {
         ("request_password_reset", "", user.clone()),
         ("reset_password", "", json!({ "token": "x", "new_password": "short" })),
         ("create_personal_token", "", json!({ "expires_in_days": 400 })),
+        ("begin_second_factor", "", json!({})),
+        ("confirm_second_factor", "", json!({})),
+        ("disable_second_factor", "", json!({})),
+        ("renew_recovery_codes", "", json!({})),
         ("update_my_profile", "", user.clone()),
         ("delete_my_account", "", json!({})),
         ("change_password", "", new_password),
@@ -99,10 +103,15 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
 
 #[test]
 fn each_operation_gives_the_refusals_that_it_shows() {
-    let settings =
-        [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true")];
+    let settings = [
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
+    ];
     let (document, api) = (document(&settings), Server::start(&settings));
     let (admin, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    api.new_second_factor(&admin, PASSWORD);
+    let without = api.sign_up_admin("without");
     let file = api.new_file(&ann, "a.txt", "a");
     let (token, read_only) = (api.new_token(&admin, false), api.new_token(&admin, true));
     for (method, path, operation) in operations(&document) {
@@ -115,7 +124,7 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         let path = with_ids(&path, UNKNOWN_ID);
         let mut senders = vec![&token, &read_only];
         if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
-            senders.push(&ann.access);
+            senders.extend([&ann.access, &without.access]);
         }
         let body = json!({ "role": "admin" });
         let answers = senders

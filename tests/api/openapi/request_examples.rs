@@ -50,6 +50,21 @@ impl Stage {
         api.login("sender", password).expect(200).tokens()
     }
 
+    /// A code for a request of the sender: a recovery code of its second factor, or a code of the one that is offered to
+    /// it. A sign-in ignores it, because its account has none.
+    fn code(&self, path: &str, sender: &Tokens, body: &Value) -> String {
+        let password = body["current_password"].as_str().unwrap_or(PASSWORD);
+        if !path.ends_with("/confirm") {
+            return match path.ends_with("/login") {
+                true => "123456".to_owned(),
+                false => self.api.new_second_factor(sender, password).recovery_codes[0].clone(),
+            };
+        }
+        let offer = self.api.begin_second_factor(sender, password).expect(200).json();
+        let secret = offer["secret"].as_str().expect("a secret").to_owned();
+        SecondFactor { secret, recovery_codes: Vec::new() }.code()
+    }
+
     /// Sends an example to its operation.
     fn send(&mut self, method: &str, path: &str, media_type: &str, body: &Value) -> Answer {
         let sender = self.clear(body);
@@ -59,12 +74,15 @@ impl Stage {
             let ann = json!({"username": "ann", "email": "ann@example.com", "password": body["password"]});
             api.register_with(ann).expect(201);
         }
-        // Tokens are the only values that an example cannot know.
+        // Tokens and codes are the only values that an example cannot know.
         if body["refresh_token"].is_string() {
             body["refresh_token"] = json!(sender.refresh);
         }
         if path.ends_with("/reset-password") {
             body["token"] = json!(api.reset_token("sender@example.com"));
+        }
+        if body["code"].is_string() {
+            body["code"] = json!(self.code(path, &sender, &body));
         }
         let mut path = path.to_owned();
         if path.contains("{user_id}") {

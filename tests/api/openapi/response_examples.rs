@@ -114,6 +114,15 @@ fn examples_have_the_members_of_real_responses() {
     like("create_personal_token", api.create_token(&ann, json!({"name": "a"})));
     like("list_my_personal_tokens", api.list_tokens(&ann));
     like("list_personal_tokens_of_user", api.user_tokens(&root, ann.id()));
+    let begin = like("begin_second_factor", api.begin_second_factor(&ann, PASSWORD)).json();
+    let secret = begin["secret"].as_str().expect("a secret").to_owned();
+    let mut factor = SecondFactor { secret, recovery_codes: Vec::new() };
+    let confirmed = api.confirm_second_factor(&ann, &factor.code());
+    let codes = like("confirm_second_factor", confirmed).json()["recovery_codes"].clone();
+    factor.recovery_codes = serde_json::from_value(codes).expect("codes");
+    let renewed = api.renew_recovery_codes(&ann, PASSWORD, &factor.recovery_codes[0]);
+    like("renew_recovery_codes", renewed);
+    like("get_second_factor", api.second_factor(&ann));
     like("get_my_profile", api.profile(&ann));
     like("update_my_profile", api.update_me(&ann, json!({"name": "Ann"})));
     let file = like("upload_file", api.upload(&ann, "visitors.txt", CONTENT)).id();

@@ -307,3 +307,43 @@ fn a_backup_of_the_old_release_is_restored() {
         assert_eq!(api.sign_in(address).user["username"], name);
     }
 }
+
+#[test]
+fn a_database_of_version_14_is_upgraded_and_its_accounts_and_files_are_listed_and_counted() {
+    let database = Database::create();
+    database.migrate_to(14);
+    let (ann, gone) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
+    database.run(&format!(
+        "INSERT INTO users (id, username, email, email_ascii, name, role, password_hash, created_at, is_active) VALUES
+             ('{ann}', 'Ann', 'ann@example.com', NULL, NULL, 'admin', '-', now(), true),
+             (gen_random_uuid(), 'bob', 'Bob@b\u{fc}cher.example', 'bob@xn--bcher-kva.example', 'Zoe', 'user', '-',
+              '2020-01-31T23:59:59Z', false);
+         INSERT INTO users (id, is_deleted) VALUES ('{gone}', true);
+         INSERT INTO pending_removals VALUES ('{gone}');
+         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                            upload_date)
+             SELECT gen_random_uuid(), owner::uuid, 'f', 'f', 'text/plain', size, 'f', 'h', at::timestamptz
+             FROM (VALUES ('{ann}', 5, 'now'), ('{ann}', 7, '2020-01-01'), ('{gone}', 9, 'now')) file (owner, size, at)"
+    ));
+    // The record of the deleted user's file stays.
+    let backup =
+        database.begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+    run(&database.url, &["migrate"], &[]).exits(0);
+    let query = include_str!("../../../sql/checks/copies.sql");
+    assert_eq!(database.client().query(query, &[]).expect("rows").len(), 0);
+    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
+    let admin = sign(json!({"sub": ann, "role": "admin", "iat": now(), "exp": now() + 600}));
+    let stats = api.admin_stats(&admin).expect(200).json();
+    assert_eq!(stats["users"], json!({"total": 2, "active": 1, "new_this_month": 1}));
+    assert_eq!(stats["files"], json!({"total": 2, "total_size": 12, "uploads_this_month": 1}));
+    for (query, expected) in [
+        ("sort_by=email&sort_order=asc", "Ann bob"),
+        ("search=ANN", "Ann"),
+        ("email=b%C3%9Ccher", "bob"),
+        ("name=zoe&active=false", "bob"),
+    ] {
+        let body = api.list_users(&admin, query).case(query).expect(200).json();
+        assert_eq!(names_of(&body["users"], "username").join(" "), expected, "{query}");
+    }
+    backup.roll_back();
+}

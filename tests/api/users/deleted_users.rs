@@ -67,7 +67,7 @@ fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
     lock.roll_back();
     wait_until(|| api.database.count("files") == 1 && api.database.count("pending_removals") == 0);
     assert_eq!(api.data.contents(), [api.data.content(&kept)]);
-    assert_eq!(api.database.value::<i64>("SELECT used FROM storage"), 5);
+    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 5);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn several_processes_remove_the_files_of_deleted_users_without_faults() {
     parallel(4, |i| servers[i % 2].delete_user(&root, users[i].id()).expect(204));
     wait_until(|| database.count("files") == 0 && database.count("pending_removals") == 0);
     assert_eq!(data.contents().len(), 0);
-    assert_eq!(database.value::<i64>("SELECT used FROM storage"), 0);
+    assert_eq!(database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 0);
     assert_eq!(database.value::<i64>("SELECT sum(total_uploads)::bigint FROM users"), 0);
     for api in &servers {
         assert!(!api.log().contains("WARN"), "{}", api.log());
@@ -242,7 +242,7 @@ fn deleting_a_user_with_a_million_files_answers_at_once_and_stalls_no_upload() {
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
          SELECT gen_random_uuid(), '{}', 'f', 'f', 'text/plain', 1, 'f', 'h' FROM generate_series(1, 1000000);
          UPDATE users SET total_uploads = 1000000, total_storage_used = 1000000 WHERE username = 'ann';
-         UPDATE storage SET used = 1000000;
+         UPDATE storage_shards SET used = 1000000 WHERE shard = 0;
          ANALYZE files, users",
         ann.id()
     ));

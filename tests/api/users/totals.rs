@@ -172,7 +172,7 @@ fn signing_in_and_uploading_change_no_row_that_lists_read() {
     let tokens = api.sign_in("root");
     api.new_file(&tokens, "a.txt", "content");
     api.change_password(&tokens, PASSWORD, NEW_PASSWORD).expect(200);
-    api.update_user(&root, root.id(), json!({"permissions": ["x"]})).expect(200);
+    api.update_user(&tokens, root.id(), json!({"permissions": ["x"]})).expect(200);
     assert_eq!(rows(), before);
 }
 

@@ -58,6 +58,34 @@ const samples = {
   },
 };
 
+// Asks for the code of a second factor above the name and the password, and sends it with them. A code serves once.
+let code = "";
+const secondFactor = {
+  wrapComponents: {
+    oauth2: (Oauth2, { React: { createElement: h } }) => (properties) => {
+      const isAuthorized = properties.authSelectors.authorized().get(properties.name);
+      const input = h("input", {
+        id: "second_factor_code", type: "text", autoComplete: "one-time-code",
+        onChange: (event) => { code = event.target.value; },
+      });
+      const label = h("label", { htmlFor: "second_factor_code" }, "code, if the account has a second factor:");
+      return h("div", null, isAuthorized ? null : h("div", { className: "wrapper" }, label, input),
+        h(Oauth2, properties));
+    },
+  },
+  statePlugins: {
+    auth: {
+      wrapActions: {
+        authorizeRequest: (authorize) => (request) => {
+          const body = code === "" ? request.body : `${request.body}&code=${encodeURIComponent(code)}`;
+          code = "";
+          return authorize({ ...request, body });
+        },
+      },
+    },
+  },
+};
+
 SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
@@ -67,5 +95,5 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   persistAuthorization: false, // a token is forgotten when the page is closed or loaded again
   validatorUrl: null, // the default would send the document to another host
-  plugins: [lighter, topics, samples],
+  plugins: [lighter, topics, samples, secondFactor],
 });

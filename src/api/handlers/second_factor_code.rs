@@ -1,0 +1,82 @@
+//! Checks of the codes of second factors.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::api::context::RequestContext;
+use crate::api::middleware::rate_limit;
+use crate::auth::second_factor::Code;
+use crate::db::second_factors::{self, AcceptedCode, StoredSecondFactor};
+use crate::error::Error;
+use crate::model::timestamp::unix_time;
+
+/// The longest wait for the end of the limit of a network.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
+
+/// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`], and
+/// the sign-in does not count against the limits of its address: the same client sends it again, with a code.
+pub fn check_at_sign_in(
+    context: &mut RequestContext,
+    user: Uuid,
+    factor: &StoredSecondFactor,
+    code: Option<&str>,
+) -> Result<AcceptedCode, Error> {
+    if factor.is_refused {
+        return Err(Error::SecondFactorRequired { is_password_refused: true });
+    }
+    let Some(code) = code else {
+        rate_limit::forgive_missing_code(context, user);
+        return Err(Error::SecondFactorRequired { is_password_refused: false });
+    };
+    check(context, user, factor, code, true)
+}
+
+/// Checks a code, and counts it if it is wrong. The statement that uses it decides whether it is taken: it may have been
+/// used before, which counts for nothing, because whoever sends a code twice guesses nothing. Fails with
+/// [`Error::InvalidCode`], or with [`Error::RateLimited`] if no code is taken from the client's network for now.
+pub fn check(
+    context: &mut RequestContext,
+    user: Uuid,
+    factor: &StoredSecondFactor,
+    code: &str,
+    at_sign_in: bool,
+) -> Result<AcceptedCode, Error> {
+    if let Some(wait) = factor.wait {
+        return Err(rate_limit::refuse_code(context, wait, at_sign_in));
+    }
+    if let Some(accepted) = accepted(context, user, factor, code)? {
+        return Ok(accepted);
+    }
+    match second_factors::count_wrong_code(&context.db, user, context.client)? {
+        true => Err(Error::InvalidCode { at_sign_in }),
+        // The limit was reached since the second factor was read.
+        false => Err(rate_limit::refuse_code(context, MAX_WAIT, at_sign_in)),
+    }
+}
+
+/// The code, if it fits the second factor. If no key opens the secret, one-time passwords cannot be checked and the
+/// request fails, but recovery codes work.
+fn accepted(
+    context: &RequestContext,
+    user: Uuid,
+    factor: &StoredSecondFactor,
+    code: &str,
+) -> Result<Option<AcceptedCode>, Error> {
+    match Code::parse(code) {
+        Code::Totp(code) => {
+            let secret = context.app.sealing_keys.open(user, &factor.sealed).ok_or_else(|| {
+                Error::Internal(format!(
+                    "no key of CLOAKROOM_SEAL_KEYS opens the second factor of user {user}"
+                ))
+            })?;
+            let step = secret.step_of(&code, unix_time().as_secs());
+            Ok(step.map(AcceptedCode::Totp))
+        }
+        Code::Recovery(hash) => {
+            // Comparing hashes reveals nothing about the code.
+            let is_right = factor.recovery_codes.iter().any(|stored| *stored == hash);
+            Ok(is_right.then_some(AcceptedCode::Recovery(hash)))
+        }
+    }
+}

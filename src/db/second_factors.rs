@@ -1,0 +1,186 @@
+//! The second factors of accounts, which are columns of `users`: a sign-in decides in the one statement that locks the
+//! row whether a code is taken. Secrets are sealed by keys that the database does not have.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use postgres::types::Type;
+use postgres::{Client, Row};
+use uuid::Uuid;
+
+use super::audit::AuditOrigin;
+use super::connection::SqlParams;
+use super::{Database, sql};
+use crate::error::Error;
+use crate::model::timestamp::Timestamp;
+
+/// A second factor, or one that is offered to its user, as a client with a certain address meets it.
+pub struct StoredSecondFactor {
+    /// `None` if it is only offered.
+    pub enabled_at: Option<Timestamp>,
+    /// Whether it is offered, and may still be confirmed.
+    pub is_pending: bool,
+    /// The sealed secret.
+    pub sealed: Vec<u8>,
+    /// The hashes of the recovery codes that are left.
+    pub recovery_codes: Vec<Vec<u8>>,
+    /// Whether no code is taken until the password is another one, because a hundred wrong ones came in a row.
+    pub is_refused: bool,
+    /// How long no code is taken from the client's network, because ten wrong ones came from there within an hour.
+    pub wait: Option<Duration>,
+}
+
+/// Reads a [`StoredSecondFactor`]. `None` if the row has none.
+pub(super) fn from_row(row: &Row) -> Option<StoredSecondFactor> {
+    let wait = row.get::<_, Option<f64>>("wait_seconds");
+    Some(StoredSecondFactor {
+        sealed: row.get::<_, Option<_>>("second_factor_sealed")?,
+        enabled_at: row.get::<_, Option<_>>("second_factor_at").map(Timestamp),
+        is_pending: row.get::<_, Option<_>>("is_pending").unwrap_or_default(),
+        recovery_codes: row.get::<_, Option<_>>("recovery_codes").unwrap_or_default(),
+        is_refused: row.get("is_refused"),
+        wait: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+    })
+}
+
+/// A code that fits the second factor. Only the statement that uses it decides whether it is taken: parallel requests
+/// may have used it, or a limit may be reached meanwhile.
+pub enum AcceptedCode {
+    /// A one-time password, of this time step.
+    Totp(i64),
+    /// A recovery code with this hash.
+    Recovery([u8; 32]),
+}
+
+impl AcceptedCode {
+    pub(super) fn step(&self) -> Option<i64> {
+        match self {
+            AcceptedCode::Totp(step) => Some(*step),
+            AcceptedCode::Recovery(_) => None,
+        }
+    }
+
+    pub(super) fn recovery_hash(&self) -> Option<&[u8]> {
+        match self {
+            AcceptedCode::Totp(_) => None,
+            AcceptedCode::Recovery(hash) => Some(hash),
+        }
+    }
+}
+
+/// The second factor of a user, or the one that is offered or was lately, for a client with this address.
+pub fn find(
+    db: &Database,
+    user: Uuid,
+    client: IpAddr,
+) -> Result<Option<StoredSecondFactor>, Error> {
+    let rows = db.read(sql!("second_factors/find"), &[&user, &client])?;
+    Ok(rows.first().and_then(from_row))
+}
+
+/// Offers a user the second factor with this sealed secret for the given time, in place of one that was offered before.
+/// Returns false if the account has one, or if its credentials are no longer at `version`.
+pub fn begin(
+    db: &Database,
+    user: Uuid,
+    version: i32,
+    sealed: &[u8],
+    lifetime: Duration,
+) -> Result<bool, Error> {
+    let params: SqlParams = &[&user, &version, &sealed, &lifetime.as_secs_f64()];
+    Ok(!db.write(sql!("second_factors/begin"), params)?.is_empty())
+}
+
+/// Switches the offered second factor with this sealed secret on, of which the code of `step` was right, and ends all
+/// sessions but `keep`. Returns false if it is no longer offered.
+pub fn confirm(
+    db: &Database,
+    user: Uuid,
+    sealed: &[u8],
+    step: i64,
+    recovery_codes: &[[u8; 32]],
+    keep: Option<Uuid>,
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
+    let params: SqlParams = &[&user, &sealed, &step, &recovery_codes, &keep, address, request_id];
+    Ok(!db.write(sql!("second_factors/confirm"), params)?.is_empty())
+}
+
+/// Counts a wrong code from this client. Returns false if no code is taken from there.
+pub fn count_wrong_code(db: &Database, user: Uuid, client: IpAddr) -> Result<bool, Error> {
+    Ok(!db.write(sql!("second_factors/count_wrong_code"), &[&user, &client])?.is_empty())
+}
+
+/// Replaces the recovery codes by those with these hashes. Returns false if the code is not taken, or if the credentials
+/// are no longer at `version`.
+pub fn renew_recovery_codes(
+    db: &Database,
+    user: Uuid,
+    version: i32,
+    code: &AcceptedCode,
+    recovery_codes: &[[u8; 32]],
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
+    let (step, hash) = (code.step(), code.recovery_hash());
+    let params: SqlParams = &[&user, &version, address, &step, &hash, &recovery_codes, request_id];
+    Ok(!db.write(sql!("second_factors/renew_recovery_codes"), params)?.is_empty())
+}
+
+/// Takes the second factor of a user away. Returns false if the code is not taken, or if the credentials are no longer
+/// at `version`.
+pub fn disable(
+    db: &Database,
+    user: Uuid,
+    version: i32,
+    code: &AcceptedCode,
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
+    let AuditOrigin { address, request_id, .. } = origin;
+    let params: SqlParams =
+        &[&user, &version, address, &code.step(), &code.recovery_hash(), request_id];
+    Ok(!db.write(sql!("second_factors/disable"), params)?.is_empty())
+}
+
+/// Takes the second factor of a user away, as an administrator asks, and ends the user's sessions. Returns whether there
+/// was one. Fails with [`Error::UserNotFound`].
+pub fn reset(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
+    let AuditOrigin { actor, address, request_id } = origin;
+    let rows = db.write(sql!("second_factors/reset"), &[&user, actor, address, request_id])?;
+    Ok(rows.first().ok_or(Error::UserNotFound)?.get("had_one"))
+}
+
+/// Reads up to a thousand sealed secrets that do not begin with `prefix`, each with the id of its account, of accounts
+/// with ids after `after`. An empty prefix leaves none out.
+pub fn sealed_after(
+    client: &mut Client,
+    prefix: &[u8],
+    after: Uuid,
+) -> Result<Vec<(Uuid, Vec<u8>)>, postgres::Error> {
+    let params = [(&prefix as _, Type::BYTEA), (&after as _, Type::UUID)];
+    let rows = client.query_typed(sql!("second_factors/sealed"), &params)?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("second_factor_sealed"))).collect())
+}
+
+/// Sealed secrets that take the place of others: ids of accounts, what each has, and what it gets.
+#[derive(Default)]
+pub struct Resealed {
+    pub accounts: Vec<Uuid>,
+    pub before: Vec<Vec<u8>>,
+    pub after: Vec<Vec<u8>>,
+}
+
+/// Replaces sealed secrets, unless they were changed meanwhile. Returns how many it replaced.
+pub fn reseal(client: &mut Client, resealed: &Resealed) -> Result<i64, postgres::Error> {
+    let Resealed { accounts, before, after } = resealed;
+    let params = [
+        (accounts as _, Type::UUID_ARRAY),
+        (before as _, Type::BYTEA_ARRAY),
+        (after as _, Type::BYTEA_ARRAY),
+    ];
+    let rows = client.query_typed(sql!("second_factors/reseal"), &params)?;
+    Ok(rows.first().map_or(0, |row| row.get("changed")))
+}

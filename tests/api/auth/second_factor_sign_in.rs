@@ -1,0 +1,241 @@
+//! Signing in to an account with a second factor, and the limits of wrong codes.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
+const TOO_MANY: &str = "Too many login attempts. Please try again later.";
+const INVALID: &str = "Invalid code";
+const REQUIRED: &str = "Second factor required";
+
+/// A service behind a proxy, its user `ann`, and the second factor of the account.
+fn service(settings: &[(&str, &str)]) -> (Server, Tokens, SecondFactor) {
+    let api = Server::start(&[&[TRUSTED], settings].concat());
+    let ann = api.sign_up("ann");
+    let factor = api.new_second_factor(&ann, PASSWORD);
+    (api, ann, factor)
+}
+
+fn login_from(api: &Server, address: &str, password: &str, code: &str) -> Answer {
+    let request = api.request("POST", "/auth/login").header("X-Forwarded-For", address);
+    request.json(json!({"username": "ann", "password": password, "code": code})).send()
+}
+
+#[test]
+fn the_right_password_needs_a_code_and_a_wrong_one_is_told_nothing() {
+    let (api, _, factor) = service(&[]);
+    let required =
+        json!({"error_code": "SECOND_FACTOR_REQUIRED", "reason": "SECOND_FACTOR_REQUIRED"});
+    api.login("ann", PASSWORD).refused(401, REQUIRED).has(required);
+    let answer = api.login_with(json!({"username": "ann", "password": PASSWORD, "code": null}));
+    answer.refused(401, REQUIRED);
+    let invalid = json!({"error_code": "SECOND_FACTOR_INVALID", "reason": "SECOND_FACTOR_INVALID"});
+    for code in [&factor.wrong_code(), "12345", "no code", "A4DQ-OBYH-A4DQ-OBYH"] {
+        api.login_with_code("ann", PASSWORD, code).refused(401, INVALID).has(invalid.clone());
+    }
+    // With a wrong password nothing says that there is a second factor, whatever the code.
+    let wrong = "Invalid username or password";
+    api.login("ann", "wrong").refused(401, wrong);
+    api.login_with_code("ann", "wrong", &factor.code()).refused(401, wrong);
+    api.login_with_code("nobody", "wrong", &factor.code()).refused(401, wrong);
+    let answer = api.login_with_code("ann@example.com", PASSWORD, &factor.code()).expect(200);
+    assert_eq!(answer.tokens().user["second_factor"], json!(true));
+    // Each code once.
+    api.login_with_code("ann", PASSWORD, &factor.code()).refused(401, INVALID);
+    // Accounts without a second factor ignore the code.
+    api.sign_up("bob");
+    api.login_with_code("bob", PASSWORD, "123456").expect(200);
+    api.login_with(json!({"username": "bob", "password": PASSWORD, "code": 5}))
+        .invalid(&[("body.code", "string_type")]);
+}
+
+#[test]
+fn the_form_of_oauth_2_takes_a_code() {
+    let (api, _, factor) = service(&[]);
+    let send = |code: &str| {
+        let request = api.request("POST", "/auth/login");
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        let form = format!("grant_type=password&username=ann&password=correct+horse&code={code}");
+        request.body(form).send()
+    };
+    let refused = json!({"error": "invalid_grant", "error_description": REQUIRED});
+    send("").refused(401, REQUIRED).has(refused);
+    send(&factor.wrong_code()).refused(401, INVALID).has(json!({"error": "invalid_grant"}));
+    send(&factor.code()).expect(200);
+}
+
+#[test]
+fn a_code_made_by_debians_oathtool_signs_in() {
+    let (api, _, factor) = service(&[]);
+    let command = ["--totp", "--base32", &factor.secret];
+    let output = Command::new("oathtool").args(command).output().expect("oathtool is installed");
+    api.login_with_code("ann", PASSWORD, output.exits(0).out().trim()).expect(200);
+}
+
+#[test]
+fn a_clock_may_be_29_seconds_off_and_not_61() {
+    let (api, _, factor) = service(&[]);
+    for (seconds, status) in [(-29, 200), (29, 200), (-61, 401), (61, 401)] {
+        let answer = within_one_step(|| {
+            api.forget_used_codes();
+            api.login_with_code("ann", PASSWORD, &factor.code_at(seconds))
+        });
+        answer.case(seconds).expect(status);
+    }
+}
+
+#[test]
+fn no_code_is_taken_that_is_older_than_the_last_one() {
+    let (api, _, factor) = service(&[]);
+    within_one_step(|| {
+        api.forget_used_codes();
+        api.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
+        api.login_with_code("ann", PASSWORD, &factor.code_at(-30)).refused(401, INVALID);
+        api.login_with_code("ann", PASSWORD, &factor.code_at(30)).expect(200);
+        api.login_with_code("ann", PASSWORD, &factor.code()).refused(401, INVALID);
+    });
+}
+
+#[test]
+fn of_twenty_sign_ins_with_one_code_at_one_moment_one_succeeds_on_two_processes() {
+    let (api, ann, factor) = service(&[]);
+    let other = Server::start_with(&api.database, &api.data, &[TRUSTED]);
+    let one_of_twenty = |code: &str| {
+        let before = api.database.live_sessions(ann.id());
+        let statuses = parallel(20, |n| {
+            let server = if n % 2 == 0 { &api } else { &other };
+            server.login_with_code("ann", PASSWORD, code).status
+        });
+        let after = api.database.live_sessions(ann.id());
+        (tally(statuses), after - before)
+    };
+    let once = [(200, 1), (401, 19)].into();
+    assert_eq!(one_of_twenty(&factor.code()), (once, 1));
+    // Using a right code twice is no guess, so the owner is not refused after it.
+    api.forget_used_codes();
+    api.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
+    let code = &factor.recovery_codes[0];
+    let (statuses, sessions) = one_of_twenty(code);
+    assert_eq!((statuses[&200], sessions), (1, 1), "{statuses:?}");
+    assert_eq!(api.database.count("audit_events WHERE action = 'second_factor.recovery'"), 1);
+}
+
+#[test]
+fn ten_wrong_codes_of_a_network_within_an_hour_are_all_it_has_on_two_processes() {
+    let (api, _, factor) = service(&[]);
+    let other = Server::start_with(&api.database, &api.data, &[TRUSTED]);
+    let wrong = factor.wrong_code();
+    let statuses = parallel(30, |n| {
+        let (server, address) = (if n % 2 == 0 { &api } else { &other }, format!("203.0.113.{n}"));
+        login_from(server, &address, PASSWORD, &wrong).status
+    });
+    assert_eq!(tally(statuses), [(401, 10), (429, 20)].into());
+    // A right one is refused there too, and a password without a code is told the same as ever.
+    let answer = login_from(&api, "203.0.113.200", PASSWORD, &factor.code()).refused(429, TOO_MANY);
+    let wait: u64 = answer.header("Retry-After").parse().expect("seconds");
+    assert!((1..=3600).contains(&wait), "{wait}");
+    login_from(&api, "203.0.113.7", PASSWORD, "").refused(401, REQUIRED);
+    login_from(&api, "203.0.113.7", "wrong", &factor.code())
+        .refused(401, "Invalid username or password");
+    let refusals: f64 = [&api, &other]
+        .iter()
+        .filter_map(|api| {
+            api.metric("cloakroom_rate_limit_refusals_total{class=\"second-factor\"}")
+        })
+        .sum();
+    assert!(refusals >= 21.0, "{refusals}");
+    // The neighbours, and an IPv6 /48, are other networks.
+    login_from(&api, "203.0.112.7", PASSWORD, &wrong).refused(401, INVALID);
+    for n in 0..10 {
+        login_from(&api, &format!("2001:db8:1:{n}::1"), PASSWORD, &wrong).refused(401, INVALID);
+    }
+    login_from(&api, "2001:db8:1:ffff::1", PASSWORD, &wrong).refused(429, TOO_MANY);
+    login_from(&api, "2001:db8:2::1", PASSWORD, &wrong).refused(401, INVALID);
+    // Each counts for an hour.
+    api.database.run(
+        "UPDATE users SET wrong_code_times = ARRAY(
+             SELECT at - interval '1 hour' FROM unnest(wrong_code_times) at
+         )",
+    );
+    login_from(&api, "203.0.113.7", PASSWORD, &wrong).refused(401, INVALID);
+    login_from(&api, "203.0.113.7", PASSWORD, &factor.code()).expect(200);
+}
+
+#[test]
+fn an_owner_whose_password_a_stranger_knows_still_gets_in() {
+    let (api, ann, factor) = service(&[]);
+    for n in 0..5 {
+        for _ in 0..10 {
+            let address = format!("198.51.{n}.7");
+            login_from(&api, &address, PASSWORD, &factor.wrong_code()).refused(401, INVALID);
+        }
+        api.forget_used_codes();
+        login_from(&api, "203.0.113.7", PASSWORD, &factor.code()).expect(200);
+        // A success of the owner does not give the stranger's network more codes.
+        let address = format!("198.51.{n}.8");
+        login_from(&api, &address, PASSWORD, &factor.wrong_code()).refused(429, TOO_MANY);
+    }
+    api.me(&ann).expect(200);
+}
+
+#[test]
+fn after_a_hundred_wrong_codes_in_a_row_the_password_serves_no_longer_until_it_is_reset() {
+    let (api, ann, factor) = service(&mail_settings("smtp://127.0.0.1:1"));
+    let wrong = factor.wrong_code();
+    let statuses = parallel(11, |network| {
+        let address = format!("198.51.{network}.7");
+        let login = |_| login_from(&api, &address, PASSWORD, &wrong).status;
+        (0..10).map(login).collect::<Vec<_>>()
+    });
+    // The last ones are told that a second factor is required, or wait in the same moment.
+    let statuses = tally(statuses.into_iter().flatten());
+    assert_eq!(statuses[&401] + statuses.get(&429).unwrap_or(&0), 110, "{statuses:?}");
+    assert_eq!(api.database.value::<i32>("SELECT max(wrong_codes) FROM users"), 100);
+    let refused = json!({"error_code": "SECOND_FACTOR_REQUIRED", "reason": "TOO_MANY_WRONG_CODES"});
+    for code in ["", &factor.code(), &factor.recovery_codes[0]] {
+        login_from(&api, "203.0.113.7", PASSWORD, code).refused(401, REQUIRED).has(refused.clone());
+    }
+    api.disable_second_factor(&ann, PASSWORD, &factor.code()).refused(400, INVALID);
+    let notices = "outbox WHERE kind = 'too_many_wrong_codes'";
+    assert_eq!(api.database.count(notices), 1);
+    // Who is signed in stays so, and a reset takes the second factor not away.
+    api.me(&ann).expect(200);
+    api.reset_password(&api.reset_token("ann@example.com"), NEW_PASSWORD).expect(200);
+    login_from(&api, "203.0.113.7", NEW_PASSWORD, "")
+        .refused(401, REQUIRED)
+        .has(json!({"reason": "SECOND_FACTOR_REQUIRED"}));
+    login_from(&api, "203.0.113.7", NEW_PASSWORD, &factor.code()).expect(200);
+    assert_eq!(api.database.count(notices), 1);
+}
+
+#[test]
+fn a_sign_in_that_lacks_only_the_code_does_not_count_twenty_times_an_hour() {
+    let (api, _, factor) = service(&[]);
+    let limited = Server::start_with(
+        &api.database,
+        &api.data,
+        &[TRUSTED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "2")],
+    );
+    for _ in 0..20 {
+        let answer = login_from(&limited, "203.0.113.7", PASSWORD, "").refused(401, REQUIRED);
+        assert_eq!(answer.rate_limit(), (2, 2));
+    }
+    let statuses: Vec<_> =
+        (0..4).map(|_| login_from(&limited, "203.0.113.7", PASSWORD, "").status).collect();
+    assert_eq!(statuses[0], 401);
+    assert!(statuses.contains(&429), "{statuses:?}");
+    // Right and wrong codes count as other sign-ins do.
+    let answer = login_from(&limited, "203.0.112.7", PASSWORD, &factor.wrong_code());
+    assert_eq!(answer.refused(401, INVALID).rate_limit(), (2, 1));
+}
+
+#[test]
+fn a_password_that_is_changed_keeps_the_second_factor() {
+    let (api, ann, factor) = service(&[]);
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    api.login("ann", NEW_PASSWORD).refused(401, REQUIRED);
+    api.login_with_code("ann", NEW_PASSWORD, &factor.code()).expect(200);
+}
