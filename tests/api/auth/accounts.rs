@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::*;
 
-const EVERYTHING_BUT_STATS: [&str; 10] = [
+const EVERYTHING_BUT_STATS: [&str; 11] = [
     "created_at",
     "email",
     "id",
@@ -15,6 +15,7 @@ const EVERYTHING_BUT_STATS: [&str; 10] = [
     "name",
     "permissions",
     "role",
+    "second_factor",
     "updated_at",
     "username",
 ];

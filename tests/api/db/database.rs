@@ -107,7 +107,7 @@ fn a_statement_whose_result_type_a_migration_changed_is_prepared_anew() {
     use_all("before.txt");
     api.database.run("ALTER TABLE files ALTER COLUMN filename TYPE text");
     use_all("after.txt");
-    api.database.run("ALTER TABLE users ALTER COLUMN username TYPE varchar(100)");
+    api.database.run("ALTER TABLE users ALTER COLUMN permissions TYPE varchar(100)[]");
     use_all("later.txt");
     assert_eq!(api.database.count("users WHERE username = 'ann'"), 1);
 }
