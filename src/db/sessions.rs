@@ -93,28 +93,36 @@ fn find_live(
     Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())
 }
 
-/// Signs in if the account is active and its credentials are still at `version`. `renewed_hash` replaces the stored
-/// password hash. A user who has a thousand live sessions loses one: the first choice is one that was never refreshed
-/// and is older than `access_lifetime`, that of an access token. The network of the client is remembered for
-/// [`super::users::find_by_login`]. `code` is that of the second factor, if the account has one. Returns `None` if the
-/// account has changed since its password was checked, or if the code is not taken, for instance because it was
-/// already.
+/// What a sign-in was checked against, and what it brings.
+pub struct CheckedSignIn<'a> {
+    pub user: Uuid,
+    /// The version of the credentials that were checked.
+    pub version: i32,
+    /// Replaces the stored password hash.
+    pub renewed_hash: Option<&'a str>,
+    /// The code of the second factor, if the account has one.
+    pub code: Option<&'a AcceptedCode>,
+}
+
+/// Signs in if the account is active and its credentials are still at the version that was checked. A user who has a
+/// thousand live sessions loses one: the first choice is one that was never refreshed and is older than
+/// `access_lifetime`, that of an access token. The network of the client is remembered for
+/// [`super::users::find_by_login`]. Returns `None` if the account has changed since its password was checked, or if the
+/// code is not taken, for instance because it was already.
 pub fn open(
     db: &Database,
-    user: Uuid,
-    version: i32,
-    renewed_hash: Option<&str>,
-    code: Option<&AcceptedCode>,
+    checked: &CheckedSignIn,
     session: &NewSession,
     access_lifetime: Duration,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
+    let CheckedSignIn { user, version, renewed_hash, code } = checked;
     let rows = db.write(
         sql!("sessions/open"),
         &[
-            &user,
-            &version,
-            &renewed_hash,
+            user,
+            version,
+            renewed_hash,
             &session.id,
             &session.refresh_id,
             &session.expires_at,

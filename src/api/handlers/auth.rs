@@ -14,7 +14,7 @@ use crate::api::middleware::rate_limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::sessions::{self, LogoutScope, NewSession};
+use crate::db::sessions::{self, CheckedSignIn, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, Credentials, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
@@ -123,16 +123,14 @@ fn sign_in(context: &mut RequestContext, login: &Login) -> Result<Response, Erro
         _ => None,
     };
     let session = new_session(context, Uuid::new_v4());
-    let opened = sessions::open(
-        &context.db,
+    let checked = CheckedSignIn {
         user,
-        account.version,
-        renewed.as_deref(),
-        code.as_ref(),
-        &session,
-        app.config.access_token_lifetime,
-        &context.origin(),
-    )?;
+        version: account.version,
+        renewed_hash: renewed.as_deref(),
+        code: code.as_ref(),
+    };
+    let (lifetime, origin) = (app.config.access_token_lifetime, context.origin());
+    let opened = sessions::open(&context.db, &checked, &session, lifetime, &origin)?;
     // Without a code, only a change of the account can have kept the session from being opened.
     let not_opened =
         code.map_or(Error::BadCredentials, |_| Error::InvalidCode { at_sign_in: true });
