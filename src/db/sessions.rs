@@ -93,8 +93,8 @@ fn find_live(
     Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())
 }
 
-/// What a sign-in was checked against, and what it brings.
-pub struct CheckedSignIn<'a> {
+/// What a sign-in has checked of an account.
+pub struct CheckedCredentials<'a> {
     pub user: Uuid,
     /// The version of the credentials that were checked.
     pub version: i32,
@@ -104,25 +104,23 @@ pub struct CheckedSignIn<'a> {
     pub code: Option<&'a AcceptedCode>,
 }
 
-/// Signs in if the account is active and its credentials are still at the version that was checked. A user who has a
-/// thousand live sessions loses one: the first choice is one that was never refreshed and is older than
-/// `access_lifetime`, that of an access token. The network of the client is remembered for
-/// [`super::users::find_by_login`]. Returns `None` if the account has changed since its password was checked, or if the
-/// code is not taken, for instance because it was already.
+/// Signs in if the account is active and its credentials are still those that were checked. A user who has a thousand
+/// live sessions loses one: the first choice is one that was never refreshed and is older than `access_lifetime`, that
+/// of an access token. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` if
+/// the account has changed since, or if the code is not taken, for instance because it was already.
 pub fn open(
     db: &Database,
-    checked: &CheckedSignIn,
+    checked: &CheckedCredentials,
     session: &NewSession,
     access_lifetime: Duration,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
-    let CheckedSignIn { user, version, renewed_hash, code } = checked;
     let rows = db.write(
         sql!("sessions/open"),
         &[
-            user,
-            version,
-            renewed_hash,
+            &checked.user,
+            &checked.version,
+            &checked.renewed_hash,
             &session.id,
             &session.refresh_id,
             &session.expires_at,
@@ -131,8 +129,8 @@ pub fn open(
             &origin.request_id,
             &MAX_SESSIONS,
             &access_lifetime.as_secs_f64(),
-            &code.and_then(AcceptedCode::step),
-            &code.and_then(AcceptedCode::recovery_hash),
+            &checked.code.and_then(AcceptedCode::step),
+            &checked.code.and_then(AcceptedCode::recovery_hash),
         ],
     )?;
     Ok(rows.first().map(from_row))

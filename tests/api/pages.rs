@@ -9,8 +9,14 @@ use serde_json::Value;
 
 use crate::harness::*;
 
-const PAGES: [&str; 5] =
-    ["README.md", "scripts/README.md", "sql/README.md", "src/README.md", "tests/bench/README.md"];
+const PAGES: [&str; 6] = [
+    "README.md",
+    "scripts/README.md",
+    "scripts/CHANGELOG.md",
+    "sql/README.md",
+    "src/README.md",
+    "tests/bench/README.md",
+];
 
 /// A path in the repository.
 fn path_of(path: &str) -> PathBuf {

@@ -219,9 +219,9 @@ fn the_oldest_rust_is_the_one_that_the_locked_dependencies_need() {
         parts
     };
     let packages = metadata["packages"].as_array().unwrap().iter();
-    let needed = packages
-        .filter(|package| package["name"] != "cloakroom")
-        .filter_map(|package| Some((version(package["rust_version"].as_str()?), &package["id"])));
+    let needed = packages.filter(|package| package["name"] != "cloakroom").filter_map(|package| {
+        Some((version(package["rust_version"].as_str()?), package["id"].as_str()?))
+    });
     let (needed, by) = needed.max().unwrap();
     assert_eq!(version(env!("CARGO_PKG_RUST_VERSION")), needed, "{by} needs {needed:?}");
 }

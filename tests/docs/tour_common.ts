@@ -19,7 +19,7 @@ export function ok<Data, Failure>({ data, error, response }: Result<Data, Failur
 
 /** The error of a response, which must have this status. */
 export function refused<Data, Failure>({ error, response }: Result<Data, Failure>, status: number) {
-  assert.equal(response?.status, status, response?.url);
+  assert.equal(response?.status, status, `${response?.url}`);
   assert(error);
   return error;
 }

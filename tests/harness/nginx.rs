@@ -13,7 +13,23 @@ pub struct NginxProcess {
     pub directory: Directory,
 }
 
+/// The command, which may be in a directory that is not in every user's `PATH`.
+fn nginx() -> Command {
+    let mut command = Command::new("nginx");
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{path}:/usr/sbin")).stdin(Stdio::null());
+    command
+}
+
 impl NginxProcess {
+    /// The version, as in `nginx version: nginx/1.22.1`.
+    pub fn version() -> [u32; 3] {
+        let text = nginx().arg("-v").output().expect("nginx, which scripts/test installs").err();
+        let version = text.split("nginx/").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let mut numbers = version.expect("a version").split('.').map(|part| part.parse());
+        [0; 3].map(|_| numbers.next().expect("three parts").expect("a number"))
+    }
+
     /// Starts one with these directives in its `http` block and waits until `is_ready`.
     pub fn start(directory: Directory, http: &str, is_ready: impl Fn() -> bool) -> NginxProcess {
         let path = directory.path().display();
@@ -21,12 +37,6 @@ impl NginxProcess {
             "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{http}\n\
              client_body_temp_path {path}/body;\nproxy_temp_path {path}/proxy;\n"
         );
-        let nginx = || {
-            let mut command = Command::new("nginx");
-            let path = std::env::var("PATH").unwrap_or_default();
-            command.env("PATH", format!("{path}:/usr/sbin")).stdin(Stdio::null());
-            command
-        };
         let built = nginx().arg("-V").output().expect("nginx, which scripts/test installs").err();
         for module in ["fastcgi", "scgi", "uwsgi"] {
             if !built.contains(&format!("--without-http_{module}_module")) {

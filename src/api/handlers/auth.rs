@@ -14,7 +14,7 @@ use crate::api::middleware::rate_limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::sessions::{self, CheckedSignIn, LogoutScope, NewSession};
+use crate::db::sessions::{self, CheckedCredentials, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, Credentials, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
@@ -123,14 +123,14 @@ fn sign_in(context: &mut RequestContext, login: &Login) -> Result<Response, Erro
         _ => None,
     };
     let session = new_session(context, Uuid::new_v4());
-    let checked = CheckedSignIn {
+    let checked = CheckedCredentials {
         user,
         version: account.version,
         renewed_hash: renewed.as_deref(),
         code: code.as_ref(),
     };
-    let (lifetime, origin) = (app.config.access_token_lifetime, context.origin());
-    let opened = sessions::open(&context.db, &checked, &session, lifetime, &origin)?;
+    let lifetime = app.config.access_token_lifetime;
+    let opened = sessions::open(&context.db, &checked, &session, lifetime, &context.origin())?;
     // Without a code, only a change of the account can have kept the session from being opened.
     let not_opened =
         code.map_or(Error::BadCredentials, |_| Error::InvalidCode { at_sign_in: true });

@@ -90,7 +90,7 @@ fn a_start_seals_all_secrets_with_the_first_key_and_the_old_key_can_go() {
     api.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
     let secret = offer["secret"].as_str().expect("a secret").to_owned();
     let offered = SecondFactor { secret, recovery_codes: Vec::new() };
-    api.confirm_second_factor(&api.sign_in("bob"), &offered.code()).expect(200);
+    api.confirm_second_factor(api.sign_in("bob"), &offered.code()).expect(200);
 }
 
 #[test]

@@ -23,6 +23,8 @@ fn sample() -> String {
 /// An nginx with the sample site. It listens on loopback only.
 struct Nginx {
     address: SocketAddr,
+    /// Where it answers without TLS.
+    plain: SocketAddr,
     tls: Arc<ClientConfig>,
     process: NginxProcess,
 }
@@ -44,20 +46,28 @@ impl Nginx {
         };
         let certificate = write("site.pem", &made.cert.pem());
         let key = write("site.key", &made.signing_key.serialize_pem());
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let address = free.local_addr().expect("an address");
+        let free =
+            [0; 2].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port"));
+        let [address, plain] =
+            [0, 1].map(|index: usize| free[index].local_addr().expect("an address"));
         let mut site = sample();
+        // As the page says for the versions that have the directive.
+        let has_directive = NginxProcess::version() >= [1, 25, 1];
+        let http2 = if has_directive { "" } else { " http2" };
+        let directive = if has_directive { "http2 on;" } else { "" };
         let addresses = [
+            ("listen [::]:80;", ""),
+            ("listen 80;", &*format!("listen {plain};")),
             ("listen [::]:443 ssl http2;", ""),
-            ("listen 443 ssl http2;", &*format!("listen {address} ssl http2;")),
+            ("listen 443 ssl http2;", &format!("listen {address} ssl{http2};")),
+            ("# http2 on;", directive),
             ("server 127.0.0.1:8000;", &format!("server {upstream};")),
             ("/var/log/nginx/access.log", &directory.join("access.log").display().to_string()),
             ("/etc/ssl/certs/cloakroom.example.pem", &certificate),
             ("/etc/ssl/private/cloakroom.example.key", &key),
         ];
         for (old, new) in addresses.iter().chain(replacements) {
-            let found = site.lines().filter(|line| line.contains(old)).count();
-            assert_eq!(found, 1, "{old} in {site}");
+            assert!(site.contains(old), "{old} in {site}");
             site = site.replace(old, new);
         }
         let site = write("site.conf", &site);
@@ -73,7 +83,7 @@ impl Nginx {
         drop(free);
         let is_ready = || TcpStream::connect(address).is_ok();
         let process = NginxProcess::start(directory, &format!("include {site};"), is_ready);
-        Nginx { address, tls: Arc::new(tls), process }
+        Nginx { address, plain, tls: Arc::new(tls), process }
     }
 
     /// Sends a request on a connection of its own, from `source`, and returns the head and the body of the response.
@@ -111,6 +121,36 @@ impl Nginx {
     fn get(&self, target: &str) -> (String, String) {
         self.ask_from(Ipv4Addr::LOCALHOST, "GET", target, b"\r\n")
     }
+}
+
+#[test]
+fn what_comes_without_tls_is_sent_to_the_same_path_with_it_whatever_host_it_names() {
+    let nginx = Nginx::start(&Server::start(&[]).address);
+    for host in [NAME, "evil.example"] {
+        let mut stream = TcpStream::connect(nginx.plain).expect("nginx accepts");
+        let request =
+            format!("POST /a%2Fb?c=d HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("nginx reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 308 "), "{answer}");
+        let location = format!("\r\nLocation: https://{NAME}/a%2Fb?c=d\r\n");
+        assert!(answer.contains(&location), "{answer}");
+    }
+}
+
+#[test]
+fn http2_is_negotiated() {
+    let api = Server::start(&[]);
+    let nginx = Nginx::start(&api.address);
+    let mut tls = (*nginx.tls).clone();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from(NAME).expect("a name");
+    let client = ClientConnection::new(Arc::new(tls), name).expect("TLS");
+    let socket = TcpStream::connect(nginx.address).expect("nginx accepts");
+    let mut stream = StreamOwned::new(client, socket);
+    stream.conn.complete_io(&mut stream.sock).expect("a handshake");
+    assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
 }
 
 /// Everything that an nginx has logged so far: its access log and its log of errors.
@@ -155,13 +195,18 @@ fn no_part_of_a_link_is_in_the_logs_of_the_sample() {
         "/healthz",
         format!("Referer: https://cloakroom.example{link}\r\n\r\n").as_bytes(),
     );
+    // Without TLS.
+    let mut plain = TcpStream::connect(nginx.plain).expect("nginx accepts");
+    let request = format!("GET {link} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+    plain.write_all(request.as_bytes()).expect("nginx reads");
+    plain.read_to_string(&mut String::new()).expect("a redirection");
     // Another path, and errors of a service that is stopped.
     nginx.get("/api/v1/auth/me");
     drop(api);
     for path in [&link, &format!("/api/v1/%6Cinks/{token}"), "/healthz"] {
         assert_eq!(begin(nginx.get(path)), "http/1.1 502 bad gateway", "{path}");
     }
-    let requests = targets.len() + 8;
+    let requests = targets.len() + 9;
     wait_until(|| logged(&nginx)[0].lines().count() >= requests);
     let [access, errors] = logged(&nginx);
     for log in [&access, &errors] {

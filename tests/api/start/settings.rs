@@ -246,5 +246,5 @@ fn a_size_may_have_a_unit_and_is_shown_in_bytes() {
     let ann = api.sign_up("ann");
     api.new_file(&ann, "a.txt", &"x".repeat(1024));
     api.upload(&ann, "b.txt", "x".repeat(1025))
-        .refused(413, "File size exceeds maximum limit (1KB)");
+        .refused(413, "File size exceeds maximum limit (1024 bytes)");
 }
