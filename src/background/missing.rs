@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{POLL_PERIOD, attempt};
 use crate::db::Database;
-use crate::db::contents::{self, FileOfOwner};
+use crate::db::contents;
 use crate::error::Error;
 use crate::storage::Storage;
 
@@ -50,14 +50,15 @@ pub fn find_after(
     storage: &Storage,
     db: &Database,
     after: Uuid,
-) -> Result<Option<(Uuid, Vec<FileOfOwner>)>, Error> {
+) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
     let recorded = contents::contents_after(db, after)?;
     let Some(newest) = recorded.last() else { return Ok(None) };
     let ids = recorded.iter().map(|content| content.id);
-    let missing: Vec<Uuid> = ids.filter(|id| !storage.path(*id).is_file()).collect();
-    if missing.is_empty() {
-        return Ok(Some((newest.id, Vec::new())));
+    let mut missing: Vec<Uuid> = ids.filter(|id| !storage.path(*id).is_file()).collect();
+    if !missing.is_empty() {
+        // A file or its owner may have been deleted since the records were read.
+        let recorded = contents::contents_after(db, after)?;
+        missing.retain(|id| recorded.iter().any(|content| content.id == *id));
     }
-    // A file or its owner may have been deleted since its record was read.
-    Ok(Some((newest.id, contents::with_owners(db, &missing)?)))
+    Ok(Some((newest.id, missing)))
 }

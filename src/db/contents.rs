@@ -1,4 +1,4 @@
-//! Files as they are compared with their contents, and as messages name them.
+//! Files as they are compared with their contents.
 
 use postgres::Row;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,6 @@ use uuid::Uuid;
 
 use super::{Database, sql};
 use crate::error::Error;
-
-/// A file, as an operator knows it.
-pub struct FileOfOwner {
-    pub id: Uuid,
-    pub filename: String,
-    /// The username, or the id of an owner without one.
-    pub owner: String,
-}
-
-impl FileOfOwner {
-    /// Reads a row of the query `files/with_owners`.
-    pub fn of(row: &Row) -> FileOfOwner {
-        FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
-    }
-}
 
 /// What the content of a file must be, by its record or by the manifest of a backup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,11 +28,6 @@ impl RecordedContent {
             sha256: row.get("file_hash"),
         }
     }
-}
-
-/// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
-pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
-    Ok(db.read(sql!("files/with_owners"), &[&ids])?.iter().map(FileOfOwner::of).collect())
 }
 
 /// Returns the thousand contents that follow `after`, or what is left of them, in the order of ids. Those of deleted

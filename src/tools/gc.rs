@@ -2,10 +2,10 @@
 
 use uuid::Uuid;
 
+use super::database::files::{self, FileOfOwner};
 use super::print_line;
 use crate::background::{missing, sweep};
 use crate::config::Config;
-use crate::db::contents::FileOfOwner;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::serve::installation;
@@ -41,7 +41,7 @@ fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>
     let (mut missing, mut last) = (Vec::new(), Uuid::nil());
     while let Some((newest, found)) = missing::find_after(storage, db, last)? {
         last = newest;
-        missing.extend(found);
+        missing.extend(files::with_owners(db, &found)?);
     }
     Ok(missing)
 }

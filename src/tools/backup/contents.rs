@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::CONTENTS;
 use super::manifest::ManifestWriter;
-use crate::db::contents::{FileOfOwner, RecordedContent};
+use crate::db::contents::RecordedContent;
 use crate::storage::Storage;
+use crate::tools::database::files::FileOfOwner;
 use crate::tools::database::snapshot::Snapshot;
 use crate::tools::examination::{Damage, copy_verified, examine};
 use crate::tools::print_line;

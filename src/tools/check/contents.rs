@@ -11,10 +11,11 @@ use uuid::Uuid;
 
 use super::Check;
 use crate::db;
-use crate::db::contents::{self, FileOfOwner, RecordedContent};
+use crate::db::contents::{self, RecordedContent};
 use crate::db::files::UnrecordedContent;
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
+use crate::tools::database::files::{self, FileOfOwner};
 use crate::tools::examination::{Damage, examine};
 use crate::tools::progress::Progress;
 use crate::tools::quantity::count;
@@ -54,7 +55,7 @@ impl Check<'_> {
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
             // missing before its record was found is missing indeed.
             let ids: Vec<Uuid> = suspects.keys().copied().collect();
-            for file in contents::with_owners(self.db, &ids)? {
+            for file in files::with_owners(self.db, &ids)? {
                 damaged += 1;
                 if let Some((content, damage)) = suspects.get(&file.id) {
                     progress.erase();

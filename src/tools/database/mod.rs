@@ -4,6 +4,7 @@ pub mod checks;
 pub mod client_programs;
 pub mod connect;
 pub mod diagnosis;
+pub mod files;
 pub mod restore;
 pub mod schema;
 pub mod second_factors;

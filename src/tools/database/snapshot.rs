@@ -3,9 +3,10 @@
 
 use uuid::Uuid;
 
+use super::files::FileOfOwner;
 use super::{DedicatedConnection, Totals};
 use crate::config::Config;
-use crate::db::contents::{FileOfOwner, RecordedContent};
+use crate::db::contents::RecordedContent;
 use crate::db::sql;
 
 /// The database as it was at one moment. As long as this exists, no other backup runs, and no content that the snapshot
