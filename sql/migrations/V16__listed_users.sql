@@ -18,7 +18,9 @@ ALTER TABLE listed_users
     ADD PRIMARY KEY (user_id),
     ADD CONSTRAINT listed_users_user_id_fkey FOREIGN KEY (user_id) REFERENCES users ON DELETE CASCADE;
 
--- An index for each order. Those of names differ in where accounts without a name are: last in both orders.
+-- An index for each order. Of two that were created at one time the one with the smaller id comes first in both orders,
+-- and accounts without a name come last in both.
+CREATE INDEX listed_users_oldest ON listed_users (created_at, user_id);
 CREATE INDEX listed_users_created ON listed_users (created_at DESC, user_id);
 CREATE INDEX listed_users_name ON listed_users (name, user_id);
 CREATE INDEX listed_users_name_desc ON listed_users (name DESC NULLS LAST, user_id);

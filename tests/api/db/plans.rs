@@ -314,7 +314,7 @@ fn each_order_of_accounts_has_an_index() {
     let mut client = database.client();
     prepare_list_of_accounts(&mut client);
     for (order, index) in [
-        ("created_at asc", "Backward using listed_users_created"),
+        ("created_at asc", "using listed_users_oldest"),
         ("created_at desc", "using listed_users_created"),
         ("name asc", "using listed_users_name on"),
         ("name desc", "using listed_users_name_desc"),
