@@ -164,7 +164,7 @@ fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_t
     for (n, id) in ids.iter().enumerate() {
         assert_eq!(api.download(&ann, id).expect(200).text(), n.to_string());
     }
-    assert_eq!(api.collect_garbage(), "0 moved to the trash, 0 removed, 0 missing.\n");
+    assert_eq!(api.collect_garbage(), swept(0, 0, 0));
 }
 
 #[test]
