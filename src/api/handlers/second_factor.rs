@@ -121,16 +121,9 @@ fn switch_on(
     let secret = secret.ok_or(Error::SecondFactorNotFound)?;
     let step = secret.step_of(&code, unix_time().as_secs()).ok_or_else(|| invalid.clone())?;
     let (codes, hashes) = new_recovery_codes()?;
-    let (keep, origin) = (user.session(), context.origin());
-    match second_factors::confirm(
-        &context.db,
-        user.id(),
-        &factor.sealed,
-        step,
-        &hashes,
-        keep,
-        &origin,
-    )? {
+    let (account, keep) = ((user.id(), user.verified_version()), user.session());
+    let (db, origin) = (&context.db, context.origin());
+    match second_factors::confirm(db, account, &factor.sealed, step, &hashes, keep, &origin)? {
         true => Ok(codes),
         // Another one was offered in the meantime.
         false => Err(invalid),
