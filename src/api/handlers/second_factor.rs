@@ -155,7 +155,7 @@ fn replace_codes(
     let (db, origin) = (&context.db, context.origin());
     match second_factors::renew_recovery_codes(db, user.id(), version, &code, &hashes, &origin)? {
         true => Ok(codes),
-        false => Err(Error::InvalidCode { at_sign_in: false }),
+        false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
 }
 
@@ -177,7 +177,7 @@ fn take_away(
     let (version, code) = check_proofs(context, user, password, code)?;
     match second_factors::disable(&context.db, user.id(), version, &code, &context.origin())? {
         true => Ok(()),
-        false => Err(Error::InvalidCode { at_sign_in: false }),
+        false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
 }
 
