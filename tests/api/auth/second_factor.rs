@@ -172,7 +172,11 @@ fn a_recovery_code_serves_once_in_place_of_a_code() {
     }
     api.login_with_code("ann", PASSWORD, &renewed[0]).expect(200);
     api.disable_second_factor(&ann, PASSWORD, &renewed[0]).refused(400, "Invalid code");
+    let before = notices(&api, ann.id()).len();
     api.disable_second_factor(&ann, PASSWORD, &renewed[1]).expect(204);
+    let mut told = notices(&api, ann.id()).split_off(before);
+    told.sort();
+    assert_eq!(told, ["recovery_code_used", "second_factor_disabled"]);
     api.login("ann", PASSWORD).expect(200);
 }
 
