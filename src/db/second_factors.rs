@@ -30,13 +30,13 @@ pub struct StoredSecondFactor {
     pub wait: Option<Duration>,
 }
 
-/// Reads a [`StoredSecondFactor`]. `None` if the row has none.
+/// Reads a [`StoredSecondFactor`], as if it could not be confirmed. `None` if the row has none.
 pub(super) fn from_row(row: &Row) -> Option<StoredSecondFactor> {
     let wait = row.get::<_, Option<f64>>("wait_seconds");
     Some(StoredSecondFactor {
         sealed: row.get::<_, Option<_>>("second_factor_sealed")?,
         enabled_at: row.get::<_, Option<_>>("second_factor_at").map(Timestamp),
-        is_pending: row.get::<_, Option<_>>("is_pending").unwrap_or_default(),
+        is_pending: false,
         recovery_codes: row.get::<_, Option<_>>("recovery_codes").unwrap_or_default(),
         is_refused: row.get("is_refused"),
         wait: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
@@ -75,7 +75,10 @@ pub fn find(
     client: IpAddr,
 ) -> Result<Option<StoredSecondFactor>, Error> {
     let rows = db.read(sql!("second_factors/find"), &[&user, &client])?;
-    Ok(rows.first().and_then(from_row))
+    Ok(rows.first().and_then(|row| {
+        let is_pending = row.get::<_, Option<_>>("is_pending").unwrap_or_default();
+        Some(StoredSecondFactor { is_pending, ..from_row(row)? })
+    }))
 }
 
 /// Offers a user the second factor with this sealed secret for the given time, in place of one that was offered before.

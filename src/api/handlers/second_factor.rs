@@ -91,7 +91,8 @@ fn offer(
 }
 
 /// `POST /api/v1/auth/second-factor/confirm`: switches the offered second factor on, ends the user's other sessions,
-/// and responds with recovery codes. Wrong codes are not counted, because their sender knows the secret.
+/// and responds with recovery codes. Wrong codes are not counted: a session may send 30 requests a minute, and an offer
+/// lasts 15 minutes.
 pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let code = context.request.json()?.read(|body| body.required("code", rules::code))?;
