@@ -42,6 +42,16 @@ LANGUAGE sql STABLE AS $$
            AND (step > coalesce(account.second_factor_step, 0) OR recovery_code = ANY (account.recovery_codes))
 $$;
 
+-- Whether a session of a user is live. As a condition for the user's row it is evaluated once that is locked; and it is
+-- a function for its new snapshot, which has what the transaction before did to the session.
+CREATE FUNCTION is_live_session(session uuid, of_user uuid, of_epoch integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM sessions WHERE id = session AND user_id = of_user AND epoch = of_epoch AND ended_at IS NULL
+    );
+END
+$$;
+
 -- Whoever takes the secret away, or deletes the account, takes all that belongs to it away. A trigger, so that no
 -- statement can forget it.
 CREATE FUNCTION forget_second_factor() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -46,10 +46,14 @@ EXECUTE FUNCTION end_file_links();
 ALTER TYPE audit_action ADD VALUE 'file.link_create' AFTER 'file.delete';
 ALTER TYPE audit_action ADD VALUE 'file.link_delete' AFTER 'file.link_create';
 
--- Links are own things of a user too, see audit_events_own_changes. Their actions are compared as texts, because a new
--- value of a type cannot be used before its transaction is committed.
+-- Links and the second factor are own things of a user too, see audit_events_own_changes; what an administrator does to
+-- the second factor of another user is not. The actions are compared as texts, because a new value of a type cannot be
+-- used before its transaction is committed.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
-WHEN (NEW.action::text IN ('file.link_create', 'file.link_delete') AND NOT NEW.details ? 'count')
+WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete')
+       OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery')
+          AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
+      AND NOT NEW.details ? 'count')
 EXECUTE FUNCTION limit_own_changes();
 
 -- Invitations: the mail that tells the owner of an account that an administrator made how to choose a password.

@@ -4,10 +4,10 @@
 -- second one whose address has the same form; then the one whose stored address is $1 counts. If none matches, the one
 -- row has no id: the work is the same for every name. name_hash tells names apart as the database does, whose lower()
 -- depends on its locale. is_refused: no code is taken until the password is another one; wait_seconds: for how long
--- none is taken from the client's network, or null; is_pending: never, because an offered second factor does not count.
+-- none is taken from the client's network, or null.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor, password_hash,
-       credentials_version, second_factor_at, second_factor_sealed, false AS is_pending, recovery_codes,
+       credentials_version, second_factor_at, second_factor_sealed, recovery_codes,
        wrong_codes >= 100 AS is_refused,
        extract(epoch FROM wrong_code_wait(wrong_code_times, wrong_code_networks, $2))::double precision AS wait_seconds,
        sha256(convert_to(lower(coalesce($3, $1)), 'UTF8')) AS name_hash,

@@ -80,7 +80,7 @@ impl RequestContext<'_> {
         ids.try_into().map_err(|_| Error::Internal(format!("not {N} ids in the path")))
     }
 
-    /// The only id in the path as the client sent it, if it is not a UUID.
+    /// The only parameter of the path, as the client sent it.
     pub fn path_text(&self) -> Result<&str, Error> {
         let id = self.path_ids.first();
         id.map(|id| &*id.text).ok_or_else(|| Error::Internal("no id in the path".into()))

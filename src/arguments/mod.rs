@@ -24,7 +24,8 @@ pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
 #[command(
     version = VERSION,
     max_term_width = 100,
-    after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md (in the Debian package /usr/share/doc/cloakroom/README.md) explains them. \
+    after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md (in the Debian \
+                  package /usr/share/doc/cloakroom/README.md) explains them. \
                   A command asks only for those that it uses.\n\n\
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]

@@ -134,8 +134,8 @@ pub enum UserCommand {
     },
     /// Take the second factor of an account away, so that the password alone is enough to sign in. Its sessions end.
     ///
-    /// For the last administrator who has lost both the device and the recovery codes. Fails if there is no such account,
-    /// or if it has no second factor. The audit log has a `second_factor.disable` without an actor.
+    /// For the last administrator who has lost both the device and the recovery codes. Fails if there is no such
+    /// account, or if it has no second factor. The audit log has a `second_factor.disable` without an actor.
     ResetSecondFactor {
         /// Username, e-mail address or id of the account.
         user: String,

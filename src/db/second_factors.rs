@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, sql};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
 /// A second factor, or one that is offered to its user, as a client with a certain address meets it.
@@ -30,13 +30,13 @@ pub struct StoredSecondFactor {
     pub wait: Option<Duration>,
 }
 
-/// Reads a [`StoredSecondFactor`]. `None` if the row has none.
+/// Reads a [`StoredSecondFactor`], as if it could not be confirmed. `None` if the row has none.
 pub(super) fn from_row(row: &Row) -> Option<StoredSecondFactor> {
     let wait = row.get::<_, Option<f64>>("wait_seconds");
     Some(StoredSecondFactor {
         sealed: row.get::<_, Option<_>>("second_factor_sealed")?,
         enabled_at: row.get::<_, Option<_>>("second_factor_at").map(Timestamp),
-        is_pending: row.get::<_, Option<_>>("is_pending").unwrap_or_default(),
+        is_pending: false,
         recovery_codes: row.get::<_, Option<_>>("recovery_codes").unwrap_or_default(),
         is_refused: row.get("is_refused"),
         wait: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
@@ -75,7 +75,10 @@ pub fn find(
     client: IpAddr,
 ) -> Result<Option<StoredSecondFactor>, Error> {
     let rows = db.read(sql!("second_factors/find"), &[&user, &client])?;
-    Ok(rows.first().and_then(from_row))
+    Ok(rows.first().and_then(|row| {
+        let is_pending = row.get::<_, Option<_>>("is_pending").unwrap_or_default();
+        Some(StoredSecondFactor { is_pending, ..from_row(row)? })
+    }))
 }
 
 /// Offers a user the second factor with this sealed secret for the given time, in place of one that was offered before.
@@ -92,10 +95,12 @@ pub fn begin(
 }
 
 /// Switches the offered second factor with this sealed secret on, of which the code of `step` was right, and ends all
-/// sessions but `keep`. Returns false if it is no longer offered.
+/// sessions but `keep`. `version` is that of the credentials with which the request was authenticated, and `keep` its
+/// session. Returns false if the second factor is no longer offered. Fails with [`Error::InvalidToken`] if the account
+/// has changed or the session has ended since.
 pub fn confirm(
     db: &Database,
-    user: Uuid,
+    (user, version): (Uuid, Option<i32>),
     sealed: &[u8],
     step: i64,
     recovery_codes: &[[u8; 32]],
@@ -104,8 +109,11 @@ pub fn confirm(
 ) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
     let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
-    let params: SqlParams = &[&user, &sealed, &step, &recovery_codes, &keep, address, request_id];
-    Ok(!db.write(sql!("second_factors/confirm"), params)?.is_empty())
+    let params: SqlParams =
+        &[&user, &sealed, &step, &recovery_codes, &keep, address, request_id, &version];
+    let rows = db.write(sql!("second_factors/confirm"), params)?;
+    let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
+    Ok(row.get("is_confirmed"))
 }
 
 /// Counts a wrong code from this client. Returns false if no code is taken from there.

@@ -1,6 +1,6 @@
 //! Starts the service: reads the settings, opens the data directory, loads the secret, opens the database, compares the
-//! installation ids, seals second factors anew, starts the background threads, and serves until it is asked to stop. The commands `migrate`,
-//! `config` and `openapi` are here too.
+//! installation ids, seals second factors anew, starts the background threads, and serves until it is asked to stop.
+//! The commands `migrate`, `config` and `openapi` are here too.
 
 pub mod installation;
 pub mod output;

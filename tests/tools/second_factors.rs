@@ -61,6 +61,10 @@ fn doctor_counts_the_second_factors_that_no_key_opens() {
         let user = api.sign_up(name);
         api.new_second_factor(&user, PASSWORD);
     }
+    // An offer that is over does not count.
+    let eve = api.sign_up("eve");
+    api.begin_second_factor(&eve, PASSWORD).expect(200);
+    api.database.run("UPDATE users SET second_factor_pending_until = now() - interval '1 s'");
     let report = |key| {
         let output = command(&url, &data, &[key]).arg("doctor").output().expect("the binary runs");
         output.out()

@@ -131,10 +131,16 @@ fn sign_in(context: &mut RequestContext, login: &Login) -> Result<Response, Erro
     };
     let lifetime = app.config.access_token_lifetime;
     let opened = sessions::open(&context.db, &checked, &session, lifetime, &context.origin())?;
-    // Without a code, only a change of the account can have kept the session from being opened.
-    let not_opened =
-        code.map_or(Error::BadCredentials, |_| Error::InvalidCode { at_sign_in: true });
-    token_response(app, 200, &opened.ok_or(not_opened)?, &session)
+    let Some(opened) = opened else {
+        return Err(match (code, second_factor_code::refused_code(context, user, true)) {
+            // There was no second factor yet when the password was checked.
+            (None, Error::InvalidCode { .. }) => {
+                Error::SecondFactorRequired { is_password_refused: false }
+            }
+            (_, refused) => refused,
+        });
+    };
+    token_response(app, 200, &opened, &session)
 }
 
 /// Finds the account and checks its password, which is not [`PasswordCheck::Wrong`] then.

@@ -91,7 +91,8 @@ fn offer(
 }
 
 /// `POST /api/v1/auth/second-factor/confirm`: switches the offered second factor on, ends the user's other sessions,
-/// and responds with recovery codes. Wrong codes are not counted, because their sender knows the secret.
+/// and responds with recovery codes. Wrong codes are not counted: a session may send 30 requests a minute, and an offer
+/// lasts 15 minutes.
 pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let code = context.request.json()?.read(|body| body.required("code", rules::code))?;
@@ -121,16 +122,9 @@ fn switch_on(
     let secret = secret.ok_or(Error::SecondFactorNotFound)?;
     let step = secret.step_of(&code, unix_time().as_secs()).ok_or_else(|| invalid.clone())?;
     let (codes, hashes) = new_recovery_codes()?;
-    let (keep, origin) = (user.session(), context.origin());
-    match second_factors::confirm(
-        &context.db,
-        user.id(),
-        &factor.sealed,
-        step,
-        &hashes,
-        keep,
-        &origin,
-    )? {
+    let (account, keep) = ((user.id(), user.verified_version()), user.session());
+    let (db, origin) = (&context.db, context.origin());
+    match second_factors::confirm(db, account, &factor.sealed, step, &hashes, keep, &origin)? {
         true => Ok(codes),
         // Another one was offered in the meantime.
         false => Err(invalid),
@@ -162,7 +156,7 @@ fn replace_codes(
     let (db, origin) = (&context.db, context.origin());
     match second_factors::renew_recovery_codes(db, user.id(), version, &code, &hashes, &origin)? {
         true => Ok(codes),
-        false => Err(Error::InvalidCode { at_sign_in: false }),
+        false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
 }
 
@@ -184,7 +178,7 @@ fn take_away(
     let (version, code) = check_proofs(context, user, password, code)?;
     match second_factors::disable(&context.db, user.id(), version, &code, &context.origin())? {
         true => Ok(()),
-        false => Err(Error::InvalidCode { at_sign_in: false }),
+        false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Checks of the codes of second factors.
 
-use std::time::Duration;
-
 use uuid::Uuid;
 
 use crate::api::context::RequestContext;
@@ -10,9 +8,6 @@ use crate::auth::second_factor::Code;
 use crate::db::second_factors::{self, AcceptedCode, StoredSecondFactor};
 use crate::error::Error;
 use crate::model::timestamp::unix_time;
-
-/// The longest wait for the end of the limit of a network.
-const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`],
 /// and the sign-in does not count against the limits of its address: the same client sends it again, with a code.
@@ -50,8 +45,24 @@ pub fn check(
     }
     match second_factors::count_wrong_code(&context.db, user, context.client)? {
         true => Err(Error::InvalidCode { at_sign_in }),
-        // The limit was reached since the second factor was read.
-        false => Err(rate_limit::refuse_code(context, MAX_WAIT, at_sign_in)),
+        false => Err(refused_code(context, user, at_sign_in)),
+    }
+}
+
+/// The error of a code that a statement did not count or did not take, although the second factor was read before. It
+/// reads that again, because a limit may be reached since, and a right code must not be told from a wrong one then.
+pub fn refused_code(context: &mut RequestContext, user: Uuid, at_sign_in: bool) -> Error {
+    let found = second_factors::find(&context.db, user, context.client);
+    match found.map(|found| found.filter(|factor| factor.enabled_at.is_some())) {
+        Err(error) => error,
+        Ok(None) if at_sign_in => Error::BadCredentials,
+        Ok(Some(StoredSecondFactor { is_refused: true, .. })) if at_sign_in => {
+            Error::SecondFactorRequired { is_password_refused: true }
+        }
+        Ok(Some(StoredSecondFactor { is_refused: false, wait: Some(wait), .. })) => {
+            rate_limit::refuse_code(context, wait, at_sign_in)
+        }
+        Ok(_) => Error::InvalidCode { at_sign_in },
     }
 }
 

@@ -68,8 +68,8 @@ fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
     }
 }
 
-/// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page far
-/// out comes after the others.
+/// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page
+/// far out comes after the others.
 const MANY_FILES: i64 = 1000;
 
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.

@@ -30,6 +30,9 @@ const MAX_FAILED_SIGN_INS: u32 = 100;
 /// know of second factors send the password alone first.
 const MAX_FORGIVEN_CODES: u32 = 20;
 
+/// Wrong codes of one network for an account in an hour, as `sql/second_factors/count_wrong_code.sql` counts them.
+const MAX_WRONG_CODES: u32 = 10;
+
 /// Requests a minute of one session that [`Limit::Account`] allows.
 const ACCOUNT_LIMIT: u32 = 30;
 
@@ -287,11 +290,18 @@ pub fn forgive_missing_code(context: &mut RequestContext, account: Uuid) {
     }
 }
 
-/// The error of a request with a code of a second factor, after too many wrong ones from the client's network. The
-/// database counts those, because several processes must not allow more.
-pub fn refuse_code(context: &RequestContext, wait: Duration, login: bool) -> Error {
-    context.app.metrics.count_rate_limited("second-factor");
-    Error::RateLimited { retry_after: whole_seconds(wait).max(1), login }
+/// The error of a request with a code of a second factor, after too many wrong ones from the client's network; the
+/// headers of the response say so too. The database counts those, because several processes must not allow more.
+pub fn refuse_code(context: &mut RequestContext, wait: Duration, login: bool) -> Error {
+    let decision = BucketDecision {
+        allowed: false,
+        limit: MAX_WRONG_CODES,
+        remaining: 0,
+        full_in: wait,
+        retry_in: wait,
+    };
+    context.limit = Some(decision);
+    refuse(context, "second-factor", &decision, login)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

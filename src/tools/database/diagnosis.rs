@@ -89,7 +89,9 @@ fn judge_second_factors(findings: &mut Findings, counted: Option<(usize, usize)>
         None | Some((0, _)) => {}
         Some((all, 0)) => findings.ok(format_args!("second factors: the keys open all {all}")),
         Some((all, unreadable)) => findings.fault(
-            format_args!("second factors: no key opens {unreadable} of {all}, so only recovery codes serve their users"),
+            format_args!(
+                "second factors: no key opens {unreadable} of {all}, so only recovery codes serve their users"
+            ),
             "Add the key that sealed them to CLOAKROOM_SEAL_KEYS, or the former CLOAKROOM_JWT_SECRET to \
              CLOAKROOM_JWT_OLD_SECRETS. If it is lost, take them away with `cloakroom user reset-second-factor`.",
         ),

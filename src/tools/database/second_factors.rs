@@ -17,7 +17,8 @@ pub fn sealing_keys(config: &Config) -> SealingKeys {
     signing_secret::sealing_keys(config, secret.as_deref())
 }
 
-/// Returns how many accounts have a second factor, or are offered one, and of how many of them no key opens the secret.
+/// Returns how many accounts have a second factor, or an offer of one that is not over, and of how many of them no key
+/// opens the secret.
 pub fn count(client: &mut Client, keys: &SealingKeys) -> Result<(usize, usize), postgres::Error> {
     let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
     loop {

@@ -114,7 +114,7 @@ fn a_thousand_changes_on_a_day_are_events_and_a_new_hour_brings_new_ones() {
 }
 
 #[test]
-fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is() {
+fn changes_of_profile_files_tokens_sessions_and_second_factor_are_counted_and_nothing_else_is() {
     let api = Server::start(&[]);
     let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
     for user in [&root, &ann] {
@@ -130,6 +130,8 @@ fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is(
     api.delete_file(&ann, &file).expect(204);
     let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
     api.delete_token(&ann, &token).expect(204);
+    let factor = api.new_second_factor(&ann, PASSWORD);
+    api.disable_second_factor(&ann, PASSWORD, &factor.recovery_codes[0]).expect(204);
     assert_eq!(api.database.count("audit_events"), before);
     end_hour(&api.database);
     for action in [
@@ -142,6 +144,9 @@ fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is(
         "file.link_delete",
         "auth.token_create",
         "auth.token_delete",
+        "second_factor.enable",
+        "second_factor.disable",
+        "second_factor.recovery",
     ] {
         wait_until(|| counted(&api, &root, &ann, action) == 1);
     }
@@ -153,7 +158,8 @@ fn changes_of_profile_files_tokens_and_sessions_are_counted_and_nothing_else_is(
     let changes = json!({"name": "A", "email": "ann3@example.com", "is_active": false});
     api.update_user(&root, ann.id(), changes).expect(200);
     api.update_user(&root, root.id(), json!({"permissions": ["x"]})).expect(200);
-    wait_until(|| api.database.count("audit_events") == before + 6);
+    api.reset_second_factor(&root, ann.id()).expect(204);
+    wait_until(|| api.database.count("audit_events") == before + 7);
     assert_eq!(api.database.count("skipped_changes"), 0);
 }
 

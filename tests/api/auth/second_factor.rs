@@ -1,5 +1,7 @@
 //! Setting a second factor up, its recovery codes, and taking it away.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -80,6 +82,70 @@ fn an_offer_needs_the_password_and_a_code_of_its_own_secret_in_time() {
 }
 
 #[test]
+fn a_confirmation_is_refused_once_its_session_or_the_password_is_no_longer_the_one_it_came_with() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let (id, session) = (ann.id(), claims(&ann.access)["sid"].as_str().expect("one").to_owned());
+    let offer = api.begin_second_factor(&ann, PASSWORD).expect(200).json();
+    let secret = offer["secret"].as_str().expect("a secret").to_owned();
+    let factor = SecondFactor { secret, recovery_codes: Vec::new() };
+    let confirm_during = |change: &str| {
+        let change = api.database.begin(change);
+        thread::scope(|scope| {
+            let confirm = scope.spawn(|| api.confirm_second_factor(&ann, &factor.code()));
+            api.database.wait_for_blocked_statement();
+            change.commit();
+            confirm.join().expect("no panic").case(&session)
+        })
+    };
+    let version = |by| {
+        format!(
+            "UPDATE users SET credentials_version = credentials_version + {by} WHERE id = '{id}'"
+        )
+    };
+    for (change, undo) in [
+        (version(1), version(-1)),
+        (
+            format!("UPDATE users SET session_epoch = session_epoch + 1 WHERE id = '{id}'"),
+            format!("UPDATE users SET session_epoch = session_epoch - 1 WHERE id = '{id}'"),
+        ),
+    ] {
+        confirm_during(&change)
+            .refused(401, "Invalid token")
+            .has(json!({"reason": "SESSION_ENDED"}));
+        api.database.run(&undo);
+        api.me(&ann).expect(200).has(json!({"second_factor": false}));
+    }
+    // An end of all other sessions keeps this one.
+    confirm_during(&format!("SELECT end_sessions('{id}', '{session}')")).expect(200);
+    api.me(&ann).expect(200).has(json!({"second_factor": true}));
+}
+
+#[test]
+fn a_confirmation_whose_body_comes_after_the_end_of_its_session_is_refused() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let offer = api.begin_second_factor(&ann, PASSWORD).expect(200).json();
+    let secret = offer["secret"].as_str().expect("a secret").to_owned();
+    let factor = SecondFactor { secret, recovery_codes: Vec::new() };
+    let slow = api.sign_in("ann");
+    let body = json!({"code": factor.code()}).to_string();
+    let mut connection = RawConnection::open(&api.address);
+    connection.send(format!(
+        "POST /api/v1/auth/second-factor/confirm HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
+         Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        slow.access,
+        body.len()
+    ));
+    assert_eq!(connection.head().expect("a head"), "HTTP/1.1 100 Continue\r\n\r\n");
+    api.logout_scope(&slow, "local").expect(204);
+    connection.send(body);
+    let answer = connection.answer();
+    assert_eq!((answer.status, &answer.json()["reason"]), (401, &json!("SESSION_ENDED")));
+    api.me(&ann).expect(200).has(json!({"second_factor": false}));
+}
+
+#[test]
 fn a_recovery_code_serves_once_in_place_of_a_code() {
     let api = service();
     let ann = api.sign_up("ann");
@@ -106,7 +172,11 @@ fn a_recovery_code_serves_once_in_place_of_a_code() {
     }
     api.login_with_code("ann", PASSWORD, &renewed[0]).expect(200);
     api.disable_second_factor(&ann, PASSWORD, &renewed[0]).refused(400, "Invalid code");
+    let before = notices(&api, ann.id()).len();
     api.disable_second_factor(&ann, PASSWORD, &renewed[1]).expect(204);
+    let mut told = notices(&api, ann.id()).split_off(before);
+    told.sort();
+    assert_eq!(told, ["recovery_code_used", "second_factor_disabled"]);
     api.login("ann", PASSWORD).expect(200);
 }
 

@@ -1,6 +1,7 @@
 //! Signing in to an account with a second factor, and the limits of wrong codes.
 
 use std::process::Command;
+use std::thread;
 
 use serde_json::json;
 
@@ -162,6 +163,68 @@ fn ten_wrong_codes_of_a_network_within_an_hour_are_all_it_has_on_two_processes()
     );
     login_from(&api, "203.0.113.7", PASSWORD, &wrong).refused(401, INVALID);
     login_from(&api, "203.0.113.7", PASSWORD, &factor.code()).expect(200);
+}
+
+#[test]
+fn a_limit_that_is_reached_while_a_code_is_checked_refuses_right_and_wrong_ones_alike() {
+    let (api, ann, factor) = service(&[]);
+    let (codes, wrong) = (&factor.recovery_codes, factor.wrong_code());
+    let send_during = |change: &str, to: &str, code: &str| {
+        let change = api.database.begin(&format!("UPDATE users SET {change}"));
+        let answer = thread::scope(|scope| {
+            let sent = scope.spawn(|| match to {
+                "sign-in" => api.login_with_code("ann", PASSWORD, code),
+                "recovery-codes" => api.renew_recovery_codes(&ann, PASSWORD, code),
+                _ => api.disable_second_factor(&ann, PASSWORD, code),
+            });
+            api.database.wait_for_blocked_statement();
+            change.commit();
+            sent.join().expect("no panic").case(to)
+        });
+        let nothing = "wrong_codes = 0, wrong_code_times = NULL, wrong_code_networks = NULL";
+        api.database.run(&format!("UPDATE users SET {nothing}"));
+        answer
+    };
+    let ten = "wrong_codes = 10, wrong_code_times = array_fill(now(), ARRAY[10]),
+               wrong_code_networks = array_fill(sign_in_network('127.0.0.1'), ARRAY[10])";
+    for code in [&codes[0], &wrong] {
+        for (to, message) in [
+            ("sign-in", TOO_MANY),
+            ("recovery-codes", "Rate limit exceeded"),
+            ("second-factor", "Rate limit exceeded"),
+        ] {
+            let answer = send_during(ten, to, code).refused(429, message);
+            let wait: u64 = answer.header("Retry-After").parse().expect("seconds");
+            assert!((3500..=3600).contains(&wait), "{wait}");
+            assert_eq!(answer.rate_limit(), (10, 0));
+        }
+        let hundred = "wrong_codes = 100";
+        let required = json!({"reason": "TOO_MANY_WRONG_CODES"});
+        send_during(hundred, "sign-in", code).refused(401, REQUIRED).has(required);
+        for to in ["recovery-codes", "second-factor"] {
+            send_during(hundred, to, code).refused(400, INVALID);
+        }
+    }
+    // Without a limit a code that was used meanwhile is a wrong one.
+    send_during("recovery_codes = '{}'", "sign-in", &codes[0]).refused(401, INVALID);
+    send_during("second_factor_sealed = NULL", "sign-in", &codes[1])
+        .refused(401, "Invalid username or password");
+}
+
+#[test]
+fn a_second_factor_that_is_confirmed_while_a_password_is_checked_is_required() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let confirm =
+        api.database.begin("UPDATE users SET second_factor_sealed = '', second_factor_at = now()");
+    thread::scope(|scope| {
+        let sign_in = scope.spawn(|| api.login("ann", PASSWORD));
+        api.database.wait_for_blocked_statement();
+        confirm.commit();
+        let reason = json!({"reason": "SECOND_FACTOR_REQUIRED"});
+        sign_in.join().expect("no panic").refused(401, REQUIRED).has(reason);
+    });
+    assert_eq!(api.database.live_sessions(ann.id()), 1);
 }
 
 #[test]
