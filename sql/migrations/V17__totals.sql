@@ -59,9 +59,6 @@ FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 
--- The statistics, which counted the files of this month by it, do not need it any more.
-DROP INDEX files_upload_date;
-
 -- The other orders of a user's files, and how many there are of a type.
 CREATE INDEX files_name ON files (user_id, lower(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size, id);

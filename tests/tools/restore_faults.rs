@@ -202,7 +202,7 @@ fn kill_9_ends_pg_restore_at_once_and_nothing_is_committed_though_it_has_the_who
     // So short a dump is in the pipe before pg_restore has read any of it.
     assert!(fs::metadata(backup.join("database.dump")).expect("a dump").len() < 1 << 16);
     // A table, a primary key, and an index of those that are made last.
-    for name in ["users", "users_pkey", "users_search"] {
+    for name in ["users", "users_pkey", "users_second_factor"] {
         let target = Target::create();
         // pg_restore waits where it makes a relation of the same name.
         let relation = target.database.begin(&format!("CREATE TABLE {name} ()"));

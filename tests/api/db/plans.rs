@@ -362,7 +362,7 @@ fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_
                 plan.iter().filter(|line| !line.contains("never executed")).collect();
             let seen = |text: &str| run.iter().any(|line| line.contains(text));
             assert_eq!(
-                seen("Bitmap Index Scan on users_search"),
+                seen("Bitmap Index Scan on listed_users_search"),
                 uses_index,
                 "{search}: {plan:#?}"
             );
