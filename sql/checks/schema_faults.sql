@@ -1,7 +1,7 @@
 -- The parts of the schema that are missing or have no effect: indexes that PostgreSQL does not use, constraints that
 -- were never validated, triggers that are disabled. The first part lists what the migrations make, without the index
--- users_search, which is not made everywhere; a test compares it with a new database. The second part is what there is
--- in the schema of the table files. The table is null if the object is missing.
+-- listed_users_search, which is not made everywhere; a test compares it with a new database. The second part is what
+-- there is in the schema of the table files. The table is null if the object is missing.
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
         'audit_events_actor', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject',

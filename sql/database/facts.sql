@@ -23,7 +23,7 @@ SELECT pg_encoding_to_char(pg_database.encoding) AS encoding,
            THEN current_setting('synchronous_standby_names') ELSE '' END AS awaited_standbys,
        (SELECT count(*) FROM pg_replication_slots WHERE NOT active) AS unused_slots,
        (SELECT extversion FROM pg_extension WHERE extname = 'pg_trgm') AS trigram_version,
-       to_regclass('users_search') IS NOT NULL AS has_search_index,
+       to_regclass('listed_users_search') IS NOT NULL AS has_search_index,
        (SELECT extversion FROM pg_extension WHERE extname = 'amcheck') AS amcheck_version
 FROM pg_database, pg_roles
 WHERE pg_database.datname = current_database() AND pg_roles.rolname = current_user

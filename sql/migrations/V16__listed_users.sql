@@ -28,12 +28,10 @@ CREATE INDEX listed_users_email ON listed_users (email_key, user_id);
 CREATE INDEX listed_users_admins ON listed_users (created_at, user_id) WHERE role = 'admin';
 CREATE INDEX listed_users_inactive ON listed_users (created_at, user_id) WHERE NOT is_active;
 
-DROP INDEX users_name, users_name_desc, users_inactive;
-DROP INDEX IF EXISTS users_search;
 -- There is no such operator class where V4 was not allowed to create the extension. Then a search reads all rows.
 DO $$
 BEGIN
-    CREATE INDEX users_search ON listed_users
+    CREATE INDEX listed_users_search ON listed_users
     USING gin (email gin_trgm_ops, name gin_trgm_ops, username gin_trgm_ops);
 EXCEPTION WHEN undefined_object THEN
     RAISE WARNING 'no extension pg_trgm: searching users will read all of them (%)', SQLERRM;

@@ -21,15 +21,16 @@ CREATE TABLE file_totals (
 -- order.
 LOCK TABLE files, listed_users IN EXCLUSIVE MODE;
 INSERT INTO account_totals
-SELECT date_trunc('month', created_at, 'UTC'), role, is_active, count(*) FROM listed_users GROUP BY 1, 2, 3;
+SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date, role, is_active, count(*)
+FROM listed_users GROUP BY 1, 2, 3;
 INSERT INTO file_totals
-SELECT date_trunc('month', upload_date, 'UTC'), count(*), sum(file_size) FROM files GROUP BY 1;
+SELECT date_trunc('month', upload_date AT TIME ZONE 'UTC')::date, count(*), sum(file_size) FROM files GROUP BY 1;
 
 -- Accounts are counted when they enter or leave the lists, and when a change of theirs makes them do both.
 CREATE FUNCTION total_accounts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO account_totals
-    SELECT date_trunc('month', created_at, 'UTC'), role, is_active,
+    SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date, role, is_active,
            CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * count(*)
     FROM changed GROUP BY 1, 2, 3;
     RETURN NULL;
@@ -45,7 +46,8 @@ FOR EACH STATEMENT EXECUTE FUNCTION total_accounts();
 CREATE FUNCTION total_files() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO file_totals
-    SELECT date_trunc('month', upload_date, 'UTC'), CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * count(*),
+    SELECT date_trunc('month', upload_date AT TIME ZONE 'UTC')::date,
+           CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * count(*),
            CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END * sum(file_size)
     FROM changed GROUP BY 1;
     RETURN NULL;
@@ -56,9 +58,6 @@ CREATE TRIGGER files_total_added AFTER INSERT ON files REFERENCING NEW TABLE AS 
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
-
--- The statistics, which counted the files of this month by it, do not need it any more.
-DROP INDEX files_upload_date;
 
 -- The other orders of a user's files, and how many there are of a type.
 CREATE INDEX files_name ON files (user_id, lower(filename), id);

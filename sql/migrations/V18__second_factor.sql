@@ -1,3 +1,9 @@
+-- Lists of accounts have indexes of their own since V16. The drops are here, where they come first: they keep everybody
+-- from the table, as the new columns do, and in the midst of a migration that has locked it they could deadlock with
+-- statements that read it.
+DROP INDEX users_name, users_name_desc, users_inactive;
+DROP INDEX IF EXISTS users_search;
+
 -- The second factor of an account, a one-time password by time (TOTP, RFC 6238). It is in the row of the account,
 -- because a sign-in locks and changes that row anyway: one statement then decides whether a code is taken and opens the
 -- session, and parallel sign-ins wait for each other there.

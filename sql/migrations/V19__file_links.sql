@@ -1,3 +1,6 @@
+-- The statistics do not need it since V17. It comes first, because nobody may use the table meanwhile.
+DROP INDEX files_upload_date;
+
 -- Links by which anyone may download a file for a while. Only the hashes of their tokens are stored, so nobody who
 -- reads the table can use them.
 CREATE TABLE file_links (

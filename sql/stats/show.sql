@@ -1,7 +1,7 @@
 -- Totals for administrators, from the rows of sums that triggers keep. Deleted users do not count, nor do their files
 -- whose records are still to be removed, which each user's row has the number and the bytes of.
 WITH this AS (
-    SELECT date_trunc('month', now(), 'UTC') AS began, date_trunc('month', now(), 'UTC')::date AS month
+    SELECT date_trunc('month', now(), 'UTC') AS began, date_trunc('month', now() AT TIME ZONE 'UTC')::date AS month
 )
 SELECT a.*, f.files - removed.files AS files, f.bytes - removed.bytes AS bytes,
        f.new_files - (SELECT count(*) FROM pending_removals JOIN files USING (user_id), this

@@ -76,8 +76,7 @@ pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), Str
     verify(&applied)?;
     for migration in &MIGRATIONS[applied.len()..] {
         let Migration { version, name, .. } = migration;
-        supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
-        apply(client, migration)
+        apply(client, migration, max_time)
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
         log::info!("migration V{version}__{name} applied");
     }
@@ -125,14 +124,21 @@ pub fn verify(applied: &[Row]) -> Result<(), String> {
 
 /// Applies one migration and records it in the same transaction, so that a crash leaves both or neither. Waits for the
 /// end of a running backup first. That has read all tables: if the migration waited for a lock of one of them instead,
-/// everybody else who uses the table would wait behind it.
-fn apply(client: &mut Client, migration: &Migration) -> Result<(), postgres::Error> {
+/// everybody else who uses the table would wait behind it. `max_time` is how long each statement may take.
+fn apply(
+    client: &mut Client,
+    migration: &Migration,
+    max_time: Duration,
+) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
     let row = transaction.query_one(sql!("schema_history/try_without_backup"), &[])?;
     if !row.get::<_, bool>("is_locked") {
         log::info!("a backup is running: the migration waits for its end");
+        supervisor::starting("Waiting for a backup to end", max_time);
         transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
     }
+    let Migration { version, name, .. } = migration;
+    supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
     transaction.batch_execute(migration.sql)?;
     transaction.execute(
         sql!("schema_history/insert"),

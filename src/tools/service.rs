@@ -53,6 +53,7 @@ pub fn judge(findings: &mut Findings, config: &Config, unit: Option<&Unit>, unan
 }
 
 fn judge_degraded(findings: &mut Findings, url: &str, body: &str) {
+    let mut is_known = false;
     for (reason, text, advice) in [
         (
             "DATABASE_REFUSES_CHANGES",
@@ -67,8 +68,15 @@ fn judge_degraded(findings: &mut Findings, url: &str, body: &str) {
         ),
     ] {
         if body.contains(reason) {
+            is_known = true;
             findings.fault(format_args!("service: {url} is up, but {text}"), advice);
         }
+    }
+    if !is_known {
+        findings.fault(
+            format_args!("service: {url} is up, but degraded"),
+            "`curl` of its /readyz has the reasons, which this version does not know: it may be another one's.",
+        );
     }
 }
 

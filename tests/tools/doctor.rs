@@ -36,7 +36,7 @@ fn a_healthy_service_has_no_findings_and_nothing_is_changed() {
         ("database encoding: ", "UTF8"),
         ("database connections: ", "opens up to 8"),
         ("replication: ", "no standby"),
-        ("extension pg_trgm: ", "users_search"),
+        ("extension pg_trgm: ", "listed_users_search"),
         ("extension amcheck: ", ""),
         ("schema: ", "that of this program"),
         ("data directory: ", "belongs to user"),

@@ -157,7 +157,11 @@ fn what_the_database_lacks_is_a_warning() {
     expect_finding(&report, "warning database connections: ", "opens up to 5000");
     database.run("CREATE EXTENSION pg_trgm; CREATE EXTENSION amcheck");
     let report = doctor(&database.url, &data, &[]);
-    expect_finding(&report, "warning extension pg_trgm: the index users_search is missing", "");
+    expect_finding(
+        &report,
+        "warning extension pg_trgm: the index listed_users_search is missing",
+        "",
+    );
     expect_finding(&report, "ok      extension amcheck: 1", "");
     database
         .run(&format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name()));

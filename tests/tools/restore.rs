@@ -295,7 +295,10 @@ fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_th
                 .database
                 .value("SELECT tableowner::text FROM pg_tables WHERE tablename = 'users'");
             assert_eq!(owner, role);
-            assert_eq!(target.database.count("pg_indexes WHERE indexname = 'users_search'"), 1);
+            assert_eq!(
+                target.database.count("pg_indexes WHERE indexname = 'listed_users_search'"),
+                1
+            );
         } else {
             let error = output.exits(1).err();
             assert!(error.contains("permission denied to create extension \"pg_trgm\""), "{error}");

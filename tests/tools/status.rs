@@ -1,9 +1,12 @@
 //! `cloakroom status`: what it says of an installation that is well, and in a night in which it is not.
 
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
+use std::thread;
 use std::time::SystemTime;
 
 use crate::harness::*;
@@ -143,6 +146,24 @@ fn what_the_service_cannot_do_is_a_fault_also_where_a_command_could() {
     let report = doctor(&api.database.url, &api.data, &settings);
     expect_finding(&report, "fault   service: http://127.0.0.1:", files);
     expect_finding(&report, "ok      data directory: ", "can be read and written");
+}
+
+#[test]
+fn a_reason_that_this_version_does_not_know_is_a_fault_too() {
+    let api = Server::start(&[]);
+    let newer = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = newer.local_addr().expect("an address").to_string();
+    thread::spawn(move || {
+        for stream in newer.incoming() {
+            let mut stream = stream.expect("a client");
+            let request = BufReader::new(&stream).lines().map_while(Result::ok);
+            request.take_while(|line| !line.is_empty()).for_each(drop);
+            let body = r#"{"status":"degraded","reasons":["OF_ANOTHER_VERSION"]}"#;
+            write!(stream, "HTTP/1.0 200 OK\r\n\r\n{body}").expect("an answer");
+        }
+    });
+    let text = screen(status_of(&api, &[("CLOAKROOM_LISTEN", &*address)]), 1);
+    expect_finding(&text, &format!("fault   service: http://{address} is up, but degraded"), "");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Queries that only the tools make. No other part of the tools names the crate `postgres`.
 
+pub mod accounts;
 pub mod checks;
 pub mod client_programs;
 pub mod connect;

@@ -187,10 +187,12 @@ fn judge_standby(findings: &mut Findings, standby: &Row) {
 fn judge_extensions(findings: &mut Findings, row: &Row, has_schema: bool) {
     let fault = match row.get::<_, Option<&str>>("trigram_version") {
         Some(version) if row.get("has_search_index") => {
-            findings.ok(format_args!("extension pg_trgm: {version}, with the index users_search"));
+            findings.ok(format_args!(
+                "extension pg_trgm: {version}, with the index listed_users_search"
+            ));
             None
         }
-        Some(_) => Some("the index users_search is missing"),
+        Some(_) => Some("the index listed_users_search is missing"),
         None => Some("not installed"),
     };
     // The first start makes both.
@@ -198,7 +200,8 @@ fn judge_extensions(findings: &mut Findings, row: &Row, has_schema: bool) {
         findings.warning(
             format_args!("extension pg_trgm: {fault}"),
             "Searches for users read all of them. As the owner of the database: CREATE EXTENSION pg_trgm; then CREATE \
-             INDEX users_search ON listed_users USING gin (email gin_trgm_ops, name gin_trgm_ops, username gin_trgm_ops);",
+             INDEX listed_users_search ON listed_users USING gin (email gin_trgm_ops, name gin_trgm_ops, \
+             username gin_trgm_ops);",
         );
     }
     let amcheck: Option<&str> = row.get("amcheck_version");

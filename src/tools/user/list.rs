@@ -2,10 +2,11 @@
 
 use std::array;
 
-use crate::db::{Database, sql, users};
+use crate::db::Database;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
 use crate::serve::output;
+use crate::tools::database::accounts;
 
 /// The names of the columns, which are the first line.
 const COLUMNS: [&str; 9] =
@@ -18,9 +19,7 @@ pub fn list(db: &Database, search: Option<&str>) -> Result<(), String> {
     let mut lines = vec![COLUMNS.map(str::to_owned)];
     let mut last: Option<User> = None;
     loop {
-        let (created_at, id) = last.map(|user| (user.created_at.0, user.id)).unzip();
-        let rows = db.read(sql!("users/list_after"), &[&created_at, &id, &search])?;
-        let accounts: Vec<_> = rows.iter().map(users::from_row).collect();
+        let accounts = accounts::list_after(db, last.as_ref(), search)?;
         lines.extend(accounts.iter().map(cells));
         for line in &lines {
             widths = array::from_fn(|column| widths[column].max(line[column].chars().count()));

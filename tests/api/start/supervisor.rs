@@ -90,6 +90,27 @@ fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_s
 }
 
 #[test]
+fn a_supervisor_gives_a_migration_the_time_that_it_waits_for_a_backup_and_its_own_afterwards() {
+    let (database, data) = (Database::create(), Directory::create());
+    database.migrate_to(18);
+    let supervisor = Supervisor::start(&data);
+    let backup = database.begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: backup'))");
+    let settings = [("NOTIFY_SOCKET", &*supervisor.path)];
+    thread::scope(|scope| {
+        let migration = scope.spawn(|| run(&database.url, &["migrate"], &settings));
+        let has_an_hour = |step: &str| {
+            let sent = supervisor.up_to(step).pop().expect("a message");
+            let time = sent.iter().find_map(|line| line.strip_prefix("EXTEND_TIMEOUT_USEC="));
+            assert!(time.and_then(|time| time.parse().ok()) > Some(3_600_000_000_u64), "{sent:?}");
+        };
+        has_an_hour("STATUS=Waiting for a backup to end");
+        backup.commit();
+        has_an_hour("STATUS=Migrating: V19__file_links");
+        migration.join().expect("no panic").exits(0);
+    });
+}
+
+#[test]
 fn a_start_that_fails_is_never_ready_and_says_why() {
     let data = Directory::create();
     let supervisor = Supervisor::start(&data);

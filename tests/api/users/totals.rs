@@ -84,6 +84,22 @@ fn totals_are_the_real_counts_after_every_kind_of_change() {
 }
 
 #[test]
+fn months_are_those_of_utc_whatever_the_time_zone_of_a_connection() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    api.new_file(&root, "a.txt", "content");
+    let zone = format!("ALTER DATABASE {} SET timezone = 'America/New_York'", api.database.name());
+    api.database.run(&zone);
+    // Its connections are new ones.
+    let other = Server::start_with(&api.database, &api.data, &[]);
+    let ann = other.sign_up("ann");
+    other.new_file(&ann, "b.txt", "more content");
+    for server in [&api, &other] {
+        expect_exact(server, &root, "an account and a file in New York");
+    }
+}
+
+#[test]
 fn sixteen_clients_that_change_accounts_and_files_leave_no_total_wrong_at_any_moment() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");

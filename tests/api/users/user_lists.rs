@@ -354,7 +354,7 @@ fn statistics_count_this_month_and_no_deleted_users() {
 #[test]
 fn with_the_trigram_extension_searches_have_an_index() {
     let api = Server::start(&[]);
-    assert_eq!(api.database.count("pg_indexes WHERE indexname = 'users_search'"), 1);
+    assert_eq!(api.database.count("pg_indexes WHERE indexname = 'listed_users_search'"), 1);
 }
 
 #[test]
