@@ -43,8 +43,8 @@ pub fn look_once(storage: Arc<Storage>, db: Arc<Database>) -> io::Result<()> {
     thread::Builder::new().name("missing".into()).spawn(work).map(drop)
 }
 
-/// Looks at the thousand files after the id `after`, in the order of ids. Returns the last of their ids, and those whose
-/// content is missing; `None` if no file is left. Files of deleted users do not count, because their contents are
+/// Looks at the thousand files after the id `after`, in the order of ids. Returns the last of their ids, and those
+/// whose content is missing; `None` if no file is left. Files of deleted users do not count, because their contents are
 /// removed before their records.
 pub fn find_after(
     storage: &Storage,

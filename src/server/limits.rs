@@ -58,8 +58,8 @@ pub const FILES_PER_CONNECTION: usize = 3;
 /// Files of a connection to the database: its socket, and those with which the driver waits for it (two of epoll, one
 /// of eventfd).
 const FILES_PER_DATABASE_CONNECTION: usize = 4;
-/// All other files: the log, the listening socket, those of signals, of mail, of the sweeps, and a client that waits for
-/// room. A service that has just started has ten.
+/// All other files: the log, the listening socket, those of signals, of mail, of the sweeps, and a client that waits
+/// for room. A service that has just started has ten.
 const RESERVED_FILES: usize = 20;
 /// Pause before the accept loop tries again: after a failed `accept`, and while every connection is busy.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! Contents of files, in the data directory: `files/` holds one file for each content, `tmp/` those that are being
 //! written, `trash/` those that had no record. Each is named after its id, which this program made; no name comes from
-//! a client. The file `installation-id` says which database the directory belongs to, and `last-backup` which backup of it
-//! was the last.
+//! a client. The file `installation-id` says which database the directory belongs to, and `last-backup` which backup of
+//! it was the last.
 //!
 //! A content is written and hashed in `tmp/`, synced, renamed to `files/`, and only then recorded in the database; a
 //! deletion removes the record first. So every recorded content exists and is complete, also after a crash. A crash can

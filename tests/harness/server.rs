@@ -41,8 +41,8 @@ impl Server {
         Server::spawn(command(&database.url, data, settings), database, data)
     }
 
-    /// Starts one by a command that ends up as the binary, and waits until it listens. If `CLOAKROOM_TEST_CGROUPS` names
-    /// control groups, it becomes a member of each.
+    /// Starts one by a command that ends up as the binary, and waits until it listens. If `CLOAKROOM_TEST_CGROUPS`
+    /// names control groups, it becomes a member of each.
     pub fn spawn(mut command: Command, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
         if let Ok(groups) = std::env::var("CLOAKROOM_TEST_CGROUPS") {
             let join = format!("for group in {groups}; do echo $$ >$group/cgroup.procs; done");

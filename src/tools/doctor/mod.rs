@@ -48,7 +48,7 @@ pub fn doctor(all: bool, env_files: &[PathBuf]) -> Result<(), String> {
     findings.finish()
 }
 
-/// Names the lines of a file of settings that systemd or a shell would read in another way than their writer may expect.
+/// Names the lines of a file of settings that systemd or a shell would read in another way than their writer expects.
 fn judge_file(findings: &mut Findings, file: &Path) {
     let shown = file.display();
     let text = match read(file) {

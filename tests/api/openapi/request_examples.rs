@@ -50,8 +50,8 @@ impl Stage {
         api.login("sender", password).expect(200).tokens()
     }
 
-    /// A code for a request of the sender: a recovery code of its second factor, or a code of the one that is offered to
-    /// it. A sign-in ignores it, because its account has none.
+    /// A code for a request of the sender: a recovery code of its second factor, or a code of the one that is offered
+    /// to it. A sign-in ignores it, because its account has none.
     fn code(&self, path: &str, sender: &Tokens, body: &Value) -> String {
         let password = body["current_password"].as_str().unwrap_or(PASSWORD);
         if !path.ends_with("/confirm") {
