@@ -31,8 +31,8 @@ const POLL_PERIOD: Duration = Duration::from_secs(5);
 /// How many times as long as a turn of all tasks the thread rests after it, if there is more to do. So a backlog of a
 /// million records takes a fifth of a core from requests, for a minute or two.
 const REST: u32 = 4;
-/// Most records that a statement removes or changes, a few hundredths of a second of work. Each transaction is short, and
-/// requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
+/// Most records that a statement removes or changes, a few hundredths of a second of work. Each transaction is short,
+/// and requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
 const MAX_BATCH: i64 = 1000;
 
 /// A part of the background work, independent of the others. Does a limited part of it, at most as many records as the

@@ -1,4 +1,5 @@
-//! Executes the program again with other environment variables: only unsafe code could change those of a running process.
+//! Executes the program again with other environment variables: only unsafe code could change those of a running
+//! process.
 
 use std::convert::Infallible;
 use std::ffi::OsString;

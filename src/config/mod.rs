@@ -8,21 +8,23 @@ mod production;
 mod reader;
 mod settings;
 mod values;
+mod words;
 
 pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
-pub use values::{
-    AdminSecondFactor, Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer,
-    LogFormat, MetricsAccess, Registration, ScryptCost, UploadTypes, is_loopback,
+pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback};
+pub use words::{
+    AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
+    MetricsAccess, Registration,
 };
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 
 use reader::{DATABASE_URL, SettingsReader};
-use values::word;
+use words::word;
 
 /// Bytes of the shortest key for second factors: as many as the key of AES-256 has that is made of it.
 const MIN_SEAL_KEY: usize = 32;

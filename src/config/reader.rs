@@ -9,7 +9,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use super::mail::Smtp;
-use super::values::{Secret, comma_separated, size, word};
+use super::values::{Secret, comma_separated, size};
+use super::words::word;
 
 /// Names without our prefix that hosting platforms and other programs use for the same thing. Each one is read if
 /// the setting's own name is not set.

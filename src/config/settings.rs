@@ -10,10 +10,10 @@ use lettre::message::Mailbox;
 
 use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
-use super::values::{
-    AdminSecondFactor, Algorithm, ApiKeyScope, CorsOrigins, Environment, ErrorFormat, HttpServer,
-    LogFormat, MetricsAccess, Registration, ScryptCost, Secret, Switch, UploadTypes, networks,
-    own_log_level,
+use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
+use super::words::{
+    AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
+    MetricsAccess, Registration, Switch,
 };
 
 /// The settings of this process. Sizes are bytes.

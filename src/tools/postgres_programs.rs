@@ -48,8 +48,8 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
 }
 
 /// Starts a program that [`command`] has prepared. If this process ends first, however that happens, the kernel kills
-/// the program: otherwise a `pg_restore` that has read its whole dump would go on alone, and commit. It is also killed at
-/// the end of the thread that calls this, so that is the main thread.
+/// the program: otherwise a `pg_restore` that has read its whole dump would go on alone, and commit. It is also killed
+/// at the end of the thread that calls this, so that is the main thread.
 pub fn spawn(command: Command) -> io::Result<Child> {
     spawn_dying_with_parent(command)
 }

@@ -367,7 +367,8 @@ fn settings_without_a_mail_server_or_a_sender_are_refused() {
         (&[("CLOAKROOM_SMTP_URL", "")][..], "CLOAKROOM_SMTP_URL is not set"),
         (
             &[("CLOAKROOM_SMTP_URL", "none")],
-            "CLOAKROOM_SMTP_URL holds the word none, so no mail is sent; set it to the URL of a mail server, such as smtps://",
+            "CLOAKROOM_SMTP_URL holds the word none, so no mail is sent; set it to the URL of a mail server, such as \
+             smtps://",
         ),
         (&[("CLOAKROOM_MAIL_FROM", "")], "CLOAKROOM_MAIL_FROM is not set"),
         (&[("CLOAKROOM_PASSWORD_RESET_URL", "")], "CLOAKROOM_PASSWORD_RESET_URL is not set"),
