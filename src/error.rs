@@ -264,6 +264,8 @@ pub enum Error {
     /// The database cannot be reached, or no connection or turn (for a hash or a search) came in time. Nothing was
     /// changed.
     Unavailable,
+    /// The store of contents cannot be reached, does not answer in time, or refuses a request. Nothing was changed.
+    StoreUnavailable,
     /// The connection to the database broke during a write, so it is unknown whether the change was made.
     OutcomeUnknown,
     /// A database statement ran into its timeout.
@@ -290,6 +292,7 @@ impl Error {
             Error::Unavailable => {
                 "the database cannot be reached, or no connection was free".into()
             }
+            Error::StoreUnavailable => "the store does not serve contents".into(),
             other => other.message(),
         }
     }

@@ -1,10 +1,10 @@
 -- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event. Returns its owner,
 -- whether it was removed, and whether its content may be removed too; no row means that there is no such file, or that
 -- its owner is deleted.
--- The content stays while a backup holds this lock, and a row tells the sweep why: see backup/pause_removals. The lock
--- is kept until the transaction is committed, so a backup takes its snapshot either after that, and does not name the
--- file, or keeps the content. The owner's row is locked before anything is deleted, as uploads lock it before anything
--- else. So no two of them can deadlock.
+-- The content stays while a backup holds this lock, see backup/pause_removals, and longer in a store; a row tells the
+-- sweep why. The lock is kept until the transaction is committed, so a backup takes its snapshot either after that, and
+-- does not name the file, or keeps the content. The owner's row is locked before anything is deleted, as uploads lock
+-- it before anything else. So no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), removed AS (
@@ -12,10 +12,11 @@ WITH owner AS (
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
     SELECT 'file.delete', $2, 'file', id, $3, $4 FROM removed
+), noted AS (
+    INSERT INTO deleted_contents (id) SELECT id FROM removed
+    ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 ), backup AS MATERIALIZED (
     SELECT NOT pg_try_advisory_xact_lock_shared(hashtext('cloakroom: removal of contents')) AS is_running
-), kept AS (
-    INSERT INTO kept_contents (id) SELECT removed.id FROM removed, backup WHERE backup.is_running
 )
 SELECT before.user_id AS owner_id, removed.id IS NOT NULL AS is_removed,
        NOT backup.is_running AS may_remove_content

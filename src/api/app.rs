@@ -1,17 +1,14 @@
 //! The application: all that lives longer than a request.
 
-use std::io::Read;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use flate2::Compression;
-use flate2::read::GzEncoder;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::console::Console;
 use super::openapi;
 use super::turns::Turns;
 use crate::auth::failure_queue::FailureQueue;
@@ -24,7 +21,7 @@ use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
 use crate::db::{Database, Readiness};
 use crate::error::Error;
-use crate::model::hex;
+use crate::http::representations::Representations;
 use crate::model::timestamp::unix_time;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
@@ -58,33 +55,9 @@ pub struct App {
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
     /// The OpenAPI document. It is made when it is first asked for, because most processes are never asked.
-    document: OnceLock<Document>,
-}
-
-/// The OpenAPI document of this service with its present settings. Compressing takes longer than all else that an
-/// answer needs, so both forms are kept.
-pub struct Document {
-    /// The document as JSON.
-    pub plain: Representation,
-    /// The same, compressed by gzip.
-    pub gzip: Representation,
-}
-
-/// A form in which something is sent, see RFC 9110, 3.2.
-pub struct Representation {
-    /// All responses share it, because each would need hundreds of kilobytes otherwise, for as long as its client does
-    /// not read it.
-    pub content: &'static [u8],
-    /// The entity tag, with its quotes: the beginning of the hash of the content.
-    pub tag: String,
-}
-
-impl Representation {
-    /// Keeps the content for as long as the process runs.
-    fn new(content: Vec<u8>) -> Representation {
-        let tag = format!("\"{}\"", hex(&Sha256::digest(&content)[..8]));
-        Representation { content: content.leak(), tag }
-    }
+    document: OnceLock<Representations>,
+    /// The files of the console, compressed when one of them is first asked for.
+    console: OnceLock<Console>,
 }
 
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
@@ -128,6 +101,7 @@ impl App {
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             document: OnceLock::new(),
+            console: OnceLock::new(),
             config,
             db,
             storage,
@@ -139,14 +113,14 @@ impl App {
     }
 
     /// The OpenAPI document of this service with its present settings.
-    pub fn document(&self) -> &Document {
-        self.document.get_or_init(|| {
-            let json = openapi::document(&self.config).into_bytes();
-            let mut gzip = Vec::new();
-            // It cannot fail, because it reads from memory.
-            let _ = GzEncoder::new(&*json, Compression::best()).read_to_end(&mut gzip);
-            Document { plain: Representation::new(json), gzip: Representation::new(gzip) }
-        })
+    pub fn document(&self) -> &Representations {
+        let json = || openapi::document(&self.config).into_bytes();
+        self.document.get_or_init(|| Representations::new("application/json", json()))
+    }
+
+    /// The pages for people.
+    pub fn console(&self) -> &Console {
+        self.console.get_or_init(Console::new)
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

@@ -34,6 +34,9 @@ pub enum Feature {
     PasswordResets,
     TestEndpoints,
     Docs,
+    Console,
+    /// The redirection to one of the last two.
+    Start,
     Metrics,
 }
 
@@ -46,6 +49,8 @@ impl Feature {
             Feature::PasswordResets => !matches!(config.smtp, Smtp::Off),
             Feature::TestEndpoints => config.test_endpoints_enabled,
             Feature::Docs => config.docs,
+            Feature::Console => config.console,
+            Feature::Start => config.docs || config.console,
             Feature::Metrics => match config.metrics {
                 MetricsAccess::Off => false,
                 MetricsAccess::Loopback => is_local,

@@ -9,8 +9,10 @@
 //! - `app`: all that lives longer than a request
 //! - `turns`: how many exports and searches one user or network may run at a time
 //! - `openapi`: the OpenAPI document
+//! - `console`: the files of the pages for people
 
 pub mod app;
+mod console;
 mod context;
 mod endpoint;
 mod handlers;

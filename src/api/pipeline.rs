@@ -210,7 +210,10 @@ fn add_headers(context: &RequestContext, response: &mut Response) {
     response.add_header("X-Content-Type-Options", "nosniff");
     response.add_header("Referrer-Policy", "no-referrer");
     let has_cache_control = response.headers.iter().any(|(name, _)| *name == "Cache-Control");
-    if router::is_api(context.request.path()) && !has_cache_control {
+    // Caches may keep a 404 otherwise (RFC 9110, 15.1), such as that of a file of the console which the next version
+    // has.
+    let is_private = router::is_api(context.request.path()) || response.status >= 400;
+    if is_private && !has_cache_control {
         response.add_header("Cache-Control", "no-store");
     }
     if let Some(decision) = &context.limit {

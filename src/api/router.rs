@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
-use super::endpoint::Feature::{Docs, Metrics, PasswordResets, Registration, TestEndpoints};
+use super::endpoint::Feature::{
+    Console, Docs, Metrics, PasswordResets, Registration, Start, TestEndpoints,
+};
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, at};
 use super::handlers::{
-    admin, audit, auth, docs, exports, health, links, me, metrics, password_resets,
+    admin, audit, auth, console, docs, exports, health, links, me, metrics, password_resets,
     personal_tokens, second_factor, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
@@ -160,6 +162,7 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["admin", "audit"]) => at("/admin/audit", Admin(audit::list)),
         ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", Admin(audit::export)),
         ("GET", ["admin", "stats"]) => at("/admin/stats", Admin(admin::stats)),
+        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Admin(admin::daily_stats)),
         ("GET", ["uploads"]) => at("/uploads", User(uploads::list)),
         ("POST", ["uploads"]) => at("/uploads", User(uploads::create)).limit(Upload),
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::show)),
@@ -175,22 +178,24 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
     Some(endpoint)
 }
 
-/// The pages that show the OpenAPI document, and the files that they load. The document does not describe them.
+/// The console, the pages that show the OpenAPI document, and the files that they load. The document does not describe
+/// them.
 fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, segments) {
-        ("GET", [""]) => at("/", Anyone(docs::root)),
-        ("GET", ["docs"]) => at("/docs", Anyone(docs::swagger_ui)),
-        ("GET", ["docs", "start.js"]) => at("/docs/start.js", Anyone(docs::start_script)),
-        ("GET", ["docs", "style.css"]) => at("/docs/style.css", Anyone(docs::style_sheet)),
-        ("GET", ["docs", "swagger-ui.js"]) => at("/docs/swagger-ui.js", Anyone(docs::swagger_ui_script)),
-        ("GET", ["docs", "swagger-ui.css"]) => at("/docs/swagger-ui.css", Anyone(docs::swagger_ui_style)),
-        ("GET", ["docs", "licenses.txt"]) => at("/docs/licenses.txt", Anyone(docs::licenses)),
-        ("GET", ["redoc"]) => at("/redoc", Anyone(docs::redoc)),
-        ("GET", ["redoc", "redoc.js"]) => at("/redoc/redoc.js", Anyone(docs::redoc_script)),
+        ("GET", [""]) => at("/", Anyone(docs::root)).part_of(Start),
+        ("GET", ["console", ..]) => at("/console", Anyone(console::show)).part_of(Console),
+        ("GET", ["docs"]) => at("/docs", Anyone(docs::swagger_ui)).part_of(Docs),
+        ("GET", ["docs", "start.js"]) => at("/docs/start.js", Anyone(docs::start_script)).part_of(Docs),
+        ("GET", ["docs", "style.css"]) => at("/docs/style.css", Anyone(docs::style_sheet)).part_of(Docs),
+        ("GET", ["docs", "swagger-ui.js"]) => at("/docs/swagger-ui.js", Anyone(docs::swagger_ui_script)).part_of(Docs),
+        ("GET", ["docs", "swagger-ui.css"]) => at("/docs/swagger-ui.css", Anyone(docs::swagger_ui_style)).part_of(Docs),
+        ("GET", ["docs", "licenses.txt"]) => at("/docs/licenses.txt", Anyone(docs::licenses)).part_of(Docs),
+        ("GET", ["redoc"]) => at("/redoc", Anyone(docs::redoc)).part_of(Docs),
+        ("GET", ["redoc", "redoc.js"]) => at("/redoc/redoc.js", Anyone(docs::redoc_script)).part_of(Docs),
         _ => return None,
     };
-    Some(endpoint.unlimited().part_of(Docs))
+    Some(endpoint.unlimited())
 }
 
 /// Whether a segment after `/users` may be the id of a user. It may not if it begins another path.
@@ -227,6 +232,7 @@ mod tests {
                 "DELETE /api/v1/uploads/{file_id}/links/{link_id}",
             ),
             ("GET", "/readyz/", "GET /readyz"),
+            ("GET", "/console/files/7", "GET /console"),
         ] {
             let endpoint = find(&config, true, method, path).unwrap_or_else(|_| panic!("{path}"));
             assert_eq!(endpoint.name.to_string(), expected);
@@ -258,6 +264,10 @@ mod tests {
             ("GET", "", Err("404")),
             ("GET", "/docs/", Ok(())),
             ("GET", "/docs/unknown.js", Err("404")),
+            ("GET", "/console/", Ok(())),
+            ("GET", "/console/users/7", Ok(())),
+            ("GET", "/consoles", Err("404")),
+            ("PUT", "/console/users/7", Err("GET, HEAD")),
             ("POST", "/redoc", Err("GET, HEAD")),
             ("GET", "*", Err("404")),
             ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),

@@ -105,9 +105,20 @@ pub enum Tool {
         #[arg(long)]
         follow: bool,
     },
-    /// Make the data directory the database's, after a refusal that named both ids.
+    /// Copy all contents between the data directory and the store, also beside a running service; deletes nothing.
+    ///
+    /// It copies what the other place lacks, verifies it by hash, and may be broken off and run again. It names what
+    /// was uploaded meanwhile: then run it again. When nothing is left to do, change CLOAKROOM_STORAGE_URL of the
+    /// service, which this command needs in both directions. Fails if a content is missing or damaged.
+    #[cfg(feature = "s3")]
+    MoveContents {
+        /// Where contents are copied to.
+        #[arg(long, value_name = "PLACE")]
+        to: ContentPlace,
+    },
+    /// Make the data directory, or the store, the database's, after a refusal that named both ids.
     AdoptDataDir {
-        /// Installation id that the data directory holds, or `none`.
+        /// Installation id that the data directory or the store holds, or `none`.
         #[arg(value_parser = parse_expected_id)]
         id: ExpectedId,
     },
@@ -120,6 +131,16 @@ pub enum Tool {
         #[arg(long)]
         to: String,
     },
+}
+
+/// A place of contents.
+#[cfg(feature = "s3")]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ContentPlace {
+    /// The store of CLOAKROOM_STORAGE_URL.
+    S3,
+    /// The data directory.
+    Directory,
 }
 
 #[derive(Subcommand)]

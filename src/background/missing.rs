@@ -1,4 +1,4 @@
-//! Looks for files whose content is missing from the data directory, as after an old copy of it was put back.
+//! Looks for files whose content is missing, as after an old copy of it was put back.
 
 use std::io;
 use std::sync::Arc;
@@ -31,13 +31,19 @@ pub fn look_once(storage: Arc<Storage>, db: Arc<Database>) -> io::Result<()> {
                 None => thread::sleep(POLL_PERIOD),
             }
         }
-        if count > 0 {
-            let [contents, ..] = storage.directories();
-            log::warn!(
-                "{count} files have no content in {}, and cannot be downloaded: `cloakroom check` names them, and \
-                 `cloakroom check --repair` brings back those that the trash has",
-                contents.display()
-            );
+        if count == 0 {
+            return;
+        }
+        let (place, setting) = storage.place();
+        match storage.trash() {
+            Some(_) => log::warn!(
+                "{count} files have no content in {place}/files, and cannot be downloaded: `cloakroom check` names \
+                 them, and `cloakroom check --repair` brings back those that the trash has"
+            ),
+            None => log::warn!(
+                "{count} files have no content in {place} ({setting}), and cannot be downloaded: `cloakroom check` \
+                 names them"
+            ),
         }
     };
     thread::Builder::new().name("missing".into()).spawn(work).map(drop)
@@ -53,8 +59,9 @@ pub fn find_after(
 ) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
     let recorded = contents::contents_after(db, after)?;
     let Some(newest) = recorded.last() else { return Ok(None) };
-    let ids = recorded.iter().map(|content| content.id);
-    let mut missing: Vec<Uuid> = ids.filter(|id| !storage.path(*id).is_file()).collect();
+    let mut missing: Vec<Uuid> = recorded.iter().map(|content| content.id).collect();
+    let sizes = storage.sizes(&missing)?;
+    missing.retain(|id| !sizes.contains_key(id));
     if !missing.is_empty() {
         // A file or its owner may have been deleted since the records were read.
         let recorded = contents::contents_after(db, after)?;

@@ -1,7 +1,8 @@
-//! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one does
-//! everything else: it looks up the accounts of password resets, marks the sessions that ended together, writes the
-//! events that stand for many changes, adds up the rows of totals, and removes expired records, the files of deleted
-//! users, and contents without a record. A fourth one looks once, at the start, for records without a content.
+//! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one takes
+//! away contents that have no record any more, for which it may wait for a store. A fourth one does everything else: it
+//! looks up the accounts of password resets, marks the sessions that ended together, writes the events that stand for
+//! many changes, adds up the rows of totals, and removes expired records and the files of deleted users. A fifth one
+//! looks once, at the start, for records without a content.
 
 pub mod failures;
 pub mod missing;
@@ -12,8 +13,8 @@ pub use outbox::OutboxSender;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,26 +25,32 @@ use crate::storage::Storage;
 
 /// How often expired records and contents without a record are looked for.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
-/// How often the thread looks for work without being woken. Other processes, which cannot wake it, leave work in the
+/// How often the threads look for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
 
-/// How many times as long as a turn of all tasks the thread rests after it, if there is more to do. So a backlog of a
+/// How many times as long as a turn of all its tasks a thread rests after it, if there is more to do. So a backlog of a
 /// million records takes a fifth of a core from requests, for a minute or two.
 const REST: u32 = 4;
 /// Most records that a statement removes or changes, a few hundredths of a second of work. Each transaction is short,
 /// and requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
 const MAX_BATCH: i64 = 1000;
+/// Most contents that are removed in a turn, each of which may be a request to a store.
+const MAX_CONTENTS: i64 = 100;
 
 /// A part of the background work, independent of the others. Does a limited part of it, at most as many records as the
 /// number says, and returns how many it removed or changed: 0 if nothing is left.
 type Task = fn(&Background, i64) -> Result<i64, Error>;
 
-/// All tasks, the most urgent first: the name in the log, the time from the end of the work to the next look for more,
-/// and the most records at a time, or 1 if the task has a limit of its own. A task does a limited part at a time, so
-/// that none waits long for another; only the last one reads whole directories, once an hour.
+/// A task in a table: its name in the log, the time from the end of the work to the next look for more, and the most
+/// records at a time, or 1 if the task has a limit of its own.
+type Row = (&'static str, Duration, i64, Task);
+
+/// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
+/// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [(&str, Duration, i64, Task); 13] = [
+const TASKS: [Row; 13] = [
+    ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
@@ -58,10 +65,17 @@ const TASKS: [(&str, Duration, i64, Task); 13] = [
     ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::outbox::sweep(&work.db, limit)),
     ("old audit events", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
+];
+/// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may
+/// keep it for minutes.
+#[rustfmt::skip]
+const CONTENT_TASKS: [Row; 2] = [
+    ("contents of deleted files", SWEEP_PERIOD, MAX_CONTENTS,
+        |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
     ("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
 ];
 
-/// The thread of all other work, with the parts of the process that its tasks use.
+/// The two threads of these tasks, with the parts of the process that they use.
 pub struct Background {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
@@ -71,21 +85,30 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the thread. A message to the returned sender wakes it at once. The channel holds one message, and another
-    /// adds nothing to it, so senders use `try_send` and never block.
+    /// Starts the threads. A message to the returned sender wakes the one that does not wait for contents at once. The
+    /// channel holds one message, and another adds nothing to it, so senders use `try_send` and never block.
     pub fn spawn(self) -> io::Result<SyncSender<()>> {
         let (wake, woken) = sync_channel(1);
-        thread::Builder::new().name("background".into()).spawn(move || self.run(&woken))?;
+        let (keep_open, never_woken) = sync_channel(0);
+        let work = Arc::new(self);
+        let of_contents = work.clone();
+        let run = move || of_contents.run(&CONTENT_TASKS, &never_woken);
+        thread::Builder::new().name("contents".into()).spawn(run)?;
+        let run = move || {
+            work.run(&TASKS, &woken);
+            drop(keep_open); // which ends the other thread
+        };
+        thread::Builder::new().name("background".into()).spawn(run)?;
         Ok(wake)
     }
 
     /// Works until every sender is gone. The tasks take turns as long as any of them has work left, with a rest after
     /// each turn. A task that fails or panics is tried again later and does not keep the others from running.
-    fn run(&self, woken: &Receiver<()>) {
-        let mut states = TASKS.map(|(_, _, max_batch, _)| (Instant::now(), max_batch));
+    fn run(&self, tasks: &[Row], woken: &Receiver<()>) {
+        let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.2)).collect();
         loop {
             let (began, mut has_more) = (Instant::now(), false);
-            for ((name, period, max_batch, task), (due, batch)) in TASKS.iter().zip(&mut states) {
+            for ((name, period, max_batch, task), (due, batch)) in tasks.iter().zip(&mut states) {
                 if *due > Instant::now() {
                     continue;
                 }
@@ -119,6 +142,23 @@ impl Background {
     }
 }
 
+/// Stops the process as SIGTERM does, if a newer program has changed the database into one that does not suit this one:
+/// what it would go on to read and write may mean something else by now. The exit status is 0, so that a supervisor
+/// does not start it again, which the start would refuse.
+fn stop_if_schema_is_unsuited(db: &Database) -> Result<i64, Error> {
+    /// A second signal would end requests that are under way.
+    static STOP: Once = Once::new();
+    if let Some(reason) = db::migrations::find_unsuited(db)? {
+        STOP.call_once(|| {
+            log::error!("stops: {reason}");
+            if let Err(error) = signal_hook::low_level::raise(signal_hook::consts::SIGTERM) {
+                log::error!("SIGTERM: {error}");
+            }
+        });
+    }
+    Ok(0)
+}
+
 /// Turns up to a hundred requests for password resets into messages in the outbox, or drops them. A handler only stores
 /// the address that was typed; here it is looked up. So the time of the response does not tell whether an account has
 /// the address (OWASP, "Forgot Password Cheat Sheet").
@@ -140,7 +180,7 @@ fn remove_files_of_deleted_users(work: &Background, limit: i64) -> Result<i64, E
         db::files::finish_removal(&work.db, user)?;
         return Ok(1);
     }
-    work.storage.remove_all(&files);
+    work.storage.discard(&files);
     // If there was none, another process has removed these records meanwhile. It removes the rest as well.
     db::files::remove_records(&work.db, user, &files)
 }
@@ -158,10 +198,14 @@ fn attempt<T>(db: &Database, name: &str, work: impl FnOnce() -> Result<T, Error>
 }
 
 /// Logs that work which began at `began` failed and is tried again, with its cause. Logs nothing if the cause is an
-/// outage of the database, which has its own line.
+/// outage of the database or of the store, which has its own line.
 fn log_error(db: &Database, name: &str, began: Instant, error: &Error) {
-    let is_outage = matches!(error, Error::Unavailable | Error::OutcomeUnknown);
-    if !(is_outage && db.was_lost_since(began)) {
+    let has_line = match error {
+        Error::Unavailable | Error::OutcomeUnknown => db.was_lost_since(began),
+        Error::StoreUnavailable => true,
+        _ => false,
+    };
+    if !has_line {
         log::warn!("background task failed, tried again soon: {name}: {}", error.cause());
     }
 }

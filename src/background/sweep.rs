@@ -1,6 +1,4 @@
-//! Compares the directory of contents with the records in the database.
-
-use std::path::Path;
+//! Compares the contents with the records in the database.
 
 use uuid::Uuid;
 
@@ -15,9 +13,12 @@ const MAX_UNQUESTIONED_ORPHANS: usize = 20;
 /// crash does not leave more: then the database and the directory are of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
+/// Most contents that a statement lists for removal.
+const MAX_LISTED: usize = 1000;
+
 /// The outcome of a sweep.
 pub struct Swept {
-    /// Contents that were moved to the trash.
+    /// Contents that were moved to the trash or, where there is none, listed for removal.
     pub moved: usize,
     /// How many of them were not deleted by a user.
     pub unexplained: usize,
@@ -32,16 +33,20 @@ pub fn run(background: &Background) -> Result<i64, Error> {
     let report = |line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
     let swept = sweep(storage, db, config.trash_days, false, report)?;
-    if swept.unexplained > 0 {
-        let [.., trash] = storage.directories();
-        log::warn!(
-            "{} contents have no record in the database, as after a crash, or after the database was recovered to an \
-             earlier time: they are in {} now, for {} days. If their records come back, `cloakroom check --repair` \
-             brings the contents back",
-            swept.unexplained,
-            trash.display(),
-            config.trash_days
-        );
+    let (unexplained, days) = (swept.unexplained, config.trash_days);
+    match storage.trash() {
+        Some(trash) if unexplained > 0 => log::warn!(
+            "{unexplained} contents have no record in the database, as after a crash, or after the database was \
+             recovered to an earlier time: they are in {} now, for {days} days. If their records come back, `cloakroom \
+             check --repair` brings the contents back",
+            trash.display()
+        ),
+        None if unexplained > 0 => log::warn!(
+            "{unexplained} contents of {} have no record in the database, as after a crash, or after the database was \
+             recovered to an earlier time: they are removed in {days} days, unless their records come back",
+            storage.place().0
+        ),
+        _ => {}
     }
     if let Some(refusal) = swept.refusal {
         log::error!("{refusal}");
@@ -50,10 +55,12 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 }
 
 /// Moves contents without a record to the trash, and removes unfinished uploads; both must be over an hour old. Removes
-/// from the trash what has been there for more than `trash_days` days. If more than 5 % of the contents, and more than
-/// 20, have no record although no user has deleted the files, none is moved unless `is_confirmed`, and the trash stays
-/// as it is. None is moved while a backup runs, whose snapshot may be from before the record was removed.
-/// Passes a line for each change to `report`.
+/// from the trash what has been there for more than `trash_days` days. Without a trash, contents without a record are
+/// listed instead, and [`remove_deleted`] takes them when they have been listed for as long.
+///
+/// If more than 5 % of the contents, and more than 20, have no record although no user has deleted the files, none is
+/// moved or listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
+/// be from before the record was removed. Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -64,8 +71,7 @@ pub fn sweep(
     // Nothing is changed before all lookups have succeeded.
     let (mut orphans, mut unexplained) = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/backup/pause_removals.sql` says why that is enough.
-    let is_postponed = !orphans.is_empty() && db::files::is_backup_running(db)?;
-    if is_postponed {
+    if !orphans.is_empty() && db::files::is_backup_running(db)? {
         report("a backup is running: contents without a record stay until a later sweep".into());
         orphans.clear();
         unexplained = 0;
@@ -83,16 +89,50 @@ pub fn sweep(
         swept.removed += 1;
     }
     if swept.refusal.is_none() {
-        storage.move_to_trash(&orphans, |from: &Path, to: &Path| {
-            report(format!("moved {} to {}", from.display(), to.display()));
+        let report = |line| {
+            report(line);
             swept.moved += 1;
-        })?;
-        swept.unexplained = unexplained.min(swept.moved);
-        if !is_postponed {
-            db::files::forget_kept(db)?;
+        };
+        match storage.trash() {
+            Some(_) => storage.move_to_trash(&orphans, report)?,
+            None => list_for_removal(storage, db, &orphans, report)?,
         }
+        swept.unexplained = unexplained.min(swept.moved);
     }
     Ok(swept)
+}
+
+/// Lists contents without a record for removal, and passes a line about each to `report`.
+fn list_for_removal(
+    storage: &Storage,
+    db: &Database,
+    orphans: &[Uuid],
+    mut report: impl FnMut(String),
+) -> Result<(), Error> {
+    let (place, _) = storage.place();
+    for ids in orphans.chunks(MAX_LISTED) {
+        for id in db::contents::list_for_removal(db, ids)? {
+            report(format!("files/{id} of {place} has no record, and is listed for removal"));
+        }
+    }
+    Ok(())
+}
+
+/// Removes up to `limit` contents that have been listed for removal for more than `trash_days` days, and have no
+/// record. Those whose records were removed are listed since then, even if they are gone already. Returns how many
+/// there were.
+pub fn remove_deleted(
+    storage: &Storage,
+    db: &Database,
+    trash_days: u32,
+    limit: i64,
+) -> Result<i64, Error> {
+    let ids = db::contents::deleted(db, trash_days, limit)?;
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    storage.remove(&ids)?;
+    db::contents::forget_deleted(db, &ids)
 }
 
 /// Why so many orphans must not be moved without confirmation; `None` if they may.
@@ -102,24 +142,29 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     }
     let enough = orphans.saturating_mul(MIN_CONTENTS_PER_ORPHAN);
     let contents = storage.count_contents(enough)?;
+    let (taken, place) = match storage.trash() {
+        Some(_) => ("moved to the trash", "data directory"),
+        None => ("listed for removal", "store"),
+    };
     Ok((contents < enough).then(|| {
         format!(
-            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was moved \
-             to the trash. Check that database and data directory are of the same service and time; if they are, run \
-             `cloakroom gc --confirm`"
+            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was \
+             {taken}. Check that database and {place} are of the same service and time; if they are, run `cloakroom \
+             gc --confirm`"
         )
     }))
 }
 
 /// Returns the ids of old contents without a record, and how many of them are unexplained. Contents of files that users
-/// have deleted are explained; there may be many of them, because they stay while a backup runs.
+/// have deleted are explained; there may be many of them, because they stay while a backup runs. Without a trash, those
+/// that are listed for removal are left out.
 ///
-/// Records are looked up after the directory was read. A content that is old and has no record by then never gets one,
-/// because an upload is recorded right after its content is stored.
+/// Records are looked up after the contents were listed. A content that is old and has no record by then never gets
+/// one, because an upload is recorded right after its content is stored.
 fn orphans(storage: &Storage, db: &Database) -> Result<(Vec<Uuid>, usize), Error> {
     let (mut orphans, mut unexplained) = (Vec::new(), 0);
     for batch in storage.old_contents()? {
-        for content in db::files::unrecorded(db, &batch?)? {
+        for content in db::files::unrecorded(db, &batch?, storage.trash().is_some())? {
             orphans.push(content.id);
             unexplained += usize::from(!content.is_deleted);
         }

@@ -7,6 +7,8 @@ mod mail;
 mod production;
 mod reader;
 mod settings;
+#[cfg_attr(not(feature = "s3"), path = "without_store.rs")]
+mod store;
 mod values;
 mod words;
 
@@ -14,6 +16,8 @@ pub use allocator::apply_allocator_settings;
 pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
+#[cfg(feature = "s3")]
+pub use store::{StoreSettings, StoreUrl};
 pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback};
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -60,6 +64,7 @@ impl Config {
         if used == ALL_SETTINGS {
             faults.extend(short_secrets(&config));
             faults.extend(short_seal_keys(&config));
+            faults.extend(store_behind_rouille(&config));
             if config.environment == Environment::Production {
                 faults.extend(config.unsafe_in_production());
             }
@@ -113,6 +118,17 @@ fn short_seal_keys(config: &Config) -> Option<String> {
     Some(format!(
         "CLOAKROOM_SEAL_KEYS holds a key of {length} bytes; allowed: at least {MIN_SEAL_KEY} bytes each"
     ))
+}
+
+/// One line if a store is to be used with the server of `rouille`. That ends a response whose body fails as if it were
+/// whole: a client could not tell a content that the store broke off from a complete one.
+fn store_behind_rouille(config: &Config) -> Option<String> {
+    let is_refused = config.store.is_some() && config.http_server == HttpServer::Rouille;
+    is_refused.then(|| {
+        "CLOAKROOM_STORAGE_URL is set, and CLOAKROOM_HTTP_SERVER is rouille, which cannot break off a download that \
+         the store breaks off; use builtin"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

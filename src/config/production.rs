@@ -49,7 +49,8 @@ pub fn refusals(config: &Config) -> Vec<String> {
     rule(
         sends_mail && config.password_reset_url.is_none(),
         "CLOAKROOM_PASSWORD_RESET_URL is not set",
-        "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, with {token} in it",
+        "CLOAKROOM_SMTP_URL needs it: set it to your page that resets passwords, with {token} in it, or use the \
+         console's by CLOAKROOM_CONSOLE=on and CLOAKROOM_PUBLIC_URL",
     );
     rule(
         !config.api_key_enabled && !config.export_access_is_set,

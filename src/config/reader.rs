@@ -105,6 +105,12 @@ impl SettingsReader {
         self.shown.iter().any(|setting| setting.name == name && setting.variable.is_some())
     }
 
+    /// The effective value of a setting that was read, as it is shown; empty if it was not read.
+    pub fn shown_value(&self, name: &'static str) -> &str {
+        let shown = self.shown.iter().find(|setting| setting.name == name);
+        shown.map_or("", |setting| &setting.value)
+    }
+
     /// Notes the effective value of a setting, and where it comes from.
     fn show(&mut self, name: &'static str, value: impl Display) {
         let variable = self.look_up(name).map(|(variable, _)| variable);
@@ -159,6 +165,23 @@ impl SettingsReader {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         self.read(name, "", allowed, parse)
+    }
+
+    /// The same for a text that may hold a secret if it is wrong, so that it is not shown then.
+    pub fn optional_hidden<T>(
+        &mut self,
+        name: &'static str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.look_up(name).map(|(_, text)| text);
+        let value = text.as_deref().and_then(parse);
+        if text.is_some() && value.is_none() {
+            let text = format!("{name} holds \"(not shown)\"; allowed: {allowed}");
+            self.faults.push((name, text));
+        }
+        self.show(name, text.filter(|_| value.is_some()).unwrap_or_default());
+        value
     }
 
     /// A word of a closed list. An alias is shown as the word it stands for.

@@ -10,6 +10,7 @@ use lettre::message::Mailbox;
 
 use super::mail::{Smtp, is_reset_url, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
+use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
@@ -44,10 +45,14 @@ pub struct Config {
     pub metrics: MetricsAccess,
     /// Whether the OpenAPI document and the pages that show it are served.
     pub docs: bool,
+    /// Whether the console, the pages for people, is served.
+    pub console: bool,
     /// The URL under which people reach the service, without a slash at its end.
     pub public_url: Option<String>,
     /// The directory of everything that is kept outside the database.
     pub data_dir: PathBuf,
+    /// The store that keeps contents; `None` if `data_dir` does.
+    pub store: Option<StoreSettings>,
     /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
     pub jwt_secret: Option<Secret>,
     /// Secrets that signed tokens before, or will from the next restart on. Their tokens are valid too.
@@ -155,9 +160,9 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let connections = (2 * cores).max(8) as u32;
         let environment = r.choice("CLOAKROOM_ENV", Environment::Development);
-        let registrations_per_day = match environment {
-            Environment::Production => 50,
-            Environment::Development => 0,
+        let (registrations_per_day, console) = match environment {
+            Environment::Production => (50, Switch::Off),
+            Environment::Development => (0, Switch::On),
         };
         Config {
             environment,
@@ -183,12 +188,14 @@ impl Config {
             idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
             metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
             docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
+            console: r.choice("CLOAKROOM_CONSOLE", console) == Switch::On,
             public_url: r.optional(
                 "CLOAKROOM_PUBLIC_URL",
                 "an http or https URL without a query, such as https://files.example.com",
                 public_url,
             ),
             data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
+            store: store::read(r, environment),
             jwt_secret: r.secret(
                 "CLOAKROOM_JWT_SECRET",
                 "(made at first start, kept in DATA_DIR/jwt-secret)",
@@ -273,11 +280,7 @@ impl Config {
                 "an e-mail address, such as Cloakroom <noreply@example.com>",
                 mailbox,
             ),
-            password_reset_url: r.optional(
-                "CLOAKROOM_PASSWORD_RESET_URL",
-                "an http or https URL with {token} in it",
-                |text| is_reset_url(text).then(|| text.to_owned()),
-            ),
+            password_reset_url: password_reset_url(r),
             log_level: r
                 .read("CLOAKROOM_LOG", "info", LOG_LEVELS, own_log_level)
                 .unwrap_or(log::LevelFilter::Info),
@@ -294,4 +297,20 @@ impl Config {
         let old = old.map(|secret| ("a secret in CLOAKROOM_JWT_OLD_SECRETS", secret));
         current.chain(old).map(|(name, secret)| (name, secret.expose()))
     }
+}
+
+/// Reads the link in mails about passwords. It defaults to the page of the console, if that and the public URL, which
+/// must have been read before, are set.
+fn password_reset_url(r: &mut SettingsReader) -> Option<String> {
+    let public_url = public_url(r.shown_value("CLOAKROOM_PUBLIC_URL"));
+    let has_console = r.shown_value("CLOAKROOM_CONSOLE") == "on";
+    let page = public_url.filter(|_| has_console);
+    let page = page.map(|url| format!("{url}/console/reset#token={{token}}"));
+    let set = r.read(
+        "CLOAKROOM_PASSWORD_RESET_URL",
+        page.as_deref().unwrap_or_default(),
+        "an http or https URL with {token} in it",
+        |text| is_reset_url(text).then(|| text.to_owned()),
+    );
+    set.or(page)
 }

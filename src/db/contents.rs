@@ -4,7 +4,7 @@ use postgres::Row;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Database, sql};
+use super::{Database, one_row, sql};
 use crate::error::Error;
 
 /// What the content of a file must be, by its record or by the manifest of a backup.
@@ -34,4 +34,22 @@ impl RecordedContent {
 /// users are left out.
 pub fn contents_after(db: &Database, after: Uuid) -> Result<Vec<RecordedContent>, Error> {
     Ok(db.read(sql!("files/contents_after"), &[&after])?.iter().map(RecordedContent::of).collect())
+}
+
+/// Returns up to `limit` contents that have been listed for removal for more than `days` days, such as since their
+/// records were removed; none while a backup runs.
+pub fn deleted(db: &Database, days: u32, limit: i64) -> Result<Vec<Uuid>, Error> {
+    let rows = db.read(sql!("removals/contents"), &[&days.cast_signed(), &limit])?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
+/// Lists contents without a record that are not listed yet, so that they are removed in some days. Returns which.
+pub fn list_for_removal(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
+    let rows = db.write(sql!("removals/list_contents"), &[&ids])?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
+}
+
+/// Forgets contents that are gone. Returns how many there were.
+pub fn forget_deleted(db: &Database, ids: &[Uuid]) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("removals/forget_contents"), &[&ids])?)?.get("forgotten"))
 }

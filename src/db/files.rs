@@ -261,23 +261,21 @@ fn matching_rows(
 /// A content without a record.
 pub struct UnrecordedContent {
     pub id: Uuid,
-    /// Whether a user has deleted the file. Its content stays until a sweep if a backup was running.
+    /// Whether its record was removed and not lost. The content stays until a sweep if a backup was running.
     pub is_deleted: bool,
 }
 
-/// Returns those of `ids` that have no record, in the order of ids. Files of deleted users have one until the
-/// background thread removes it.
-pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<UnrecordedContent>, Error> {
-    let rows = db.read(sql!("files/unrecorded"), &[&ids])?;
+/// Returns those of `ids` that have no record, in the order of ids; those that are listed for removal only if
+/// `with_listed`. Files of deleted users have one until the background thread removes it.
+pub fn unrecorded(
+    db: &Database,
+    ids: &[Uuid],
+    with_listed: bool,
+) -> Result<Vec<UnrecordedContent>, Error> {
+    let rows = db.read(sql!("files/unrecorded"), &[&ids, &with_listed])?;
     let content =
         |row: &Row| UnrecordedContent { id: row.get("id"), is_deleted: row.get("is_deleted") };
     Ok(rows.iter().map(content).collect())
-}
-
-/// Forgets contents that a backup kept and that are gone by now. To be called after a sweep that has moved all contents
-/// without a record.
-pub fn forget_kept(db: &Database) -> Result<(), Error> {
-    db.write(sql!("files/forget_kept"), &[]).map(drop)
 }
 
 /// Returns a deleted user whose files still have records, with the ids of up to `limit` of them, or with none if all

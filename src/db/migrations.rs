@@ -7,24 +7,33 @@ use postgres::error::SqlState;
 use postgres::{Client, Row};
 use siphasher::sip::SipHasher13;
 
-use super::addresses;
 use super::postgres_error::describe;
-use super::sql;
+use super::{Database, addresses, sql};
+use crate::error::Error;
 use crate::supervisor;
 
 /// One step of the schema.
 struct Migration {
     version: i32,
     name: &'static str,
+    /// The oldest version of the schema whose programs may use the database once this step is applied. The database
+    /// keeps it, because those programs do not know the step.
+    oldest_program: i32,
     sql: &'static str,
 }
 
-/// Includes `sql/migrations/V<version>__<name>.sql` at compile time.
+/// Includes `sql/migrations/V<version>__<name>.sql` at compile time. Programs that do not know the step may not use the
+/// database after it, unless `suits` names the oldest version that may: one whose statements mean the same afterwards,
+/// and whose rows are what the newer programs expect.
 macro_rules! migration {
     ($version:literal, $name:literal) => {
+        migration!($version, $name, suits $version)
+    };
+    ($version:literal, $name:literal, suits $oldest_program:literal) => {
         Migration {
             version: $version,
             name: $name,
+            oldest_program: $oldest_program,
             sql: include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 concat!("/sql/migrations/V", $version, "__", $name, ".sql")
@@ -54,6 +63,10 @@ const MIGRATIONS: &[Migration] = &[
     migration!(17, "totals"),
     migration!(18, "second_factor"),
     migration!(19, "file_links"),
+    migration!(20, "daily_statistics"),
+    migration!(21, "largest_files_first"),
+    migration!(22, "deleted_contents"),
+    migration!(23, "folded_events"),
 ];
 
 /// The newest version of the schema that this program knows.
@@ -62,8 +75,8 @@ pub fn newest_schema_version() -> i32 {
 }
 
 /// Applies pending migrations under an advisory lock, so that of several processes that start together one migrates and
-/// the others find nothing to do. Fails, before it changes anything, if the database has migrations that this program
-/// does not know, or knows with another content. `max_time` is how long each statement may take.
+/// the others find nothing to do. Fails, before it changes anything, if the database has migrations that do not suit
+/// this program, or that it knows with another content. `max_time` is how long each statement may take.
 pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
     supervisor::starting("Waiting for another process that migrates", max_time);
@@ -74,7 +87,11 @@ pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), Str
     }
     let applied = applied.unwrap_or_default();
     verify(&applied)?;
-    for migration in &MIGRATIONS[applied.len()..] {
+    let newer = applied.last().map_or(0, |row| row.get("version"));
+    if newer > newest_schema_version() {
+        log::info!("the database has schema version {newer}, which suits this program too");
+    }
+    for migration in MIGRATIONS.iter().skip(applied.len()) {
         let Migration { version, name, .. } = migration;
         apply(client, migration, max_time)
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
@@ -95,15 +112,16 @@ pub fn find_applied(client: &mut Client) -> Result<Option<Vec<Row>>, postgres::E
     }
 }
 
-/// Fails unless the applied migrations are the first ones of this program. The message is meant for the operator.
+/// Fails unless the applied migrations are the first ones of this program, or all of its own and later ones that suit
+/// it. The message is meant for the operator.
 pub fn verify(applied: &[Row]) -> Result<(), String> {
     let newest = newest_schema_version();
-    let last: i32 = applied.last().map_or(0, |row| row.get("version"));
-    if last > newest {
-        return Err(format!(
-            "the database has schema version {last}, this program knows versions up to {newest}: \
-             use a newer cloakroom"
-        ));
+    let is_unsuited = |row: &&Row| {
+        let (version, oldest): (i32, Option<i32>) = (row.get("version"), row.get("oldest_program"));
+        version > newest && oldest.unwrap_or(version) > newest
+    };
+    if let Some(row) = applied.iter().rfind(is_unsuited) {
+        return Err(unsuited(row.get("version")));
     }
     for (row, migration) in applied.iter().zip(MIGRATIONS) {
         let (version, name): (i32, Option<&str>) = (row.get("version"), row.get("name"));
@@ -122,6 +140,20 @@ pub fn verify(applied: &[Row]) -> Result<(), String> {
     Ok(())
 }
 
+/// The migration that another process has applied, and that does not suit this program; `None` if there is none. On
+/// success with a migration: what to tell the operator.
+pub fn find_unsuited(db: &Database) -> Result<Option<String>, Error> {
+    let rows = db.read(sql!("schema_history/unsuited"), &[&newest_schema_version()])?;
+    Ok(rows.first().map(|row| unsuited(row.get("version"))))
+}
+
+fn unsuited(version: i32) -> String {
+    let newest = newest_schema_version();
+    format!(
+        "the database has schema version {version}, this program knows versions up to {newest}: use a newer cloakroom"
+    )
+}
+
 /// Applies one migration and records it in the same transaction, so that a crash leaves both or neither. Waits for the
 /// end of a running backup first. That has read all tables: if the migration waited for a lock of one of them instead,
 /// everybody else who uses the table would wait behind it. `max_time` is how long each statement may take.
@@ -137,12 +169,13 @@ fn apply(
         supervisor::starting("Waiting for a backup to end", max_time);
         transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
     }
-    let Migration { version, name, .. } = migration;
+    transaction.batch_execute(sql!("schema_history/extend"))?;
+    let Migration { version, name, oldest_program, .. } = migration;
     supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
     transaction.batch_execute(migration.sql)?;
     transaction.execute(
         sql!("schema_history/insert"),
-        &[&migration.version, &migration.name, &migration.checksum()],
+        &[version, name, &migration.checksum(), oldest_program],
     )?;
     transaction.commit()
 }

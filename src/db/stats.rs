@@ -3,6 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use postgres::Row;
+use postgres::types::Type;
+use serde::Serialize;
+
 use super::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::file::FileStatistics;
@@ -22,6 +26,35 @@ pub fn totals(db: &Database) -> Result<(UserStatistics, FileStatistics), Error> 
         uploads_this_month: row.get("new_files"),
     };
     Ok((users, files))
+}
+
+/// What came on one day.
+#[derive(Serialize)]
+pub struct DailyStatistics {
+    /// As in `2026-01-31`, in UTC.
+    date: String,
+    /// Accounts that were made and have not been deleted.
+    users: i64,
+    /// Files that were uploaded and have not been deleted, and their size.
+    files: i64,
+    bytes: i64,
+    sign_ins: i64,
+    /// Refused sign-ins, and what was refused because of the role.
+    refusals: i64,
+}
+
+/// Counts what came on each of the last `days` days, today included, the oldest first.
+pub fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
+    let rows = db.read_unprepared(sql!("stats/daily"), &[(&days, Type::INT8)], None)?;
+    let day = |row: &Row| DailyStatistics {
+        date: row.get("date"),
+        users: row.get("users"),
+        files: row.get("files"),
+        bytes: row.get("bytes"),
+        sign_ins: row.get("sign_ins"),
+        refusals: row.get("refusals"),
+    };
+    Ok(rows.iter().map(day).collect())
 }
 
 /// Adds up to `limit` rows of each table of kept totals together, if they have become many. Returns how many rows fewer

@@ -206,7 +206,7 @@ fn explanation(error: &Error) -> Row {
             "Too many login attempts. Please try again later.", try_again(*retry_after)),
         RateLimited { retry_after, login: false } => row(429, "RATE_LIMITED", "Rate limit exceeded",
             try_again(*retry_after)),
-        Unavailable => row(503, "UNAVAILABLE", "Service temporarily unavailable",
+        Unavailable | StoreUnavailable => row(503, "UNAVAILABLE", "Service temporarily unavailable",
             "Try again in a few seconds."),
         OutcomeUnknown => row(503, "OUTCOME_UNKNOWN", "Service temporarily unavailable",
             "Find out whether the change was made before you send the request again."),

@@ -46,7 +46,9 @@ fn with_headers(error: &Error, body: &Value) -> Response {
         Error::RangeNotSatisfiable(length) => {
             response.with_header("Content-Range", format!("bytes */{length}"))
         }
-        Error::Unavailable | Error::OutcomeUnknown => response.with_header("Retry-After", "5"),
+        Error::Unavailable | Error::StoreUnavailable | Error::OutcomeUnknown => {
+            response.with_header("Retry-After", "5")
+        }
         _ if status == 401 => response.with_header("WWW-Authenticate", challenge(error)),
         _ => response,
     }

@@ -1,13 +1,13 @@
 //! Responses that carry a file: the whole file, a range of it, or nothing if the client has it already (RFC 9110, 13
 //! and 14).
 
-use std::fs;
+use std::ops::Range;
 use std::time::SystemTime;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::request::Request;
-use super::response::{FileRange, Response, ResponseBody};
+use super::response::{Response, ResponseBody};
 use crate::error::Error;
 use crate::model::file::File;
 
@@ -58,13 +58,13 @@ impl FileUse {
     }
 }
 
-/// Responds with `content`, which is the whole content of `file`: 200, 206 for a range, or 304 if the client has it
-/// already. Fails with [`Error::RangeNotSatisfiable`].
+/// Responds with the content of `file`: 200, 206 for a range, or 304 if the client has it already. `open` makes a body
+/// of the bytes in a range of the content. Fails with [`Error::RangeNotSatisfiable`], or if `open` does.
 pub fn file_response(
     request: &Request,
     file: &File,
-    content: fs::File,
     file_use: FileUse,
+    open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let tag = format!("\"{}\"", file.file_hash);
     // The content never changes after its upload. HTTP dates have whole seconds.
@@ -79,7 +79,7 @@ pub fn file_response(
         } else {
             RequestedRange::Whole
         };
-        content_response(file, content, range, file_use)?
+        content_response(file, range, file_use, open)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -90,12 +90,12 @@ pub fn file_response(
         .with_header("Cross-Origin-Resource-Policy", file_use.embedders()))
 }
 
-/// Responds with the requested part of `content`.
+/// Responds with the requested part of the content.
 fn content_response(
     file: &File,
-    content: fs::File,
     range: RequestedRange,
     file_use: FileUse,
+    open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
     let (status, from, to) = match range {
@@ -103,9 +103,8 @@ fn content_response(
         RequestedRange::Part(from, to) => (206, from, to),
         RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
     };
-    let range = FileRange { file: content, offset: from, length: to - from };
     let disposition = content_disposition(file_use.disposition(), &file.original_filename);
-    let response = Response { status, headers: Vec::new(), body: ResponseBody::File(range) }
+    let response = Response { status, headers: Vec::new(), body: open(from..to)? }
         .with_header("Content-Type", file.content_type.clone())
         .with_header("Content-Disposition", disposition);
     Ok(match status {

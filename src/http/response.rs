@@ -28,6 +28,8 @@ pub enum ResponseBody {
     Bytes(Cow<'static, [u8]>),
     /// A part of a file, which is read while it is sent.
     File(FileRange),
+    /// A body of so many bytes, which are read while they are sent. The reader fails rather than end early.
+    Stream(Box<dyn Read + Send>, u64),
     /// A body of unknown length.
     Batches(Box<dyn BodyBatches>),
 }

@@ -1,16 +1,23 @@
-//! The check that the database and the data directory belong together. Compared with the wrong database, every content
+//! The check that the database and the contents belong together. Compared with the wrong database, every content
 //! would look as if it had no record, and the sweep would move it to the trash.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::config::Config;
 use crate::db::installation::DatabaseSide;
 use crate::db::{self, Database};
 use crate::storage::Storage;
 
-/// Makes sure that the database and the data directory belong together. A side without an id gets one if neither side
+/// Pause before a store that is away is tried again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Makes sure that the database and the contents belong together. A side without an id gets one if neither side
 /// has anything to lose, or if neither has an id yet. On failure: what to tell the operator.
-pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), String> {
+pub fn check(db: &Database, storage: &Storage) -> Result<(), String> {
     // Usually both have the same id. Then nothing is decided, so no lock is needed.
     let database =
         db::installation::find(db).map_err(|e| format!("installation id: {}", e.cause()))?;
@@ -18,33 +25,57 @@ pub fn check(config: &Config, db: &Database, storage: &Storage) -> Result<(), St
         return Ok(());
     }
     db::installation::reconcile(db, |database| {
-        let Agreement { id, in_directory } = compare(config, &database, storage)?;
-        if in_directory.is_none() {
+        let Agreement { id, of_contents } = compare(&database, storage)?;
+        if of_contents.is_none() {
             storage.create_installation_id(id)?;
         }
         Ok(id)
     })
 }
 
+/// Starts a thread that tries again to reach a store which was away at the start, and then compares the two sides.
+/// Until they are known to belong together, no content is used.
+pub fn check_later(storage: Arc<Storage>, db: Arc<Database>) -> io::Result<()> {
+    storage.hold(true);
+    let work = move || {
+        let mut last_refusal = String::new();
+        loop {
+            thread::sleep(RETRY_PAUSE);
+            let outcome = storage.reach().and_then(|is_up| match is_up {
+                true => check(&db, &storage).map(|()| true),
+                false => Ok(false),
+            });
+            match outcome {
+                Ok(true) => return storage.hold(false),
+                Ok(false) => {}
+                Err(refusal) => {
+                    if refusal != last_refusal {
+                        log::error!("contents cannot be used: {refusal}");
+                    }
+                    last_refusal = refusal;
+                }
+            }
+        }
+    };
+    thread::Builder::new().name("store".into()).spawn(work).map(drop)
+}
+
 /// The ids of two sides that may belong together.
 pub struct Agreement {
     /// The id of both, or the id that the side without one is to get.
     pub id: Uuid,
-    pub in_directory: Option<Uuid>,
+    /// The id of the data directory or of the store.
+    pub of_contents: Option<Uuid>,
 }
 
 /// Compares the two sides, and changes nothing. On failure: what to tell the operator.
-pub fn compare(
-    config: &Config,
-    database: &DatabaseSide,
-    storage: &Storage,
-) -> Result<Agreement, String> {
-    let in_directory = storage.installation_id()?;
+pub fn compare(database: &DatabaseSide, storage: &Storage) -> Result<Agreement, String> {
+    let of_contents = storage.installation_id()?;
     let has_contents = has_contents(storage)?;
     let can_lose = database.has_files || has_contents;
-    let id = common_id(database.id, in_directory, can_lose)
-        .ok_or_else(|| refusal(config, database, in_directory, has_contents))?;
-    Ok(Agreement { id, in_directory })
+    let id = common_id(database.id, of_contents, can_lose)
+        .ok_or_else(|| refusal(database, storage, of_contents, has_contents))?;
+    Ok(Agreement { id, of_contents })
 }
 
 pub fn has_contents(storage: &Storage) -> Result<bool, String> {
@@ -56,46 +87,54 @@ pub fn has_contents(storage: &Storage) -> Result<bool, String> {
 /// If neither side has an id, this is the first start, or the first start of a version that knows ids. `can_lose` says
 /// whether there are records or contents: if one side has an id and the other has none, a volume is not mounted or a
 /// URL is wrong.
-fn common_id(
-    in_database: Option<Uuid>,
-    in_directory: Option<Uuid>,
-    can_lose: bool,
-) -> Option<Uuid> {
-    match (in_database, in_directory) {
+fn common_id(of_database: Option<Uuid>, of_contents: Option<Uuid>, can_lose: bool) -> Option<Uuid> {
+    match (of_database, of_contents) {
         (None, None) => Some(Uuid::new_v4()),
-        (Some(database), Some(directory)) => (database == directory).then_some(database),
+        (Some(database), Some(contents)) => (database == contents).then_some(database),
         (Some(id), None) | (None, Some(id)) => (!can_lose).then_some(id),
     }
 }
 
 fn refusal(
-    config: &Config,
     database: &DatabaseSide,
-    in_directory: Option<Uuid>,
+    storage: &Storage,
+    of_contents: Option<Uuid>,
     has_contents: bool,
 ) -> String {
-    let directory = config.data_dir.display();
-    let (in_database, in_directory) = (name_of(database.id), name_of(in_directory));
-    let lack = lack(database.has_files, has_contents);
+    let (place, setting) = storage.place();
+    let kind = kind(storage);
+    let (of_database, of_contents) = (name_of(database.id), name_of(of_contents));
+    let lack = lack(database.has_files, has_contents, storage);
     format!(
-        "the database and the data directory do not belong together: the installation id of the database is \
-         {in_database}, that of {directory} is {in_directory}.{lack} Check CLOAKROOM_DATABASE_URL and \
-         CLOAKROOM_DATA_DIR. If both are right, as after one side was restored by hand, run `cloakroom adopt-data-dir \
-         {in_directory}`"
+        "the database and the {kind} do not belong together: the installation id of the database is {of_database}, \
+         that of {place} is {of_contents}.{lack} Check CLOAKROOM_DATABASE_URL and {setting}. If both are right, as \
+         after one side was restored by hand, run `cloakroom adopt-data-dir {of_contents}`"
     )
 }
 
 /// Says after a blank, in a sentence, that one side has files and the other has none; empty if that is not so.
-pub fn lack(has_files: bool, has_contents: bool) -> &'static str {
+pub fn lack(has_files: bool, has_contents: bool, storage: &Storage) -> String {
+    let kind = kind(storage);
     match (has_files, has_contents) {
         (true, false) => {
-            " The database has records of files, and the directory has no contents, as if its volume were not mounted."
+            let cause = match storage.trash() {
+                Some(_) => "its volume were not mounted",
+                None => "it were another one",
+            };
+            format!(
+                " The database has records of files, and the {kind} has no contents, as if {cause}."
+            )
         }
-        (false, true) => {
-            " The directory has contents, and the database has no records of files, as if it were another one."
-        }
-        _ => "",
+        (false, true) => format!(
+            " The {kind} has contents, and the database has no records of files, as if it were another one."
+        ),
+        _ => String::new(),
     }
+}
+
+/// What the place of contents is called.
+fn kind(storage: &Storage) -> &'static str {
+    if storage.trash().is_some() { "data directory" } else { "store" }
 }
 
 pub fn name_of(id: Option<Uuid>) -> String {
@@ -111,9 +150,9 @@ mod tests {
 
     #[test]
     fn a_side_without_an_id_gets_the_others_only_if_nothing_can_be_lost() {
-        for (in_database, in_directory) in [(ONE, None), (None, ONE)] {
-            assert_eq!(common_id(in_database, in_directory, false), ONE);
-            assert_eq!(common_id(in_database, in_directory, true), None);
+        for (of_database, of_contents) in [(ONE, None), (None, ONE)] {
+            assert_eq!(common_id(of_database, of_contents, false), ONE);
+            assert_eq!(common_id(of_database, of_contents, true), None);
         }
     }
 

@@ -12,6 +12,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
 
 use crate::api::app::App;
 use crate::api::{openapi, pipeline};
@@ -124,10 +125,13 @@ fn start_and_serve() -> Result<(), CommandError> {
         log::log!(level, "{text}");
     }
     ignore_file_size_signal()?;
-    let storage = Arc::new(Storage::open(&config.data_dir)?);
+    let storage = Arc::new(Storage::open(&config)?);
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
-    installation::check(&config, &db, &storage)?;
+    let is_reached = storage.reach()?;
+    if is_reached {
+        installation::check(&db, &storage)?;
+    }
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
     let sealing_keys = signing_secret::sealing_keys(&config, Some(&secret));
@@ -137,6 +141,10 @@ fn start_and_serve() -> Result<(), CommandError> {
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
     let signing_keys = Arc::new(signing_keys);
     let (config, db) = (Arc::new(config), Arc::new(db));
+    if !is_reached {
+        installation::check_later(storage.clone(), db.clone())
+            .map_err(|e| format!("thread that waits for the store: {e}"))?;
+    }
     let metrics = Metrics::new(VERSION);
     let outbox = OutboxSender {
         config: config.clone(),
@@ -145,12 +153,7 @@ fn start_and_serve() -> Result<(), CommandError> {
         mailer: Mailer::new(&config),
         metrics: metrics.clone(),
     };
-    let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
-    let background =
-        Background { config: config.clone(), db: db.clone(), storage: storage.clone(), wake_mail };
-    let wake = background.spawn().map_err(|e| format!("background thread: {e}"))?;
-    missing::look_once(storage.clone(), db.clone())
-        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
+    let wake = start_background(outbox, storage.clone())?;
     let app = App::new(config, db, storage, signing_keys, sealing_keys, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =
@@ -159,6 +162,18 @@ fn start_and_serve() -> Result<(), CommandError> {
     listen(app, &postgres)?;
     failure_writer.stop();
     Ok(())
+}
+
+/// Starts the threads that work beside requests, but for the one of the audit log. A message to the returned sender
+/// wakes the one that looks up the accounts of password resets.
+fn start_background(outbox: OutboxSender, storage: Arc<Storage>) -> Result<SyncSender<()>, String> {
+    let (config, db) = (outbox.config.clone(), outbox.db.clone());
+    let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
+    let background = Background { config, db: db.clone(), storage: storage.clone(), wake_mail };
+    let wake = background.spawn().map_err(|e| format!("background threads: {e}"))?;
+    missing::look_once(storage, db)
+        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
+    Ok(wake)
 }
 
 /// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a
@@ -174,7 +189,7 @@ pub fn ignore_file_size_signal() -> Result<(), String> {
 fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
     let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
     let address = app.config.listen;
-    let announce = |address| announce(&app.config, postgres, address);
+    let announce = |address| announce(&app, postgres, address);
     let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
     let handler = handler(app.clone());
     match app.config.http_server {
@@ -201,10 +216,15 @@ fn handler(app: Arc<App>) -> Box<RequestHandler> {
 
 /// Says that the service is ready: to the log with versions, data directory and address in one line, and to the
 /// supervisor. The address is not known beforehand if the configured port is 0.
-fn announce(config: &Config, postgres: &str, address: SocketAddr) {
+fn announce(app: &App, postgres: &str, address: SocketAddr) {
+    let config = &app.config;
     let data_dir = config.data_dir.canonicalize().unwrap_or_else(|_| config.data_dir.clone());
+    let store = match app.storage.trash() {
+        Some(_) => String::new(),
+        None => format!(", contents in {}", app.storage.place().0),
+    };
     log::info!(
-        "cloakroom {} with PostgreSQL {postgres} and data in {}, listening on http://{address}",
+        "cloakroom {} with PostgreSQL {postgres} and data in {}{store}, listening on http://{address}",
         VERSION,
         data_dir.display()
     );

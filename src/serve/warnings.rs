@@ -95,7 +95,9 @@ fn in_development(config: &Config) -> Vec<Warning> {
     }
     let text = "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is \
                 sent";
-    vec![(Level::Warn, text.to_owned(), "Set both of them.")]
+    let advice =
+        "Set both of them; where the console is on, CLOAKROOM_PUBLIC_URL is enough for the second.";
+    vec![(Level::Warn, text.to_owned(), advice)]
 }
 
 /// Warns about patterns such as `image/*` among the types of uploads. They are valid names of types, which no file has.

@@ -53,7 +53,7 @@ pub const LISTEN_BACKLOG: i32 = 4096;
 /// nested 127 deep overflows 128 KiB.
 pub const THREAD_STACK: usize = 512 * 1024;
 /// Files that a connection may need at once: its socket, the upload or download that it carries, and the directory that
-/// is synced when an upload has got its name there.
+/// is synced when an upload has got its name there, or the socket of a store.
 pub const FILES_PER_CONNECTION: usize = 3;
 /// Files of a connection to the database: its socket, and those with which the driver waits for it (two of epoll, one
 /// of eventfd).

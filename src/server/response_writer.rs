@@ -52,6 +52,7 @@ impl ResponseWriter {
         let length = match &response.body {
             ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
             ResponseBody::File(range) => Some(range.length),
+            ResponseBody::Stream(_, length) => Some(*length),
             ResponseBody::Batches(_) => None,
         };
         // A body that has neither a length nor chunks ends where the connection is closed.
@@ -73,6 +74,7 @@ impl ResponseWriter {
             _ if never_has_body || options.omit_body => stream.write(&self.out)?,
             ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes)?,
             ResponseBody::File(range) => self.send_file(stream, range)?,
+            ResponseBody::Stream(reader, length) => self.send_stream(stream, reader, length)?,
             ResponseBody::Batches(body) => self.send_batches(stream, body, chunked)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
@@ -125,6 +127,26 @@ impl ResponseWriter {
                 }
             }
             if range.length == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends `left` bytes that are read while they are sent.
+    fn send_stream(
+        &mut self,
+        stream: &mut ClientStream,
+        mut reader: Box<dyn Read + Send>,
+        mut left: u64,
+    ) -> io::Result<()> {
+        loop {
+            let (head, count) = (self.out.len(), left.min(self.room() as u64));
+            self.out.resize(head + count as usize, 0);
+            reader.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
+            stream.write(&self.out)?;
+            self.out.clear();
+            left -= count;
+            if left == 0 {
                 return Ok(());
             }
         }

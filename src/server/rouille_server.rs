@@ -81,6 +81,11 @@ fn into_rouille(response: Response) -> rouille::Response {
             let length = range.length as usize;
             rouille::ResponseBody::from_reader_and_size(range, length)
         }
+        // If reading fails, the server ends the response as if it were whole. Contents in a store are streams, which is
+        // why the settings refuse a store with this server.
+        ResponseBody::Stream(reader, length) => {
+            rouille::ResponseBody::from_reader_and_size(reader, length as usize)
+        }
         ResponseBody::Batches(body) => {
             rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), body })
         }

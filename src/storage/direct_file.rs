@@ -55,11 +55,16 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Writes what is left and waits until all of it is on the disk. It is complete then: more may not be added.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
+    /// Writes what is left, and returns the file, to be read. It is complete then: more may not be added.
+    pub(super) fn finish(&mut self) -> io::Result<&File> {
         fcntl_setfl(&self.file, OFlags::empty())?;
         self.write_buffer()?;
-        self.file.sync_all()
+        Ok(&self.file)
+    }
+
+    /// The same, and waits until all of it is on the disk.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.finish()?.sync_all()
     }
 
     /// Writes a whole piece.

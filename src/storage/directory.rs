@@ -8,7 +8,12 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::file_system::create_file;
+use super::Refusal;
+use super::file_system::{create_file, exists};
+
+/// The directory that `cloakroom restore` puts the contents into until all of them are there. It marks the data
+/// directory as unusable.
+pub const PARTIAL_RESTORATION: &str = "restore.partial";
 
 /// Creates the directory, readable only for this user, unless it exists, and checks it. The error says what is wrong
 /// with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller has to
@@ -62,4 +67,17 @@ pub fn user_name(id: u32) -> String {
         (fields.nth(1)? == id).then_some(name)
     });
     name.unwrap_or(&id).to_owned()
+}
+
+/// Fails if a restoration was begun and not finished.
+pub fn refuse_partial(data_dir: &Path) -> Result<(), Refusal> {
+    // A path that cannot be examined cannot be used either, and the attempt to use it says why.
+    if !exists(&data_dir.join(PARTIAL_RESTORATION)).unwrap_or(false) {
+        return Ok(());
+    }
+    Err(format!(
+        "CLOAKROOM_DATA_DIR={}: it holds {PARTIAL_RESTORATION}, because `cloakroom restore` is running or was \
+         interrupted. If it is not running, make the database anew (dropdb, createdb) and run it again",
+        data_dir.display()
+    ))
 }

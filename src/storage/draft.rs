@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Contents;
 use super::direct_file::DirectFile;
 use super::file_system::{remove_file, sync_parent, translate};
 use crate::error::Error;
@@ -16,28 +19,29 @@ use crate::model::hex;
 pub struct Draft {
     id: Uuid,
     file: DirectFile,
-    /// The present path of the content.
+    /// The present path of the content, or of its draft.
     path: PathBuf,
-    /// Its path once it is complete.
-    destination: PathBuf,
+    /// Where it goes once it is complete.
+    contents: Arc<Contents>,
     hash: Sha256,
     size: u64,
+    is_stored: bool,
     is_kept: bool,
 }
 
 impl Draft {
-    /// Creates an empty content with a new id in the directory `drafts`. Once complete it goes to `contents`, which
-    /// must be on the same file system. In both its name is its id.
-    pub(super) fn create(drafts: &Path, contents: &Path) -> Result<Draft, Error> {
-        let id = Uuid::new_v4();
+    /// Creates an empty content in the directory `drafts`, where its name is its id. Once complete it goes to
+    /// `contents`; if that is a directory, it must be on the same file system.
+    pub(super) fn create(id: Uuid, drafts: &Path, contents: Arc<Contents>) -> Result<Draft, Error> {
         let path = drafts.join(id.to_string());
         Ok(Draft {
             id,
             file: DirectFile::create(&path).map_err(translate)?,
             path,
-            destination: contents.join(id.to_string()),
+            contents,
             hash: Sha256::new(),
             size: 0,
+            is_stored: false,
             is_kept: false,
         })
     }
@@ -60,14 +64,26 @@ impl Draft {
         Ok(())
     }
 
-    /// Waits until the complete content is on the disk at its destination, where it survives a loss of power, and
-    /// returns its SHA-256 in hexadecimal.
-    pub fn commit_to_disk(&mut self) -> Result<String, Error> {
-        self.file.sync().map_err(translate)?;
-        fs::rename(&self.path, &self.destination).map_err(translate)?;
-        self.path.clone_from(&self.destination);
-        sync_parent(&self.path).map_err(translate)?;
-        Ok(hex(&self.hash.finalize_reset()))
+    /// Waits until the complete content is at its destination, on the disk, where it survives a loss of power, or in
+    /// the store, which has acknowledged it. Returns its SHA-256 in hexadecimal.
+    pub fn commit(&mut self) -> Result<String, Error> {
+        let hash = self.hash.finalize_reset();
+        match &*self.contents {
+            Contents::Directory(directory) => {
+                let destination = directory.path(self.id);
+                self.file.sync().map_err(translate)?;
+                fs::rename(&self.path, &destination).map_err(translate)?;
+                self.path = destination;
+                sync_parent(&self.path).map_err(translate)?;
+            }
+            #[cfg(feature = "s3")]
+            Contents::Store(store) => {
+                let file = self.file.finish().map_err(translate)?;
+                store.put(self.id, file, self.size, hash.into())?;
+            }
+        }
+        self.is_stored = true;
+        Ok(hex(&hash))
     }
 
     /// Keeps the content, because it has a record, or may have one. If it has none, the sweep finds it later.
@@ -76,10 +92,33 @@ impl Draft {
     }
 }
 
+#[cfg(feature = "tools")]
+impl std::io::Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = Draft::write(self, bytes).map(|()| bytes.len());
+        written.map_err(|error| std::io::Error::other(error.cause().into_owned()))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.is_kept {
-            remove_file(&self.path);
+        // After a panic it is unknown whether there is a record.
+        self.is_kept |= self.is_stored && thread::panicking();
+        match &*self.contents {
+            Contents::Directory(_) if self.is_kept => {}
+            Contents::Directory(_) => drop(remove_file(&self.path)),
+            #[cfg(feature = "s3")]
+            Contents::Store(store) => {
+                remove_file(&self.path);
+                if self.is_stored && !self.is_kept {
+                    // After a failure, which is logged as an outage, the sweep finds it.
+                    let _ = store.remove(self.id);
+                }
+            }
         }
     }
 }

@@ -1,18 +1,19 @@
 //! The file system as the other files of this module use it: small files that are whole or absent, names that survive a
 //! loss of power, the removal of files, and the room that is left.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::error::Error;
 
-/// Creates an empty file, readable only for this user. Fails if there is one at `path` already.
+/// Creates an empty file, which only this user may read. Fails if there is one at `path` already.
 pub fn create_file(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
+    File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Writes a file that is whole or absent, also after a crash, and readable only for this user, unless there is one with
@@ -54,6 +55,19 @@ pub(super) fn remove_file(path: &Path) -> bool {
 
 pub(super) fn log_not_removed(path: &Path, error: &io::Error) {
     log::warn!("{} was not removed: {error}", path.display());
+}
+
+/// Returns whether there is anything with this name, also a symbolic link that leads nowhere.
+pub fn exists(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        outcome => outcome.map(|_| true),
+    }
+}
+
+/// The age of a file; `None` if that is in the future, as after the clock was set back, or unknown.
+pub fn age(metadata: &Metadata) -> Option<Duration> {
+    metadata.modified().ok()?.elapsed().ok()
 }
 
 /// Translates an error of the data directory for the request that met it. A full disk is no internal error.

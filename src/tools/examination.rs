@@ -1,5 +1,6 @@
 //! Reads contents, in the data directory and in backups, and compares them with what they should be.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -9,8 +10,12 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
+use crate::db::contents::RecordedContent;
+use crate::error::Error;
 use crate::model::hex;
+use crate::storage::{Content, Storage};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -112,6 +117,92 @@ pub fn copy_verified(
         Err(CopyError::Read(error)) => Some(error.into()),
         Err(CopyError::Write(error)) => return Err(error),
     })
+}
+
+/// Contents that were looked for, many at a time, and can now be examined one by one.
+pub struct FoundContents<'a> {
+    storage: &'a Storage,
+    /// Their sizes, unless they are files.
+    sizes: BTreeMap<Uuid, u64>,
+}
+
+impl<'a> FoundContents<'a> {
+    /// Looks for contents, whose ids must be in ascending order.
+    pub fn find(storage: &'a Storage, contents: &[RecordedContent]) -> Result<Self, Error> {
+        let ids: Vec<Uuid> = contents.iter().map(|content| content.id).collect();
+        let sizes = match storage.content_directory() {
+            Some(_) => BTreeMap::new(),
+            None => storage.sizes(&ids)?,
+        };
+        Ok(FoundContents { storage, sizes })
+    }
+
+    /// Compares a content with its record, also its hash if `reads`. Returns what is wrong with it. Fails if it is in a
+    /// store that does not serve it.
+    pub fn examine(
+        &self,
+        content: &RecordedContent,
+        reads: bool,
+        advance: impl FnMut(u64),
+    ) -> Result<Option<Damage>, Error> {
+        let RecordedContent { id, size, sha256 } = content;
+        match self.storage.content_directory() {
+            Some(directory) => {
+                let hash = reads.then_some(sha256.as_str());
+                Ok(examine(&directory.join(id.to_string()), *size, hash, advance).err())
+            }
+            None if reads => {
+                let read = self.copy(content, io::sink(), advance);
+                read.map_err(|_| Error::StoreUnavailable)
+            }
+            None => Ok(self.compare_size(content).err()),
+        }
+    }
+
+    /// Compares the size of a content that is no file.
+    fn compare_size(&self, content: &RecordedContent) -> Result<(), Damage> {
+        match self.sizes.get(&content.id) {
+            None => Err(Damage::Missing),
+            Some(found) if *found == content.size => Ok(()),
+            Some(found) => Err(Damage::Size(*found, content.size)),
+        }
+    }
+
+    /// Copies a content to `to`, as [`copy_verified`] does. A store that does not serve it is a failure to read: it
+    /// says nothing about the content, and the next ones would fail as well.
+    pub fn copy(
+        &self,
+        content: &RecordedContent,
+        to: impl Write,
+        advance: impl FnMut(u64),
+    ) -> Result<Option<Damage>, CopyError> {
+        let RecordedContent { id, size, sha256 } = content;
+        if let Some(directory) = self.storage.content_directory() {
+            let path = directory.join(id.to_string());
+            return copy_verified(&path, to, *size, sha256, advance).map_err(CopyError::Write);
+        }
+        if let Err(damage) = self.compare_size(content) {
+            return Ok(Some(damage));
+        }
+        let failed =
+            |e| CopyError::Read(io::Error::other(format!("files/{id} cannot be read: {e}")));
+        let Content::Stream(source) = (match self.storage.open_content(*id, *size, sha256) {
+            Ok(content) => content,
+            Err(error @ Error::StoreUnavailable) => return Err(failed(error.cause().into_owned())),
+            Err(error) => return Ok(Some(Damage::Unreadable(io::Error::other(error.cause())))),
+        }) else {
+            return Ok(Some(Damage::NoFile));
+        };
+        // The stream compares the size and the hash.
+        match copy_hashed(source, to, advance) {
+            Ok(_) => Ok(None),
+            Err(CopyError::Read(error)) if error.kind() == ErrorKind::InvalidData => {
+                Ok(Some(Damage::Hash))
+            }
+            Err(CopyError::Read(error)) => Err(failed(error.to_string())),
+            Err(CopyError::Write(error)) => Err(CopyError::Write(error)),
+        }
+    }
 }
 
 /// Opens a file, and compares its size.

@@ -1,9 +1,10 @@
-//! `cloakroom gc`: moves contents without a record to the trash, and reports records whose content is missing.
+//! `cloakroom gc`: moves contents without a record to the trash, or lists those of a store for removal, and reports
+//! records whose content is missing.
 
 use uuid::Uuid;
 
 use super::database::files::{self, FileOfOwner};
-use super::print_line;
+use super::{print_line, require_store};
 use crate::background::{missing, sweep};
 use crate::config::Config;
 use crate::db::{self, Database};
@@ -11,12 +12,17 @@ use crate::error::Error;
 use crate::serve::installation;
 use crate::storage::Storage;
 
+/// Contents of deleted files that are removed at a time.
+const MAX_REMOVED: i64 = 1000;
+
 /// Runs the command. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
 /// fails, and moves nothing, if suspiciously many contents have no record. Fails too if a content is missing.
 pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
-    let storage = Storage::open(&config.data_dir)?;
+    let storage = Storage::open(config)?;
     let db = db::open_and_migrate(config)?;
-    installation::check(config, &db, &storage)?;
+    require_store(&storage)?;
+    installation::check(&db, &storage)?;
+    while sweep::remove_deleted(&storage, &db, config.trash_days, MAX_REMOVED)? > 0 {}
     let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print_line)?;
     let missing = missing_contents(&storage, &db)?;
     for FileOfOwner { id, filename, owner } in &missing {
@@ -25,8 +31,9 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
         ));
     }
     let (moved, removed) = (swept.moved, swept.removed);
+    let taken = if storage.trash().is_some() { "moved to the trash" } else { "listed for removal" };
     print_line(format_args!(
-        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}; \
+        "contents without a record {taken}: {moved}; unfinished uploads and old trash removed: {removed}; \
          files without a content: {}.",
         missing.len()
     ));

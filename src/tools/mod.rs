@@ -12,6 +12,8 @@ pub mod environment_file;
 mod examination;
 mod findings;
 mod gc;
+#[cfg(feature = "s3")]
+mod move_contents;
 mod new_password;
 mod postgres_programs;
 mod private_files;
@@ -28,6 +30,7 @@ mod user;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
+use std::iter;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -40,7 +43,11 @@ use crate::serve::{CommandError, installation, start};
 use crate::storage::{Storage, refuse_partial};
 
 /// Settings of commands that use both the database and the data directory.
-const INSTALLATION: &[&str] = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR"];
+const INSTALLATION: &[&str] = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_STORAGE_"];
+
+/// The same of commands that sweep it.
+const SWEPT_INSTALLATION: &[&str] =
+    &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_STORAGE_", "CLOAKROOM_TRASH_DAYS"];
 
 /// Runs a command with the settings that it uses. Faults in other settings do not matter to it. `env_files` are the
 /// files from which the environment has settings.
@@ -54,14 +61,14 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
         }
         Tool::User(command) => user::run(command)?,
         Tool::Gc { confirm } => {
-            let used = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_TRASH_DAYS"];
-            gc::gc(&start(used)?, confirm)?;
+            gc::gc(&start(SWEPT_INSTALLATION)?, confirm)?;
         }
         Tool::Check { sample, repair } => {
             let config = start(&[
                 "CLOAKROOM_DATABASE_",
                 "CLOAKROOM_DATA_DIR",
-                "CLOAKROOM_STORAGE_QUOTA",
+                "CLOAKROOM_STORAGE_",
+                "CLOAKROOM_TRASH_DAYS",
                 "CLOAKROOM_USER_STORAGE_QUOTA",
                 "CLOAKROOM_USER_FILE_QUOTA",
             ])?;
@@ -77,12 +84,19 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
         Tool::Audit { since, follow } => {
             audit::print_audit(&start(&["CLOAKROOM_DATABASE_"])?, since, follow)?;
         }
+        #[cfg(feature = "s3")]
+        Tool::MoveContents { to } => move_contents::move_contents(&start(INSTALLATION)?, to)?,
         Tool::AdoptDataDir { id } => {
             adopt_data_dir::adopt_data_dir(&start(INSTALLATION)?, id.0)?;
         }
         Tool::SendTestMail { to } => {
-            let used =
-                &["CLOAKROOM_SMTP_URL", "CLOAKROOM_MAIL_FROM", "CLOAKROOM_PASSWORD_RESET_URL"];
+            let used = &[
+                "CLOAKROOM_SMTP_URL",
+                "CLOAKROOM_MAIL_FROM",
+                "CLOAKROOM_PASSWORD_RESET_URL",
+                "CLOAKROOM_PUBLIC_URL",
+                "CLOAKROOM_CONSOLE",
+            ];
             send_test_mail::send_test_mail(&start(used)?, &to)?;
         }
     }
@@ -95,18 +109,27 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
 fn open_installation(config: &Config) -> Result<(Storage, Database), String> {
     let data_dir = &config.data_dir;
     refuse_partial(data_dir)?;
-    let storage = Storage::at(data_dir);
-    let [contents, ..] = storage.directories();
-    for path in [data_dir, contents] {
+    let storage = Storage::at(config)?;
+    let places = iter::once(data_dir.as_path()).chain(storage.content_directory());
+    for path in places {
         fs::read_dir(path).map_err(|e| {
             format!("CLOAKROOM_DATA_DIR={}: {}: {e}", data_dir.display(), path.display())
         })?;
     }
+    require_store(&storage)?;
     let db = database::open(config)?;
     database::schema::check_schema(&db)?;
     let database = db::installation::find(&db)?;
-    installation::compare(config, &database, &storage)?;
+    installation::compare(&database, &storage)?;
     Ok((storage, db))
+}
+
+/// Fails if the contents are in a store that is away. On failure: what to tell the operator.
+fn require_store(storage: &Storage) -> Result<(), String> {
+    match storage.reach()? {
+        true => Ok(()),
+        false => Err(format!("the store {} does not answer", storage.place().0)),
+    }
 }
 
 /// The longest wait for another program or server. Most have shorter limits of their own, but not for looking up names.

@@ -1,4 +1,4 @@
-//! A data directory that gets its contents from a backup.
+//! A data directory, or a store, that gets its contents from a backup.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::adopt_data_dir::write_id;
+use super::examination::{Damage, copy_verified};
 use super::private_files::{create_file, lock};
-use crate::storage::{PARTIAL_RESTORATION, directory, exists, sync_directory};
+use super::require_store;
+use crate::config::Config;
+use crate::db::contents::RecordedContent;
+use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_directory};
 
 /// The file that a process which restores keeps locked.
 const LOCK: &str = "restore.lock";
@@ -23,12 +26,17 @@ pub struct Restoration {
     contents: PathBuf,
     /// The locked file in the data directory.
     lock: File,
+    storage: Storage,
+    /// The contents that a store has got.
+    stored: Vec<Uuid>,
+    stored_bytes: u64,
 }
 
 impl Restoration {
-    /// Fails if the data directory holds anything that a restoration could overwrite. It need not exist. The files of
-    /// an interrupted restoration do not matter.
-    pub fn check(data_dir: &Path) -> Result<(), String> {
+    /// Fails if the data directory or the store holds anything that a restoration could overwrite. The directory need
+    /// not exist. The contents of an interrupted restoration do not matter.
+    pub fn check(config: &Config) -> Result<(), String> {
+        let data_dir = &config.data_dir;
         let failed = |fault| format!("CLOAKROOM_DATA_DIR={}: {fault}", data_dir.display());
         let holds = |name| exists(&data_dir.join(name)).map_err(|e| failed(format!("{name}: {e}")));
         // An interrupted restoration may have made the id, but neither of the others.
@@ -40,22 +48,53 @@ impl Restoration {
                 )));
             }
         }
-        Ok(())
+        let storage = Storage::at(config)?;
+        if storage.content_directory().is_some() {
+            return Ok(());
+        }
+        require_store(&storage)?;
+        let is_used = storage.installation_id()?.is_some()
+            || !holds(PARTIAL_RESTORATION)? && storage.count_contents(1)? > 0;
+        match is_used {
+            false => Ok(()),
+            true => Err(format!(
+                "CLOAKROOM_STORAGE_URL: {} holds contents or an installation id: restore below an empty prefix",
+                storage.place().0
+            )),
+        }
     }
 
     /// Begins a restoration: creates the data directory if there is none, and marks it. Removes the files of an
     /// interrupted restoration.
-    pub fn begin(data_dir: &Path) -> Result<Restoration, String> {
+    pub fn begin(config: &Config) -> Result<Restoration, String> {
+        let data_dir = &config.data_dir;
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
         directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
         let lock = lock(&data_dir.join(LOCK)).map_err(|e| format!("{setting}: {LOCK}: {e}"))?;
         let lock =
             lock.ok_or_else(|| format!("{setting}: another `cloakroom restore` is writing to it"))?;
-        Restoration::check(data_dir)?;
-        let contents = data_dir.join(PARTIAL_RESTORATION);
-        let restoration = Restoration { data_dir: data_dir.to_owned(), contents, lock };
+        Restoration::check(config)?;
+        let storage = Storage::at(config)?;
+        let restoration = Restoration {
+            data_dir: data_dir.to_owned(),
+            contents: data_dir.join(PARTIAL_RESTORATION),
+            lock,
+            storage,
+            stored: Vec::new(),
+            stored_bytes: 0,
+        };
         restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
+        // Those of a data directory are made by its first start.
+        for path in restoration.store().map(Storage::directories).unwrap_or_default() {
+            directory::prepare(path)
+                .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
+        }
         Ok(restoration)
+    }
+
+    /// The store, if contents go to one.
+    fn store(&self) -> Option<&Storage> {
+        self.storage.content_directory().is_none().then_some(&self.storage)
     }
 
     /// Makes the directory of the contents, empty. Old files are removed in an order such that an interruption leaves
@@ -69,13 +108,36 @@ impl Restoration {
         sync_directory(&self.data_dir)
     }
 
-    /// Creates the file of a content. It is not synced.
-    pub fn create(&self, id: Uuid) -> Result<File, String> {
-        create_file(&self.contents.join(id.to_string()))
+    /// Copies a content of the backup. Returns what is wrong with it if it is damaged. A file is not synced.
+    pub fn add(
+        &mut self,
+        from: &Path,
+        content: &RecordedContent,
+        advance: impl FnMut(u64),
+    ) -> Result<Option<Damage>, String> {
+        let RecordedContent { id, size, ref sha256 } = *content;
+        let Some(store) = self.store() else {
+            let target = create_file(&self.contents.join(id.to_string()))?;
+            let copied = copy_verified(from, target, size, sha256, advance);
+            return copied.map_err(|e| self.describe(&e));
+        };
+        let mut draft = store.draft_of(id)?;
+        let copied = copy_verified(from, &mut draft, size, sha256, advance);
+        let damage = copied.map_err(|e| self.describe(&e))?;
+        if damage.is_none() {
+            draft.commit()?;
+            draft.keep();
+            self.stored.push(id);
+            self.stored_bytes += size;
+        }
+        Ok(damage)
     }
 
     /// Makes the contents survive a loss of power, and returns their number and their bytes, as they are on disk now.
     pub fn sync(&self) -> Result<(u64, u64), String> {
+        if self.store().is_some() {
+            return Ok((self.stored.len() as u64, self.stored_bytes));
+        }
         let sync_and_count = || {
             // One call for the whole file system, for the reasons that `BackupDirectory::finish` names.
             rustix::fs::syncfs(&self.lock)?;
@@ -86,11 +148,14 @@ impl Restoration {
         sync_and_count().map_err(|e| self.describe(&e))
     }
 
-    /// Gives the data directory its id and its contents; from now on it can be used.
+    /// Gives the data directory or the store its id, and its contents; from now on they can be used.
     pub fn finish(self, installation_id: Uuid) -> Result<(), String> {
+        self.storage.replace_installation_id(installation_id)?;
         let finish = || {
-            write_id(&self.data_dir, installation_id)?;
-            fs::rename(&self.contents, self.data_dir.join("files"))?;
+            match self.storage.content_directory() {
+                Some(contents) => fs::rename(&self.contents, contents)?,
+                None => fs::remove_dir(&self.contents)?,
+            }
             sync_directory(&self.data_dir)?;
             remove_if_there(&self.data_dir.join(LOCK))
         };
@@ -99,6 +164,9 @@ impl Restoration {
 
     /// Removes the contents again, because nothing was restored to the database.
     pub fn abandon(self) -> Result<(), String> {
+        if let Some(store) = self.store() {
+            store.remove(&self.stored)?;
+        }
         let removed = fs::remove_dir_all(&self.contents);
         let removed = removed.and_then(|()| remove_if_there(&self.data_dir.join(LOCK)));
         removed.map_err(|e| self.describe(&e))

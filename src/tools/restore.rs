@@ -1,4 +1,4 @@
-//! `cloakroom restore DIR/<UTC time>`: restores a backup into an empty database and an empty data directory.
+//! `cloakroom restore DIR/<UTC time>`: restores a backup into an empty database and an empty data directory or store.
 //!
 //! The data directory is marked as unusable from the first content to the end, so that whatever interrupts the
 //! restoration, the service does not start on a half of it. The contents come first, then the database, in one
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::backup::manifest::{Dump, Header, Manifest};
 use super::backup::verify::{self, DamagedParts};
 use super::backup::{CONTENTS, DUMP};
-use super::examination::{CopyError, copy_hashed, copy_verified, open_regular};
+use super::examination::{CopyError, copy_hashed, open_regular};
 use super::postgres_programs;
 use super::print_line;
 use super::private_files::describe;
@@ -53,14 +53,14 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
     ignore_file_size_signal()?;
     let (backup, manifest) = verify::open(backup)?;
     let mut empty = EmptyDatabase::lock(config)?;
-    Restoration::check(&config.data_dir)?;
+    Restoration::check(config)?;
     let postgresql = empty.server_version()?;
     check_versions(&manifest.header, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
     let damage = verify::find_damage(&backup, &manifest)?;
     refuse_damage(&damage, skip_damaged)?;
-    let restoration = Restoration::begin(&config.data_dir)?;
-    let filled = copy_contents(&manifest, &backup, &damage.contents, &restoration)
+    let mut restoration = Restoration::begin(config)?;
+    let filled = copy_contents(&manifest, &backup, &damage.contents, &mut restoration)
         .and_then(|()| restore_dump(pg_restore, &manifest.header.dump, &backup));
     if let Err(fault) = filled {
         return Err(give_up(fault, &mut empty, restoration));
@@ -115,7 +115,7 @@ fn copy_contents(
     manifest: &Manifest,
     backup: &Path,
     damaged: &[Uuid],
-    restoration: &Restoration,
+    restoration: &mut Restoration,
 ) -> Result<(), String> {
     let mut progress = Progress::of_bytes("copying contents", Some(manifest.header.totals.bytes));
     for content in manifest.contents()? {
@@ -124,11 +124,8 @@ fn copy_contents(
             continue;
         }
         let path = backup.join(CONTENTS).join(content.id.to_string());
-        let target = restoration.create(content.id)?;
-        let advance = |bytes| progress.advance(bytes);
-        let copied = copy_verified(&path, target, content.size, &content.sha256, advance);
         // It was whole a moment ago.
-        if let Some(damage) = copied.map_err(|e| restoration.describe(&e))? {
+        if let Some(damage) = restoration.add(&path, &content, |bytes| progress.advance(bytes))? {
             return Err(format!("{} {damage} now", path.display()));
         }
     }

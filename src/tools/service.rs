@@ -66,6 +66,11 @@ fn judge_degraded(findings: &mut Findings, url: &str, body: &str) {
             "`journalctl -u cloakroom -p err` has the cause. If there is room, the unit may not write there: \
              `systemctl edit cloakroom` with ReadWritePaths= for the directory.",
         ),
+        (
+            "STORE_UNAVAILABLE",
+            "its store does not serve contents",
+            "`journalctl -u cloakroom -p err` has the cause.",
+        ),
     ] {
         if body.contains(reason) {
             is_known = true;

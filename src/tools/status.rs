@@ -35,7 +35,10 @@ pub fn status(env_files: &[PathBuf]) -> Result<(), String> {
     service::judge(&mut findings, &config, unit.as_ref(), Level::Fault);
     let facts = judge_database(&mut findings, &config);
     judge_backup(&mut findings, &config, unit.as_ref());
-    data_directory::judge_room(&mut findings, &config, &Storage::at(&config.data_dir), &facts);
+    if let Ok(storage) = Storage::at(&config) {
+        data_directory::judge_room(&mut findings, &config, &storage, &facts);
+        data_directory::judge_store(&mut findings, &storage);
+    }
     match &facts.stored {
         Some(stored) => mail_server::judge_outbox(&mut findings, stored),
         None => findings.warning("outbox: not looked at, because it is in the database", ""),

@@ -15,6 +15,7 @@ mod api {
     mod address_limits;
     mod api_keys;
     mod bad_input;
+    mod console;
     mod docs_pages;
     mod exports;
     mod features;
@@ -76,6 +77,10 @@ mod files {
     mod links;
     mod many_files;
     mod service_quota;
+    #[cfg(feature = "s3")]
+    mod store;
+    #[cfg(feature = "s3")]
+    mod store_faults;
     mod uploads;
 }
 
@@ -124,6 +129,7 @@ mod start {
 
 mod users {
     mod admin_credentials;
+    mod daily_statistics;
     mod deleted_users;
     mod invitations;
     mod large_lists;

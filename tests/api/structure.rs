@@ -74,7 +74,7 @@ const API_LAYERS: &[&[&str]] = &[
     &["middleware"],
     &["context"],
     &["app"],
-    &["openapi", "turns"],
+    &["console", "openapi", "turns"],
 ];
 
 #[test]

@@ -47,10 +47,13 @@ class Client(threading.Thread):
 
     def __init__(self, url, over):
         super().__init__(daemon=True)
-        self.connection = http.client.HTTPConnection(*address(url), timeout=MAX_ANSWER)
+        self.connection = self.connect(url)
         self.over = over
         self.answers = []
         self.error = None
+
+    def connect(self, url):
+        return http.client.HTTPConnection(*address(url), timeout=MAX_ANSWER)
 
     def run(self):
         try:

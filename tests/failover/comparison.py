@@ -14,7 +14,8 @@ MAX_DELAY = 3
 # Each counts what must not be: audit log and totals that differ from the data they are about.
 DISAGREEMENTS = {
     "sessions without one event of their own, or the reverse": (
-        "SELECT count(*) FROM (SELECT details->>'session_id' AS id FROM audit_events WHERE action = 'auth.login') e "
+        "SELECT count(*) FROM (SELECT details->>'session_id' AS id FROM audit_events "
+        "WHERE action = 'auth.login' AND outcome = 'success') e "
         "FULL JOIN sessions s ON s.id::text = e.id WHERE s.id IS NULL OR e.id IS NULL"
     ),
     "files without an event, or with several": (

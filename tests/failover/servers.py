@@ -153,12 +153,13 @@ class Postgres:
 
 
 class Service:
-    """The service, on a database with several hosts. `data` is where it keeps files, `log` what it prints."""
+    """The service, on a database with several hosts. `data` is where it keeps files, `log` what it prints, `settings`
+    are more settings, or other values of these."""
 
-    def __init__(self, binary, directory, hosts):
+    def __init__(self, binary, directory, hosts, port=None, **settings):
         self.data = directory / "data"
         self.log = directory / "service.log"
-        port = processes.free_port()
+        port = port or processes.free_port()
         self.url = f"http://127.0.0.1:{port}"
         servers = urllib.parse.urlsplit(hosts[0].url)
         credentials = servers.netloc.rpartition("@")[0]
@@ -174,6 +175,7 @@ class Service:
             # Cheap hashes, and no limits that the load would reach.
             "CLOAKROOM_SCRYPT": "4,8,1",
             "CLOAKROOM_RATE_LIMIT_ENABLED": "false",
+            **settings,
         }
         self.process = processes.start([binary, "serve"], self.log, env=settings)
 

@@ -22,6 +22,8 @@ mod second_factor;
 mod server;
 mod smtp;
 mod stopped_service;
+mod store_proxy;
+mod store_server;
 mod terminal;
 mod verbs;
 
@@ -58,6 +60,8 @@ pub use second_factor::{SecondFactor, within_one_step};
 pub use server::{Server, service_with_mail};
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
 pub use stopped_service::{StoppedService, findings_of, listing, one_names};
+pub use store_proxy::{StoreFault, StoreProxy};
+pub use store_server::{StoreServer, store_settings};
 pub use terminal::Terminal;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.

@@ -26,4 +26,6 @@ mod restore;
 mod restore_faults;
 mod second_factors;
 mod status;
+#[cfg(feature = "s3")]
+mod store;
 mod user;

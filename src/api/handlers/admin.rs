@@ -7,6 +7,7 @@ use crate::api::context::RequestContext;
 use crate::api::middleware::identity::Admin;
 use crate::db::stats;
 use crate::error::Error;
+use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::page::Page;
 use crate::model::user::Profile;
@@ -27,4 +28,15 @@ pub fn stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error>
     let usage_percentage = (percent * 100.0).round() / 100.0;
     let storage = json!({ "used": used, "quota": quota, "usage_percentage": usage_percentage });
     response::json(200, &json!({ "users": users, "files": files, "storage": storage }))
+}
+
+/// Days of the daily statistics if the request does not say how many, and the most that it may ask for.
+const DEFAULT_DAYS: i64 = 30;
+const MAX_DAYS: i64 = 365;
+
+/// `GET /api/v1/admin/stats/daily`: what came on each of the last days, in UTC, today included, the oldest first.
+pub fn daily_stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let read = |query: &mut Params| query.integer("days", DEFAULT_DAYS, 1..=MAX_DAYS);
+    let days = stats::daily(&context.db, context.request.query().read(read)?)?;
+    response::json(200, &json!({ "days": days }))
 }

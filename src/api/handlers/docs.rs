@@ -27,33 +27,22 @@ const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'un
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// `GET /openapi.json`: the OpenAPI document of this service, compressed if the client takes that. The forms have tags
-/// of their own (RFC 9110, 8.8.3.3).
+/// `GET /openapi.json`: the OpenAPI document of this service.
 pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
-    let document = context.app.document();
-    let compressed = prefers_gzip(&context.request);
-    let form = if compressed { &document.gzip } else { &document.plain };
-    let mut response = if context.request.knows_tag(&form.tag) == Some(true) {
-        Response::empty(304)
-    } else {
-        let mut response = Response::new(200, "application/json", form.content);
-        if compressed {
-            response.add_header("Content-Encoding", "gzip");
-        }
-        response
-    };
-    response.add_header("Vary", "Accept-Encoding");
-    Ok(response.with_header("ETag", form.tag.clone()).with_header("Cache-Control", "no-cache"))
+    let document = context.app.document().respond(&context.request);
+    Ok(document.with_header("Cache-Control", "no-cache"))
 }
 
-/// `GET /`: redirects browsers to `/docs`. Clients whose `Accept` does not name `text/html` get 404.
+/// `GET /`: redirects browsers to the console, or to `/docs` if there is none. Clients whose `Accept` does not name
+/// `text/html` get 404.
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
     let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
     if !types.any(|one| essence(Some(one)) == "text/html") {
         return Err(context.app.route_not_found());
     }
-    // 303 and not 302, because `/docs` describes the service and is not `/` at another place (RFC 9110, 15.4.4).
-    Ok(Response::empty(303).with_header("Location", "/docs").with_header("Vary", "Accept"))
+    let page = if context.app.config.console { "/console" } else { "/docs" };
+    // 303 and not 302, because the page is not `/` at another place (RFC 9110, 15.4.4).
+    Ok(Response::empty(303).with_header("Location", page).with_header("Vary", "Accept"))
 }
 
 /// `GET /docs`: the page with Swagger UI.
@@ -101,29 +90,6 @@ pub fn redoc(_: &mut RequestContext) -> Result<Response, Error> {
 pub fn redoc_script(context: &mut RequestContext) -> Result<Response, Error> {
     let file = include_bytes!("docs/redoc.js.gz");
     Ok(gzip(&context.request, JAVASCRIPT, file))
-}
-
-/// Whether the client takes gzip, and likes it no less than no coding at all (RFC 9110, 12.5.3). One without
-/// `Accept-Encoding` may get any, but is often a simple program that reads only what is not compressed.
-fn prefers_gzip(request: &Request) -> bool {
-    let weight = |coding: &str| {
-        let mut items = request.headers("Accept-Encoding").flat_map(|list| list.split(','));
-        items.find_map(|item| weight_of(item, coding))
-    };
-    let others = weight("*");
-    let gzip = weight("gzip").or(others).unwrap_or(0.0);
-    gzip > 0.0 && gzip >= weight("identity").or(others).unwrap_or(0.0)
-}
-
-/// The weight of an item of `Accept-Encoding`, such as `gzip;q=0.5`, if it is about this coding. One that cannot be
-/// read counts as a refusal.
-fn weight_of(item: &str, coding: &str) -> Option<f32> {
-    let mut words = item.split(';').map(str::trim);
-    if !words.next()?.eq_ignore_ascii_case(coding) {
-        return None;
-    }
-    let weight = words.find_map(|word| word.strip_prefix("q=").or(word.strip_prefix("Q=")));
-    Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
 }
 
 /// 200 with an embedded text. It has no entity tag and is sent anew each time, so it should be short.

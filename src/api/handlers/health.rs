@@ -26,6 +26,9 @@ pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     if !app.storage.takes_contents() {
         reasons.push("DATA_DIRECTORY_REFUSES_CONTENTS");
     }
+    if app.storage.store_is_up() == Some(false) {
+        reasons.push("STORE_UNAVAILABLE");
+    }
     if reasons.is_empty() {
         return response::probe("ok");
     }

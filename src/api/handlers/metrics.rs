@@ -42,6 +42,9 @@ fn readings(app: &App) -> Vec<Reading> {
         Reading::new("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
         Reading::new("storage_quota_bytes", "Bytes that all files may have together", quota),
     ];
+    let storage_help = "Whether the store of contents answered just now";
+    let storage_up = app.storage.store_is_up().map(usize::from);
+    readings.extend(storage_up.map(|is_up| Reading::new("storage_up", storage_help, is_up)));
     readings.extend(stored.is_ok().then(|| database_writable(app)));
     readings.extend(stored.into_iter().flat_map(totals));
     readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod audit;
 pub mod auth;
+pub mod console;
 mod csv_export;
 mod current_password;
 pub mod docs;

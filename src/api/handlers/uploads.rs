@@ -1,5 +1,7 @@
 //! The files of users: upload, list, download, change and delete.
 
+use std::ops::Range;
+
 use uuid::Uuid;
 
 use super::paging::{is_descending, page_request};
@@ -11,18 +13,19 @@ use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
 use crate::error::{Error, Forbidden};
 use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
-use crate::http::response::{self, Response};
+use crate::http::response::{self, FileRange, Response, ResponseBody};
 use crate::model::file::File;
 use crate::model::{filename, media_type, rules};
+use crate::storage::Content;
 
 /// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, in any order. The
-/// content is safe on disk before it is recorded in the database and the response sent.
+/// content is safely stored before it is recorded in the database and the response sent.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let room = room_for_file(context, user)?;
     let UploadForm { file, description } = upload_form::receive(context, room)?;
     let mut draft = file.draft;
-    let hash = draft.commit_to_disk()?;
+    let hash = draft.commit()?;
     let upload = NewFile {
         id: draft.id(),
         user: user.id(),
@@ -123,11 +126,21 @@ pub fn content_response(
     find: impl Fn() -> Result<(File, FileUse), Error>,
 ) -> Result<Response, Error> {
     let (file, file_use) = find()?;
-    let content = context.app.storage.read(file.id, file.file_size as u64);
-    // If the content is missing, the file may have been deleted since its record was read. Looking the record up again
-    // turns that into a 404. A record that still exists without its content is an internal error.
-    let content = content.or_else(|lost| find().and(Err(lost)))?;
-    file_response(&context.request, &file, content, file_use)
+    let (storage, size) = (&context.app.storage, file.file_size as u64);
+    // Of the content of a response that has none, it only matters that it is there.
+    let is_head = context.request.method() == "HEAD";
+    let open = |range: Range<u64>| {
+        let (offset, length) = (range.start, range.end - range.start);
+        let part = if is_head { 0..0 } else { range };
+        // If the content is missing, the file may have been deleted since its record was read. Looking the record up
+        // again turns that into a 404. A record that still exists without its content is an internal error.
+        let content = storage.read(file.id, size, &file.file_hash, part);
+        Ok(match content.or_else(|lost| find().and(Err(lost)))? {
+            Content::File(file) => ResponseBody::File(FileRange { file, offset, length }),
+            Content::Stream(reader) => ResponseBody::Stream(reader, length),
+        })
+    };
+    file_response(&context.request, &file, file_use, open)
 }
 
 /// A change of a file's metadata.
@@ -169,11 +182,11 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 }
 
 /// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
-/// content. While a backup runs, the content stays for it, until a later sweep.
+/// content. While a backup runs, the content stays for it, until a later sweep; in a store it stays for some days.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     if files::delete(&context.db, id, user.id(), &context.origin())? {
-        context.app.storage.remove(id);
+        context.app.storage.discard(&[id]);
     }
     Ok(response::no_content())
 }

@@ -145,6 +145,6 @@ fn name_of_example(error: &Error) -> String {
 fn body(body: &ResponseBody) -> Value {
     match body {
         ResponseBody::Bytes(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-        ResponseBody::File(_) | ResponseBody::Batches(_) => Value::Null,
+        _ => Value::Null,
     }
 }

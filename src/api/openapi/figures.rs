@@ -49,6 +49,7 @@ pub fn figures(config: &Config) -> Figures {
         ("{export_max_rows}", config.export_max_rows.to_string()),
         ("{exporters}", exporters(config)),
         ("{largest_file}", size(config.max_upload_size)),
+        ("{largest_file_bytes}", config.max_upload_size.to_string()),
         ("{password_reset_lifetime}", minutes(config.password_reset_lifetime)),
         ("{public_url}", config.public_url.clone().unwrap_or_default()),
         ("{refresh_reuse}", counted(config.refresh_reuse.as_secs(), "second")),
@@ -56,6 +57,7 @@ pub fn figures(config: &Config) -> Figures {
         ("{session_max_age}", days(config.session_max_age)),
         ("{user_file_quota}", config.user_file_quota.to_string()),
         ("{user_storage_quota}", size(config.user_storage_quota)),
+        ("{user_storage_quota_bytes}", config.user_storage_quota.to_string()),
         ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
     ]);
     figures.extend([

@@ -200,7 +200,8 @@ mod tests {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    let is_known = !name.starts_with("x-") || name == "x-codeSamples";
+                    let is_known = !name.starts_with("x-")
+                        || ["x-codeSamples", "x-limits"].contains(&name.as_str());
                     let may_be_null = ["details", "last_login", "last_used_at", "name"];
                     let is_value = !value.is_null() || may_be_null.contains(&name.as_str());
                     assert!(is_known && is_value, "{name}: {value}");

@@ -12,7 +12,7 @@ use crate::db::contents::RecordedContent;
 use crate::storage::Storage;
 use crate::tools::database::files::FileOfOwner;
 use crate::tools::database::snapshot::Snapshot;
-use crate::tools::examination::{Damage, copy_verified, examine};
+use crate::tools::examination::{CopyError, Damage, FoundContents, examine};
 use crate::tools::print_line;
 use crate::tools::private_files::{create_directory, create_file, describe};
 use crate::tools::progress::Progress;
@@ -78,8 +78,9 @@ impl<'a> ContentCopier<'a> {
             let batch = snapshot.files_after(newest)?;
             let Some(last) = batch.last() else { break };
             newest = last.id;
+            let found = FoundContents::find(self.storage, &batch)?;
             for content in batch {
-                if let Some(fault) = self.add(&content, &mut progress)? {
+                if let Some(fault) = self.add(&found, &content, &mut progress)? {
                     faults.push((content.id, fault));
                 }
                 manifest.add(&content)?;
@@ -98,25 +99,27 @@ impl<'a> ContentCopier<'a> {
         ))
     }
 
-    /// Adds a content, which must be in the data directory, also if the last backup has it. Returns what is wrong with
-    /// it, if it cannot be taken.
+    /// Adds a content, which must be there, also if the last backup has it. Returns what is wrong with it, if it cannot
+    /// be taken.
     fn add(
         &mut self,
+        found: &FoundContents,
         content: &RecordedContent,
         progress: &mut Progress,
     ) -> Result<Option<Damage>, String> {
-        let RecordedContent { id, size, ref sha256 } = *content;
-        let source = self.storage.path(id);
-        if let Err(damage) = examine(&source, size, None, |_| {}) {
+        if let Some(damage) = found.examine(content, false, |_| {})? {
             return Ok(Some(damage));
         }
-        let target = self.backup.join(CONTENTS).join(id.to_string());
+        let target = self.backup.join(CONTENTS).join(content.id.to_string());
         if self.link(content, &target, progress)? {
             return Ok(None);
         }
         let file = create_file(&target)?;
-        let copied = copy_verified(&source, file, size, sha256, |bytes| progress.advance(bytes));
-        let damage = copied.map_err(|e| describe(&target, &e))?;
+        let copied = found.copy(content, file, |bytes| progress.advance(bytes));
+        let damage = copied.map_err(|e| match e {
+            CopyError::Read(e) => format!("{}: {e}", self.storage.place().0),
+            CopyError::Write(e) => describe(&target, &e),
+        })?;
         self.copied += u64::from(damage.is_none());
         self.verified += u64::from(damage.is_none());
         Ok(damage)

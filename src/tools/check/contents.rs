@@ -16,7 +16,7 @@ use crate::db::files::UnrecordedContent;
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
 use crate::tools::database::files::{self, FileOfOwner};
-use crate::tools::examination::{Damage, examine};
+use crate::tools::examination::{Damage, FoundContents, examine};
 use crate::tools::progress::Progress;
 use crate::tools::quantity::count;
 
@@ -41,15 +41,15 @@ impl Check<'_> {
             let recorded = contents::contents_after(self.db, last)?;
             let Some(newest) = recorded.last() else { break };
             last = newest.id;
+            let found = FoundContents::find(self.storage, &recorded)?;
             for content in recorded {
-                let RecordedContent { id, size, ref sha256 } = content;
-                let hash = is_sampled(id).then_some(sha256.as_str());
-                hashed += u64::from(hash.is_some());
+                let is_hashed = is_sampled(content.id);
+                hashed += u64::from(is_hashed);
                 compared += 1;
-                let outcome = examine(&self.storage.path(id), size, hash, |_| progress.advance(0));
+                let outcome = found.examine(&content, is_hashed, |_| progress.advance(0))?;
                 progress.advance(1);
-                if let Err(damage) = outcome {
-                    suspects.insert(id, (content, damage));
+                if let Some(damage) = outcome {
+                    suspects.insert(content.id, (content, damage));
                 }
             }
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
@@ -85,16 +85,39 @@ impl Check<'_> {
             self.findings.fault(format_args!("{name} {damage}"), "");
             return Ok(());
         }
+        let problem = match self.storage.trash() {
+            Some(trash) => match self.look_into_trash(trash, &name, content)? {
+                Some(problem) => format!("; {problem}"),
+                None => return Ok(()),
+            },
+            None => String::new(),
+        };
+        // Another process may have brought it back meanwhile.
+        let found = FoundContents::find(self.storage, std::slice::from_ref(content))?;
+        if found.examine(content, true, |_| {})?.is_some() {
+            self.findings.fault(format_args!("{name} {damage}{problem}"), "");
+        }
+        Ok(())
+    }
+
+    /// Looks for a missing content in the trash, and brings it back if it is to. Returns what is wrong with it if it is
+    /// still missing.
+    fn look_into_trash(
+        &mut self,
+        trash: &Path,
+        name: &str,
+        content: &RecordedContent,
+    ) -> Result<Option<String>, Error> {
         let (size, hash) = (content.size, Some(content.sha256.as_str()));
-        let copies = copies_in_trash(self.storage, *id)?;
+        let copies = copies_in_trash(trash, content.id)?;
         let copy = copies.iter().find(|path| examine(path, size, hash, |_| {}).is_ok());
-        let problem = match (copy, copies.first()) {
-            (Some(copy), _) if self.repairs => match bring_back(self.storage, *id, copy) {
+        Ok(Some(match (copy, copies.first()) {
+            (Some(copy), _) if self.repairs => match bring_back(self.storage, content.id, copy) {
                 Ok(()) => {
                     let place = copy.display();
                     let text = format_args!("{name} was missing and is back, from {place}");
                     self.findings.warning(text, "");
-                    return Ok(());
+                    return Ok(None);
                 }
                 Err(error) => format!("{} cannot be moved back: {error}", copy.display()),
             },
@@ -103,12 +126,7 @@ impl Check<'_> {
             }
             (None, Some(other)) => format!("{} is not what was uploaded", other.display()),
             (None, None) => "the trash does not have it".to_owned(),
-        };
-        // Another process may have brought it back meanwhile.
-        if examine(&self.storage.path(*id), size, hash, |_| {}).is_err() {
-            self.findings.fault(format_args!("{name} {damage}; {problem}"), "");
-        }
-        Ok(())
+        }))
     }
 
     /// Looks up the record of every content that is over an hour old.
@@ -121,9 +139,10 @@ impl Check<'_> {
             let ids = ids?;
             // An upload has its record before its content is an hour old. A deletion removes the record first, so
             // whether the content is still there is asked after the record was looked up.
-            for content in db::files::unrecorded(self.db, &ids)? {
+            let with_listed = self.storage.trash().is_some();
+            for content in db::files::unrecorded(self.db, &ids, with_listed)? {
                 progress.erase();
-                unrecorded += self.report_unrecorded(&content, is_backup_running);
+                unrecorded += self.report_unrecorded(&content, is_backup_running)?;
             }
             contents += ids.len();
             progress.advance(ids.len() as u64);
@@ -140,11 +159,17 @@ impl Check<'_> {
     }
 
     /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
-    fn report_unrecorded(&mut self, content: &UnrecordedContent, is_backup_running: bool) -> usize {
+    fn report_unrecorded(
+        &mut self,
+        content: &UnrecordedContent,
+        is_backup_running: bool,
+    ) -> Result<usize, Error> {
         let UnrecordedContent { id, is_deleted } = content;
-        let metadata = fs::metadata(self.storage.path(*id)).ok();
-        let Some(age) = metadata.and_then(|metadata| age(&metadata)) else { return 0 };
-        let sweep = "the next sweep moves it to the trash";
+        let Some(age) = self.storage.age_of(*id)? else { return Ok(0) };
+        let sweep = match self.storage.trash() {
+            Some(_) => "the next sweep moves it to the trash",
+            None => "the next sweep lists it for removal",
+        };
         if *is_deleted {
             self.findings.warning(format_args!("files/{id} is of a deleted file: {sweep}"), "");
         } else if age < MAX_UNSWEPT_AGE || is_backup_running {
@@ -152,13 +177,12 @@ impl Check<'_> {
         } else {
             self.findings.fault(format_args!("files/{id} has no record"), "");
         }
-        1
+        Ok(1)
     }
 }
 
-/// Returns the files in the trash that have the id of a content, the latest day first.
-fn copies_in_trash(storage: &Storage, id: Uuid) -> Result<Vec<PathBuf>, Error> {
-    let [_, _, trash] = storage.directories();
+/// Returns the files in `trash` that have the id of a content, the latest day first.
+fn copies_in_trash(trash: &Path, id: Uuid) -> Result<Vec<PathBuf>, Error> {
     let days = match fs::read_dir(trash) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(translate)?,
@@ -177,8 +201,8 @@ fn copies_in_trash(storage: &Storage, id: Uuid) -> Result<Vec<PathBuf>, Error> {
 
 /// Moves a content from its place in the trash back to where it was.
 fn bring_back(storage: &Storage, id: Uuid, from: &Path) -> io::Result<()> {
-    let [contents, ..] = storage.directories();
-    fs::rename(from, storage.path(id))?;
+    let contents = storage.content_directory().ok_or(ErrorKind::Unsupported)?;
+    fs::rename(from, contents.join(id.to_string()))?;
     // The directory of the new name comes first, so that a loss of power in between leaves both names and not none.
     sync_directory(contents)?;
     from.parent().map_or(Ok(()), sync_directory)
@@ -187,8 +211,8 @@ fn bring_back(storage: &Storage, id: Uuid, from: &Path) -> io::Result<()> {
 /// Returns the names of old entries among the contents that this program did not make. Young ones are left out, because
 /// a process that starts makes a file there for a moment.
 fn foreign_entries(storage: &Storage) -> Result<Vec<String>, Error> {
-    let [contents, ..] = storage.directories();
     let mut names = Vec::new();
+    let Some(contents) = storage.content_directory() else { return Ok(names) };
     for entry in fs::read_dir(contents).map_err(translate)? {
         let entry = entry.map_err(translate)?;
         let age = entry.metadata().ok().and_then(|metadata| age(&metadata));

@@ -24,8 +24,8 @@ use crate::tools::postgres_programs::major_version;
 const CLOCK_SAMPLES: usize = 3;
 /// The oldest major version of PostgreSQL with which the schema can be made: it has `gen_random_uuid`.
 const MIN_VERSION: u32 = 13;
-/// The oldest major version with which the tests are run.
-const TESTED_VERSION: u32 = 15;
+/// The major versions with which tests are run, as `README.md` says.
+const TESTED_VERSIONS: [u32; 2] = [15, 17];
 /// From this difference of the clocks on, in seconds, times in logs and answers look wrong.
 const MAX_CLOCK_DIFFERENCE: f64 = 1.0;
 /// From this difference on, in seconds, what expires early or late is a fault.
@@ -103,13 +103,12 @@ fn judge_version(findings: &mut Findings, connection: &ConnectedServer) {
     let text = format!("database: PostgreSQL {version} at {server}");
     match major_version(version) {
         Some(..MIN_VERSION) => {
-            let advice =
-                format!("This version is too old: upgrade PostgreSQL to {TESTED_VERSION}.");
-            findings.fault(text, &advice);
+            findings.fault(text, "This version is too old: upgrade PostgreSQL to 15 or 17.");
         }
         major => {
-            let advice = format!("Cloakroom is tested with version {TESTED_VERSION} only.");
-            findings.judge(major == Some(TESTED_VERSION), Level::Warning, text, &advice);
+            let is_tested = major.is_some_and(|major| TESTED_VERSIONS.contains(&major));
+            let advice = "Cloakroom is tested with versions 15 and 17 only.";
+            findings.judge(is_tested, Level::Warning, text, advice);
         }
     }
 }

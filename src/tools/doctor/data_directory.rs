@@ -37,7 +37,10 @@ pub fn judge(findings: &mut Findings, config: &Config, database: &DatabaseFacts)
     {
         return findings.fault(format_args!("data directory: {refusal}"), "");
     }
-    let storage = Storage::at(path);
+    let storage = match Storage::at(config) {
+        Ok(storage) => storage,
+        Err(fault) => return findings.fault(format_args!("store: {fault}"), ""),
+    };
     let directories: Vec<&Path> = iter::once(path.as_path()).chain(storage.directories()).collect();
     if !are_usable(findings, &directories, has_records) {
         return;
@@ -49,7 +52,30 @@ pub fn judge(findings: &mut Findings, config: &Config, database: &DatabaseFacts)
     judge_modes(findings, path, &directories);
     judge_file_systems(findings, &storage);
     judge_room(findings, config, &storage, database);
-    judge_installation(findings, config, &storage, database);
+    if judge_store(findings, &storage) {
+        judge_installation(findings, &storage, database);
+    }
+}
+
+/// Asks the store, if there is one, and returns whether contents can be reached.
+pub fn judge_store(findings: &mut Findings, storage: &Storage) -> bool {
+    let (place, _) = storage.place();
+    match storage.reach() {
+        Ok(true) if storage.content_directory().is_some() => {}
+        Ok(true) => findings.ok(format_args!("store: {place} answers")),
+        Ok(false) => {
+            let advice =
+                "Check the endpoint in CLOAKROOM_STORAGE_URL, firewalls, and the store itself.";
+            findings.fault(format_args!("store: {place} does not answer"), advice);
+            return false;
+        }
+        Err(refusal) => {
+            let advice = "Check the bucket, the region and both keys.";
+            findings.fault(format_args!("store: {refusal}"), advice);
+            return false;
+        }
+    }
+    true
 }
 
 fn report_missing(findings: &mut Findings, path: &Path, error: &str, has_records: bool) {
@@ -142,8 +168,8 @@ fn judge_modes(findings: &mut Findings, path: &Path, directories: &[&Path]) {
 
 /// Contents are moved between the directories, which works only within a file system.
 fn judge_file_systems(findings: &mut Findings, storage: &Storage) {
-    let found = storage.directories().map(|path| fs::metadata(path).ok().map(|found| found.dev()));
-    let mut devices = found.into_iter().flatten();
+    let directories = storage.directories().into_iter();
+    let mut devices = directories.filter_map(|path| Some(fs::metadata(path).ok()?.dev()));
     let first = devices.next();
     if devices.any(|device| Some(device) != first) {
         findings.fault(
@@ -165,7 +191,9 @@ pub fn judge_room(
     };
     judge_inodes(findings, &space, &config.data_dir);
     let DiskSpace { total_bytes, free_bytes, .. } = space;
-    let stored = database.stored.as_ref().map(|stored| stored.bytes.unsigned_abs());
+    // What is in a store takes no room here.
+    let stored = database.stored.as_ref().filter(|_| storage.content_directory().is_some());
+    let stored = stored.map(|stored| stored.bytes.unsigned_abs());
     let missing = stored.map(|stored| config.storage_quota.saturating_sub(stored));
     let missing = missing.filter(|missing| *missing > free_bytes);
     let (free, total) = (bytes(free_bytes), bytes(total_bytes));
@@ -229,23 +257,19 @@ fn shortage(free: u64, total: u64, min: u64) -> Level {
     }
 }
 
-fn judge_installation(
-    findings: &mut Findings,
-    config: &Config,
-    storage: &Storage,
-    database: &DatabaseFacts,
-) {
-    let [contents, ..] = storage.directories();
-    let Some(side) = database.installation.as_ref().filter(|_| contents.exists()) else {
+fn judge_installation(findings: &mut Findings, storage: &Storage, database: &DatabaseFacts) {
+    let is_there = storage.content_directory().is_none_or(Path::exists);
+    let Some(side) = database.installation.as_ref().filter(|_| is_there) else {
         return findings.ok(
             "installation id: not compared, because one side was not asked or has had no start yet",
         );
     };
-    match installation::compare(config, side, storage) {
+    match installation::compare(side, storage) {
         Err(refusal) => findings.fault(format_args!("installation id: {refusal}"), ""),
-        Ok(agreement) if side.id == agreement.in_directory => findings.ok(format_args!(
-            "installation id: {}, in the database and in the directory",
-            agreement.id
+        Ok(agreement) if side.id == agreement.of_contents => findings.ok(format_args!(
+            "installation id: {}, in the database and in the {}",
+            agreement.id,
+            if storage.content_directory().is_some() { "directory" } else { "store" }
         )),
         Ok(_) => findings.ok(
             "installation id: the next start of the service gives it to the side that has none",

@@ -49,6 +49,7 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("GET",    "/api/v1/admin/users",                      [401, 403, 403, 200, 200, 200]),
     ("PUT",    "/api/v1/admin/users/{user}",               [401, 403, 403, 200, 200, 403]),
     ("GET",    "/api/v1/admin/stats",                      [401, 403, 403, 200, 200, 200]),
+    ("GET",    "/api/v1/admin/stats/daily",                [401, 403, 403, 200, 200, 200]),
     ("GET",    "/api/v1/admin/audit",                      [401, 403, 403, 200, 200, 200]),
     ("GET",    "/api/v1/admin/audit/export",               [401, 403, 403, 200, 200, 200]),
     // In development a client on the same host needs no token; `exports.rs` has the other cases.

@@ -263,7 +263,7 @@ fn documents_that_nobody_reads_share_their_memory() {
 
 #[test]
 fn the_root_leads_browsers_to_the_page_and_is_unknown_to_others() {
-    let api = Server::start(&[]);
+    let api = Server::start(&[("CLOAKROOM_CONSOLE", "off")]);
     let get = |method: &str, accept: &[&str]| {
         let request = api.request_at_root(method, "/");
         let request = accept.iter().fold(request, |request, list| request.header("Accept", list));
@@ -287,7 +287,7 @@ fn the_root_leads_browsers_to_the_page_and_is_unknown_to_others() {
 
 #[test]
 fn without_documentation_there_is_no_page_for_any_method() {
-    let api = Server::start(&[("CLOAKROOM_DOCS", "off")]);
+    let api = Server::start(&[("CLOAKROOM_DOCS", "off"), ("CLOAKROOM_CONSOLE", "off")]);
     let paths = FILES.iter().map(|(path, _)| *path);
     for path in paths.chain(["/", "/openapi.json"]) {
         for method in ["GET", "HEAD", "POST", "DELETE", "OPTIONS"] {

@@ -32,6 +32,7 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
         ("CLOAKROOM_REGISTRATION", "off"),
         ("CLOAKROOM_SMTP_URL", "none"),
         ("CLOAKROOM_DOCS", "off"),
+        ("CLOAKROOM_CONSOLE", "off"),
         ("CLOAKROOM_METRICS", "off"),
     ];
     let api = Server::start_with(&open.database, &open.data, &settings);
@@ -47,6 +48,9 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
         "/docs/start.js",
         "/redoc",
         "/openapi.json",
+        "/console",
+        "/console/users/7",
+        "/",
     ] {
         expect_missing(&api, path, "This feature is not available", &root, false);
     }

@@ -205,7 +205,8 @@ fn only_probes_and_pages_have_no_limit_and_only_they_and_links_need_no_key() {
     let others =
         [("CLOAKROOM_API_KEY_SCOPE", "all"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ON];
     let api = Server::start(&[&keys[..], &others[..]].concat());
-    let pages = ["/", "/docs", "/redoc", "/docs/start.js"].map(|path| ("GET", path));
+    let pages = ["/", "/docs", "/redoc", "/docs/start.js", "/console", "/console/users/7"]
+        .map(|path| ("GET", path));
     let endpoints = super::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
     for (method, path) in endpoints.chain(pages) {
         let answer = api.request_at_root(method, &path.replace(['{', '}'], "")).send();

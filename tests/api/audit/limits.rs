@@ -254,10 +254,10 @@ fn files_that_a_user_deletes_during_a_backup_do_not_stop_the_sweep() {
     assert!(printed.contains("a backup is running"), "{printed}");
     backup.roll_back();
     assert!(api.collect_garbage().ends_with(&swept(30, 0, 0)));
-    assert_eq!(api.database.count("kept_contents"), 30);
-    api.database.run("UPDATE kept_contents SET kept_at = now() - interval '25 hours'");
+    assert_eq!(api.database.count("deleted_contents"), 30);
+    api.database.run("UPDATE deleted_contents SET deleted_at = now() - interval '8 days'");
     api.collect_garbage();
-    assert_eq!(api.database.count("kept_contents"), 0);
+    assert_eq!(api.database.count("deleted_contents"), 0);
 }
 
 #[test]

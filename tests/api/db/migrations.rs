@@ -1,6 +1,7 @@
 //! How a start brings the schema up to date, and which databases it refuses.
 
 use std::thread;
+use std::time::Duration;
 
 use crate::harness::*;
 
@@ -126,4 +127,34 @@ fn a_newer_schema_is_refused_with_both_versions() {
         let text = run(&database.url, &[command], &[]).exits(1).err();
         assert!(text.contains("999") && text.contains(&format!("up to {newest}")), "{text}");
     }
+}
+
+#[test]
+fn a_newer_schema_is_used_while_it_suits_and_ends_a_process_that_it_suits_no_more() {
+    let database = Database::create_migrated();
+    let newest: i32 = database.value(NEWEST);
+    let running = Server::start_on(&database, &[]);
+    let ann = running.sign_up("ann");
+    database.run(&format!(
+        "INSERT INTO refinery_schema_history (version, name, applied_on, checksum, oldest_program)
+         VALUES (998, 'later', '', '1', {newest}), (999, 'latest', '', '2', {newest})"
+    ));
+    let started = Server::start_on(&database, &[]);
+    assert!(started.log().contains("schema version 999, which suits this program too"));
+    run(&database.url, &["migrate"], &[]).exits(0);
+    // Longer than a running process takes to look.
+    thread::sleep(Duration::from_secs(6));
+    for api in [&running, &started] {
+        api.me(&ann).expect(200);
+    }
+    // The last migration suits, but not the one before it.
+    database.run("UPDATE refinery_schema_history SET oldest_program = 998 WHERE version = 998");
+    for api in [running, started] {
+        api.logged(&format!(
+            "stops: the database has schema version 998, this program knows versions up to {newest}"
+        ));
+        assert_eq!(api.exit_code(), Some(0));
+    }
+    let error = run(&database.url, &["serve"], &[]).exits(1).err();
+    assert!(error.contains("schema version 998"), "{error}");
 }

@@ -9,7 +9,7 @@ use crate::openapi::document::{everything, operations};
 use crate::openapi::examples::{key, keys_of};
 
 /// Requests with bad fields: the operation, the query, and the body.
-fn bad_fields() -> [(&'static str, &'static str, Value); 29] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 30] {
     let none = Value::Null;
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
@@ -37,6 +37,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 29] {
         ("admin_list_users", pages, none.clone()),
         ("admin_update_user", "", user),
         ("list_audit_events", events, none.clone()),
+        ("admin_get_daily_statistics", "days=366", none.clone()),
         ("export_audit_events", events, none.clone()),
         ("export_users", "format=pdf", none.clone()),
         ("export_users_csv", "format=pdf", none.clone()),

@@ -138,6 +138,7 @@ fn examples_have_the_members_of_real_responses() {
     like("update_user", api.update_user(&root, ann.id(), json!({"name": "Ann Lee"})));
     like("admin_list_users", api.page_users(&root, ""));
     like("admin_get_statistics", api.admin_stats(&root));
+    like("admin_get_daily_statistics", api.get("/admin/stats/daily?days=2", &root));
     like("list_audit_events", api.audit(&root, "limit=1"));
     like("export_alive", api.get("/users/export-alive", &root));
     like("export_simple", api.get("/users/export-simple", &root));

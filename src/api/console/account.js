@@ -1,0 +1,39 @@
+// What the pages of one's own account share: their navigation, and dialogs of what is shown only once.
+
+import { button, pageHead } from "./controls.js";
+import { dialog } from "./dialogs.js";
+import { el } from "./dom.js";
+import { texts } from "./texts.js";
+
+const t = texts.account;
+const PAGES = [
+  { href: "/console/account", label: t.profile.entry },
+  { href: "/console/account/password", label: t.password.entry },
+  { href: "/console/account/second-factor", label: t.second_factor.entry },
+  { href: "/console/account/sessions", label: t.sessions.entry },
+  { href: "/console/account/tokens", label: t.tokens.entry },
+  { href: "/console/account/leave", label: t.leave.entry },
+];
+
+/** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
+export function accountPage(title, head, ...children) {
+  const here = location.pathname.replace(/\/+$/, "");
+  const links = PAGES.map(({ href, label }) => el("a", { href, "aria-current": href === here && "page" }, label));
+  const navigation = el("nav", { class: "subnav", "aria-label": t.navigation }, links);
+  return el("div", {}, navigation, pageHead(title, head), children);
+}
+
+/**
+ * Shows what no later answer of the API contains. The dialog closes by its button only, whose text is `label`, and the
+ * browser asks before the page is closed meanwhile. Answers whether the person has pressed the button: the dialog also
+ * closes where they are signed out.
+ */
+export async function showOnce(title, body, label) {
+  const warn = (event) => event.preventDefault();
+  addEventListener("beforeunload", warn);
+  const done = button(label, { kind: "primary", act: () => box.close(true) });
+  const box = dialog(title, [body, el("div", { class: "dialog-actions" }, done)], { keep: true, wide: true });
+  const isSeen = await box.result;
+  removeEventListener("beforeunload", warn);
+  return Boolean(isSeen);
+}

@@ -1,0 +1,316 @@
+// Everything that goes to the API: the tokens, their renewal, requests, uploads, and errors as sentences.
+//
+// The refresh token is kept in `sessionStorage`, for one tab, and the access token only in memory. A tab that was
+// duplicated begins with the same refresh token; each renewal is told to such tabs, because a refresh token that is
+// used a second time, later than the service's grace, ends the session.
+
+import { ApiError, errorOf, offlineError } from "./errors.js";
+
+const BASE = "/api/v1";
+const REFRESH_TOKEN = "cloakroom.refresh_token";
+const API_KEY = "cloakroom.api_key";
+/** Milliseconds after which a request without an upload is given up. */
+const TIMEOUT = 60_000;
+/** Milliseconds without progress after which an upload or a download is given up. */
+const STALLED = 60_000;
+/** Milliseconds after which an upload that has been sent is given up: a proxy may still be passing it on. */
+const UNANSWERED = 600_000;
+/** An access token is renewed this many milliseconds before it expires. */
+const MARGIN = 15_000;
+const KEY_REASONS = ["API_KEY_REQUIRED", "EXPORT_API_KEY_REQUIRED", "INVALID_API_KEY"];
+const ENDED = "SESSION_LOST";
+
+let access = null;
+let expiresAt = 0;
+let user = null;
+let refreshing = null;
+let recovering = null;
+let askingForKey = null;
+
+/** Who is asked where a request cannot go on by itself. The frame sets both; each answers whether to send again. */
+const ask = { signIn: async () => false, apiKey: async () => false };
+export function whenNeeded(handlers) {
+  Object.assign(ask, handlers);
+}
+
+const otherTabs = new BroadcastChannel("cloakroom.session");
+otherTabs.onmessage = ({ data }) => {
+  if (data.from !== refreshToken()) return;
+  if (data.answer) keep(data.answer);
+  else drop();
+};
+
+const refreshToken = () => sessionStorage.getItem(REFRESH_TOKEN);
+
+/** Whether this tab has a session, which may have ended. */
+export const hasSession = () => refreshToken() !== null;
+/** The signed-in user, a full User of the API, or `null`. */
+export const currentUser = () => user;
+export const isAdmin = () => user?.role === "admin";
+/** Takes over what the API answered about the signed-in user, for what the frame shows of it. */
+export function setCurrentUser(answer) {
+  user = answer;
+  dispatchEvent(new Event("session"));
+}
+
+/** Begins a session with the API's token response. */
+export function beginSession(answer) {
+  keep(answer);
+}
+
+function keep(answer) {
+  sessionStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
+  access = answer.access_token;
+  expiresAt = Date.now() + answer.expires_in * 1000;
+  setCurrentUser(answer.user);
+}
+
+/** Drops the tokens of this tab, and of tabs with the same session. They show the page for signing in then. */
+export function forget() {
+  if (hasSession()) otherTabs.postMessage({ from: refreshToken() });
+  drop();
+}
+
+/** The API key goes too: it is what one person typed, and the next may not have it. */
+function drop() {
+  sessionStorage.removeItem(REFRESH_TOKEN);
+  sessionStorage.removeItem(API_KEY);
+  access = null;
+  setCurrentUser(null);
+}
+
+/** Goes on with the session that this tab had before it was loaded; answers whether there is one. */
+export async function resumeSession() {
+  if (!refreshToken()) return false;
+  try {
+    await renew();
+    return true;
+  } catch (error) {
+    if (error.reason !== ENDED) throw error;
+    drop();
+    return false;
+  }
+}
+
+/** Ends this tab's session, at the service too; answers whether the service was told. */
+export async function signOut() {
+  let isTold = true;
+  try {
+    await request("POST", "/auth/logout", { query: { scope: "local" }, again: false });
+  } catch (error) {
+    isTold = isEnded(error);
+  }
+  forget();
+  return isTold;
+}
+
+/**
+ * Sends a request and answers its JSON, or `null` where there is none. Throws an `ApiError`.
+ *
+ * `body` is sent as JSON; `query` leaves out what is `null`, `undefined` or empty; `anonymous` sends no token; `signal`
+ * gives the request up. An expired access token is renewed and the request sent again; a missing API key is asked for,
+ * and so is signing in after a lost session, unless `again` is false.
+ */
+async function request(method, path, options = {}) {
+  return authorized(options, (token) => send(method, path, options, token));
+}
+
+export const get = (path, query, signal) => request("GET", path, { query, signal });
+export const post = (path, body, options) => request("POST", path, { body, ...options });
+export const put = (path, body, options) => request("PUT", path, { body, ...options });
+export const del = (path, options) => request("DELETE", path, options);
+
+/** Whether the service refuses a token, and not only the lack of an API key. */
+const isEnded = ({ status, reason }) => status === 401 && !KEY_REASONS.includes(reason);
+
+/**
+ * Does `attempt(token)` with a good token, again with the next one where the service refuses it. What one person began
+ * is given up, as by a signal, where another one has signed in or nobody is signed in any more.
+ */
+async function authorized({ anonymous = false, again = true, signal }, attempt) {
+  const owner = user?.id;
+  let isRenewed = false;
+  for (let tries = 1; ; tries += 1) {
+    let token = null;
+    try {
+      if (!anonymous) token = await accessToken();
+      if (!anonymous && user?.id !== owner) throw new DOMException("Another person is signed in.", "AbortError");
+      return await withKey(() => attempt(token));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (anonymous || tries === 5 || !isEnded(error)) throw error;
+      if (error.reason === ENDED || isRenewed) {
+        if (!again || !(await recover())) throw error;
+      } else {
+        isRenewed = true;
+        if (token === access) expiresAt = 0;
+      }
+    }
+  }
+}
+
+async function accessToken() {
+  if (!access || Date.now() > expiresAt - MARGIN) await renew();
+  return access;
+}
+
+/** Renews both tokens, once for all requests that wait for it. */
+function renew() {
+  refreshing ??= exchange().finally(() => { refreshing = null; });
+  return refreshing;
+}
+
+async function exchange() {
+  const from = refreshToken();
+  if (!from) throw new ApiError({ status: 401, reason: ENDED });
+  try {
+    const answer = await withKey(() => send("POST", "/auth/refresh", { body: { refresh_token: from } }, null));
+    if (refreshToken() !== from) return;
+    keep(answer);
+    otherTabs.postMessage({ from, answer });
+  } catch (error) {
+    if (refreshToken() !== from) return;
+    if (!isEnded(error)) throw error;
+    throw new ApiError({ status: 401, reason: ENDED });
+  }
+}
+
+/** Asks to sign in again, once for all requests that wait for it, with the page left as it is, unless it is left. */
+async function recover() {
+  if (!user) return false;
+  recovering ??= ask.signIn().finally(() => { recovering = null; });
+  return recovering;
+}
+
+/** Does `attempt()`, again with another API key where the service asks for one and the person gives it. */
+async function withKey(attempt) {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!KEY_REASONS.includes(error.reason) || !(await askForKey(error))) throw error;
+    }
+  }
+}
+
+function askForKey(error) {
+  askingForKey ??= ask.apiKey(error).finally(() => { askingForKey = null; });
+  return askingForKey;
+}
+
+/** Keeps the API key for this tab; requests carry it from now on. */
+export function setApiKey(key) {
+  sessionStorage.setItem(API_KEY, key);
+}
+
+function headersFor(token) {
+  const headers = {};
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const key = sessionStorage.getItem(API_KEY);
+  if (key) headers["X-API-Key"] = key;
+  return headers;
+}
+
+function addressOf(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value != null && value !== "");
+  const text = new URLSearchParams(given).toString();
+  return BASE + path + (text && `?${text}`);
+}
+
+async function send(method, path, { body, query, signal }, token) {
+  const headers = headersFor(token);
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response;
+  let text;
+  try {
+    response = await fetch(addressOf(path, query), {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])]),
+      cache: "no-store",
+      credentials: "omit",
+      referrerPolicy: "no-referrer",
+    });
+    text = await response.text();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw offlineError(error);
+  }
+  if (!response.ok) throw errorOf(response.status, (name) => response.headers.get(name), text);
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * Uploads a file and answers its metadata. `fields` are further parts, such as `description`; `progress(sent, total)`
+ * is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when the service
+ * looks at it is renewed, and the file sent again from its beginning.
+ */
+export async function upload(file, { fields = {}, progress = () => {}, signal } = {}) {
+  const { body, type } = formOf(file, fields);
+  const headers = { "Content-Type": type };
+  const counted = (sent) => progress(Math.min(sent, file.size), file.size);
+  const answer = await authorized({ signal }, (token) =>
+    transfer("POST", "/uploads", { body, headers, progress: counted, signal }, token));
+  return JSON.parse(await answer.contents.text());
+}
+
+/**
+ * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
+ * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes.
+ */
+export function download(path, { query, progress = () => {}, signal } = {}) {
+  return authorized({ signal }, (token) => transfer("GET", path, { query, progress, signal }, token));
+}
+
+/**
+ * The form of an upload (RFC 7578). `FormData` would send a quote in a name as `%22`, which could be a part of the name
+ * as well; `filename*` (RFC 8187) says every name as it is. The boundary is random, so no file can hold it.
+ */
+function formOf(file, fields) {
+  const boundary = [...crypto.getRandomValues(new Uint32Array(5))].map((word) => word.toString(36)).join("");
+  const part = (disposition) => `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n`;
+  const texts = Object.entries(fields).map(([name, value]) => `${part(`name="${name}"`)}\r\n${value}\r\n`);
+  const name = encodeURIComponent(file.name.toWellFormed());
+  const head = `${part(`name="file"; filename*=UTF-8''${name}`)}Content-Type: ${file.type}`;
+  const body = new Blob([...texts, `${head}\r\n\r\n`, file, `\r\n--${boundary}--\r\n`]);
+  return { body, type: `multipart/form-data; boundary=${boundary}` };
+}
+
+/**
+ * Sends a request whose bytes are counted, those of its body or else those of the answer, and answers as `download`. A
+ * connection on which nothing moves any more is given up.
+ */
+async function transfer(method, path, { body, query, headers = {}, progress, signal }, token) {
+  const moving = new XMLHttpRequest();
+  const giveUp = () => moving.abort();
+  let timer = null;
+  const wait = (milliseconds) => {
+    clearTimeout(timer);
+    timer = setTimeout(giveUp, milliseconds);
+  };
+  await new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    signal?.addEventListener("abort", giveUp);
+    moving.open(method, addressOf(path, query));
+    moving.responseType = "blob";
+    const all = { ...headersFor(token), ...headers };
+    for (const [name, value] of Object.entries(all)) moving.setRequestHeader(name, value);
+    (body ? moving.upload : moving).onprogress = (event) => {
+      wait(STALLED);
+      progress(event.loaded);
+    };
+    moving.upload.onload = () => wait(UNANSWERED);
+    moving.onabort = () => reject(signal?.aborted ? signal.reason : offlineError());
+    moving.onerror = () => reject(offlineError());
+    moving.onload = resolve;
+    wait(STALLED);
+    moving.send(body);
+  }).finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
+  });
+  const disposition = moving.getResponseHeader("Content-Disposition");
+  if (moving.status < 300) return { contents: moving.response, disposition };
+  throw errorOf(moving.status, (name) => moving.getResponseHeader(name), await moving.response.text());
+}

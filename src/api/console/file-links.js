@@ -1,0 +1,106 @@
+// The links of a file: the list, making one, showing it once, and ending it.
+
+import { del, get, post } from "./api.js";
+import { button, copyButton, load, section, skeleton } from "./controls.js";
+import { confirmDialog, dialog, formDialog } from "./dialogs.js";
+import { el, uniqueId } from "./dom.js";
+import { ApiError } from "./errors.js";
+import { formatDateTime, formatRelative } from "./format.js";
+import { notify } from "./notices.js";
+import { table } from "./tables.js";
+import { texts } from "./texts.js";
+
+const t = texts.files.links;
+/** The longest life of a link, in minutes. */
+const LONGEST = 43_200;
+
+/** The part of a file's page about its links. */
+export function linksSection(file, signal) {
+  const path = `/uploads/${file.id}/links`;
+  const place = el("div", {});
+  const refresh = () => load(place, {
+    signal,
+    waiting: skeleton(3),
+    work: () => get(path, {}, signal),
+    show: ({ links }) => list.show(links),
+  });
+  const list = linksTable(async (link) => {
+    if (!await endLink(`${path}/${link.id}`, link)) return;
+    await refresh();
+    make.focus();
+  });
+  const makeLink = async () => {
+    const made = await askForLink(path);
+    if (!made) return;
+    refresh();
+    await showLink(made);
+  };
+  const make = button(t.make, { drawing: "plus", on: { click: makeLink } });
+  refresh();
+  return section(t.title, { lead: t.lead, actions: [make] }, place);
+}
+
+function linksTable(end) {
+  return table({
+    caption: t.title,
+    columns: [
+      { label: t.expires, main: true,
+        cell: ({ expires_at: until }) => `${formatDateTime(until)} (${formatRelative(until)})` },
+      { label: t.created, cell: ({ created_at: made }) => formatDateTime(made) },
+      { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
+      { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
+        on: { click: () => end(link) }, "aria-label": t.end_of({ until: formatDateTime(link.expires_at) }) }) },
+    ],
+    empty: { title: t.none_title, text: t.none },
+  });
+}
+
+function askForLink(path) {
+  return formDialog(t.make_title, {
+    text: t.make_text,
+    fields: [
+      { name: "amount", label: t.amount, type: "number", value: 1, min: 1, step: 1, required: true,
+        names: ["expires_in_minutes"] },
+      { name: "unit", label: t.unit, type: "select", options: t.units, value: "1440", required: true },
+      { name: "inline", label: t.inline, type: "checkbox", hint: t.inline_hint },
+    ],
+    label: t.make,
+    busy: t.making,
+    submit: ({ amount, unit, inline }) => {
+      const minutes = Math.round(amount * unit);
+      const isPossible = minutes >= 1 && minutes <= LONGEST;
+      if (!isPossible) throw new ApiError({ status: 422, fields: { amount: t.out_of_range } });
+      return post(path, { expires_in_minutes: minutes, inline });
+    },
+  });
+}
+
+/** Shows a new link, the only time that anybody sees it. It is not closed by accident. */
+function showLink({ url, expires_at: until }) {
+  const id = uniqueId("link");
+  const address = new URL(url, location.origin).href;
+  const input = el("input", { id, type: "text", readonly: true, value: address, "data-focus": "" });
+  input.addEventListener("focus", () => input.select());
+  const done = button(t.done, { act: () => box.close() });
+  const box = dialog(t.made_title, [
+    el("p", {}, t.made({ until: formatDateTime(until) })),
+    el("div", { class: "field" }, el("label", { for: id }, t.url), input),
+    el("div", { class: "dialog-actions" }, done, copyButton(address, t.copy)),
+  ], { keep: true, wide: true });
+  return box.result;
+}
+
+function endLink(path, { expires_at: expiry }) {
+  const until = formatDateTime(expiry);
+  return confirmDialog(t.end_title, t.end_text({ until }), {
+    label: t.end_label,
+    busy: t.ending,
+    danger: true,
+    act: async () => {
+      await del(path).catch((error) => {
+        if (error.reason !== "LINK_NOT_FOUND") throw error;
+      });
+      notify(t.ended);
+    },
+  });
+}

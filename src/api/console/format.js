@@ -1,0 +1,44 @@
+// Dates, times, sizes and numbers in the browser's language.
+
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const number = new Intl.NumberFormat();
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["week", 604_800], ["day", 86_400], ["hour", 3600],
+  ["minute", 60]];
+const BYTE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+
+/** A timestamp of the API with its time; `""` for `null`. */
+export const formatDateTime = (text) => (text ? dateTime.format(new Date(text)) : "");
+/** A timestamp of the API without its time. */
+export const formatDate = (text) => (text ? date.format(new Date(text)) : "");
+/** A day of the API, such as `2026-01-31`, which is one of UTC. */
+export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
+/** The time of day of a moment in milliseconds, with seconds. */
+export const formatClock = (milliseconds) => clock.format(milliseconds);
+export const formatNumber = (value) => number.format(value);
+
+/** How long ago a timestamp of the API was, or how long it is until then, such as "3 hours ago". */
+export function formatRelative(text) {
+  if (!text) return "";
+  const seconds = (new Date(text) - Date.now()) / 1000;
+  for (const [unit, length] of UNITS) {
+    if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
+  }
+  return relative.format(0, "second");
+}
+
+/** A number of bytes in the unit that suits it (steps of 1,024, as the service counts); below ten with one decimal. */
+export function formatBytes(bytes) {
+  let value = bytes;
+  let step = 0;
+  while (value >= 1023.5 && step < BYTE_UNITS.length - 1) {
+    value /= 1024;
+    step += 1;
+  }
+  const digits = step > 0 && value < 9.95 ? 1 : 0;
+  const options = { style: "unit", unit: BYTE_UNITS[step], unitDisplay: step ? "short" : "long" };
+  return new Intl.NumberFormat(undefined, { ...options, maximumFractionDigits: digits }).format(value);
+}

@@ -1,0 +1,156 @@
+// Forms: fields with their labels, hints and errors, and one button that sends them once.
+
+import { begin, button, errorParts } from "./controls.js";
+import { el, replace, uniqueId } from "./dom.js";
+import { ApiError } from "./errors.js";
+import { texts } from "./texts.js";
+
+/**
+ * A form. Options:
+ * - `fields`: descriptions of fields (see `field`), or nodes, which stand between them as they are;
+ * - `label`, `busy`: the texts of its button; `kind`: the button's, `primary` unless told; `extra`: nodes beside it;
+ * - `submit(values)`: sends the values (texts trimmed, passwords as they are, numbers as numbers or `null`, boxes as
+ *   booleans). What it throws is shown: at the fields that the API names, the rest above the button. After a 429 or 503
+ *   the button waits as long as the API says.
+ *
+ * Answers `{ element, field(name), fail(error) }`.
+ */
+export function form({ fields, label, busy, submit, kind = "primary", extra }) {
+  const made = new Map();
+  const nodes = fields.map((description) => {
+    if (description instanceof Node) return description;
+    made.set(description.name, field(description));
+    return made.get(description.name).element;
+  });
+  const problem = el("div", { class: "form-error", role: "alert" });
+  const send = button(label, { kind, type: "submit" });
+  const element = el("form", { novalidate: true, class: "form" },
+    nodes, problem, el("div", { class: "form-actions" }, send, extra));
+  const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
+  const fail = (error) => showFailure(error, { made, problem, send });
+  element.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const finish = begin(send, busy);
+    if (!finish) return;
+    replace(problem);
+    try {
+      if (complete(made)) await submit(values());
+      finish();
+    } catch (error) {
+      finish();
+      fail(error);
+    }
+  });
+  return { element, field: (name) => made.get(name), fail };
+}
+
+const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
+
+/** Whether each required field holds something; the first that does not gets the focus. */
+function complete(made) {
+  const empty = [];
+  for (const item of shown(made)) {
+    const isEmpty = item.required && (item.value() === "" || item.value() === null);
+    item.error(isEmpty ? texts.required : "");
+    if (isEmpty) empty.push(item);
+  }
+  empty[0]?.input.focus();
+  return empty.length === 0;
+}
+
+function showFailure(error, { made, problem, send }) {
+  if (error.name === "AbortError") return;
+  const rest = [];
+  let first = null;
+  for (const [name, sentence] of Object.entries(error instanceof ApiError ? error.fields : {})) {
+    const item = made.get(name) ?? [...made.values()].find(({ names }) => names.includes(name));
+    if (item && !item.element.hidden) {
+      item.error(sentence);
+      first ??= item;
+    } else {
+      rest.push(sentence);
+    }
+  }
+  const atField = error.reason && [...made.values()].find(({ reasons }) => reasons.includes(error.reason));
+  if (atField && !atField.element.hidden) {
+    atField.error(error.message);
+    first = atField;
+  } else if (!first || rest.length) {
+    replace(problem, el("p", {}, rest.length ? rest.join(" ") : errorParts(error, { ended: () => replace(problem) })));
+  }
+  first?.input.focus();
+  if (error.retryAt && error.status) hold(send, error.retryAt);
+}
+
+/** Keeps the button from being pressed until the moment has come. */
+function hold(send, moment) {
+  send.setAttribute("aria-disabled", "true");
+  setTimeout(() => send.removeAttribute("aria-disabled"), moment - Date.now());
+}
+
+/**
+ * A field. `name` is the API's; `label`; `type`: any of `<input>`, `textarea`, `select` (with `options`, a list of
+ * `[value, text]`) or `checkbox`; `value`; `hint`; `required`; `names`: other names that the API's errors use for it;
+ * `reasons`: reasons of API errors that belong to this field; `isHidden`: not shown until `show(true)`, and its value
+ * not sent; everything else is an attribute of the input.
+ *
+ * Answers `{ name, element, input, value(), set(value), error(sentence), show(boolean) }`.
+ */
+export function field({ name, label, type = "text", value, hint, required = false, options, names = [], reasons = [],
+  isHidden = false, ...attributes }) {
+  const id = uniqueId("field");
+  const input = inputOf({ type, options, id, name, required, ...attributes });
+  const problem = el("p", { class: "field-error", id: `${id}-error` });
+  const help = hint && el("p", { class: "field-hint", id: `${id}-hint` }, hint);
+  input.setAttribute("aria-describedby", `${help ? `${id}-hint ` : ""}${id}-error`);
+  const caption = el("label", { for: id }, label, !required && type !== "checkbox" && attributes.optional !== false
+    && el("span", { class: "optional" }, ` ${texts.optional}`));
+  const element = type === "checkbox"
+    ? el("div", { class: "field is-checkbox" }, input, caption, problem, help)
+    : el("div", { class: "field" }, caption, wrapped(input, type), problem, help);
+  const set = (content) => {
+    if (type === "checkbox") input.checked = Boolean(content);
+    else input.value = content ?? "";
+  };
+  if (value != null) set(value);
+  const error = (sentence) => {
+    problem.textContent = sentence;
+    if (sentence) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  };
+  input.addEventListener("input", () => error(""));
+  const show = (isShown) => { element.hidden = !isShown; };
+  show(!isHidden);
+  return { name, element, input, required, names, reasons, value: () => valueOf(input, type), set, error, show };
+}
+
+function inputOf({ type, options = [], optional, ...attributes }) {
+  if (type === "textarea") return el("textarea", { rows: 4, dir: "auto", ...attributes });
+  if (type === "select") {
+    const list = options.map(([value, text]) => el("option", { value }, text));
+    return el("select", attributes, list);
+  }
+  const isPlain = type === "text" || type === "search";
+  return el("input", { type, dir: isPlain ? "auto" : false, spellcheck: type === "password" ? "false" : false,
+    ...attributes });
+}
+
+/** A password's field has a button beside it that shows what was typed. */
+function wrapped(input, type) {
+  if (type !== "password") return input;
+  const toggle = el("button", { type: "button", class: "reveal", "aria-pressed": "false",
+    "aria-label": texts.show_password }, texts.show);
+  toggle.addEventListener("click", () => {
+    const isShown = input.type === "password";
+    input.type = isShown ? "text" : "password";
+    toggle.setAttribute("aria-pressed", String(isShown));
+  });
+  return el("div", { class: "password" }, input, toggle);
+}
+
+function valueOf(input, type) {
+  if (type === "checkbox") return input.checked;
+  if (type === "password") return input.value;
+  if (type === "number") return input.value === "" ? null : Number(input.value);
+  return input.value.trim();
+}

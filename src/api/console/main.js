@@ -1,0 +1,212 @@
+// The start of the console: its pages and their addresses, who may see them, and signing in again.
+
+import { currentUser, hasSession, isAdmin, resumeSession, setApiKey, whenNeeded } from "./api.js";
+import { button, buttonLink, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
+import { closeDialogs, formDialog } from "./dialogs.js";
+import { el } from "./dom.js";
+import { ApiError } from "./errors.js";
+import { buildFrame, showPage } from "./frame.js";
+import { clearNotices, notifyError } from "./notices.js";
+import { go, match, query, startRouter } from "./router.js";
+import { texts } from "./texts.js";
+
+/**
+ * The pages. `page` is the module in `pages/`; `section` the entry of the navigation that is marked; `for`: `anyone`,
+ * `guests` (people who are not signed in), `admins`, or else everybody who is signed in. A page that `stays` is not
+ * shown anew when the viewer changes, because what it was shown with is used up.
+ */
+const ROUTES = [
+  { path: "/console", for: "guests", page: "sign-in" },
+  { path: "/console/register", page: "register", for: "guests" },
+  { path: "/console/forgotten", page: "forgotten", for: "guests" },
+  { path: "/console/reset", page: "reset", for: "anyone", stays: true },
+  { path: "/console/files", page: "files", section: "files" },
+  { path: "/console/files/:id", page: "file", section: "files" },
+  { path: "/console/account", page: "account-profile", section: "account" },
+  { path: "/console/account/password", page: "account-password", section: "account" },
+  { path: "/console/account/second-factor", page: "account-second-factor", section: "account" },
+  { path: "/console/account/sessions", page: "account-sessions", section: "account" },
+  { path: "/console/account/tokens", page: "account-tokens", section: "account" },
+  { path: "/console/account/leave", page: "account-leave", section: "account" },
+  { path: "/console/users", page: "users", section: "users", for: "admins" },
+  { path: "/console/users/new", page: "user-new", section: "users", for: "admins" },
+  { path: "/console/users/:id", page: "user", section: "users", for: "admins" },
+  { path: "/console/stats", page: "stats", section: "stats", for: "admins" },
+  { path: "/console/audit", page: "audit", section: "audit", for: "admins" },
+  { path: "/console/exports", page: "exports", section: "exports", for: "admins" },
+];
+
+/** Where people go who are signed in. */
+const HOME = "/console/files";
+
+/** The page that is shown: `{ route, params, update, leave, change, viewer }`; `leave` and `change` abort its work. */
+let shown = null;
+/** How often an address was gone to, so that a page that came too late is not shown. */
+let visits = 0;
+
+const NOT_FOUND = { route: { page: "not-found", for: "anyone" }, params: {} };
+const find = () => match(ROUTES, location.pathname) ?? NOT_FOUND;
+const load = (page) => PLAIN[page] ?? import(`./pages/${page}.js`);
+
+/** Pages that only say something. */
+const PLAIN = {
+  "not-found": { show: () => plainPage(texts.main.not_found_title, texts.main.not_found) },
+  "not-allowed": { show: () => plainPage(texts.main.not_allowed_title, texts.main.not_allowed) },
+};
+
+function plainPage(title, text, action = buttonLink(texts.main.to_start, "/console")) {
+  return el("div", {}, pageHead(title), emptyState("", text, action));
+}
+
+async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {}) {
+  const visit = (visits += 1);
+  const { route, params } = find();
+  const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
+  if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
+  if (currentUser() && route.for === "guests") return go(HOME, { replace: true });
+  const page = pageFor(route);
+  let module;
+  document.body.classList.add("is-going");
+  try {
+    module = await load(page);
+  } catch (error) {
+    if (visit !== visits) return;
+    replaceShown({}, {});
+    showPage(unloadable(error), { section: route.section });
+    return;
+  } finally {
+    if (visit === visits) document.body.classList.remove("is-going");
+  }
+  if (visit !== visits) return;
+  if (pageFor(route) !== page) return showAddress({ isReload, isStart, scroll }); // the role was taken meanwhile
+  replaceShown(route, params);
+  const made = module.show(context(shown));
+  const { element, update: next } = made instanceof Node ? { element: made } : made;
+  shown.update = next;
+  showPage(element, { section: route.section, isBare: !currentUser() || Boolean(module.isBare), focus: !isStart });
+  if (!isReload) scrollWhenLoaded(scroll, shown.leave.signal);
+}
+
+/** Ends what the page does that was shown so far. One that could not be loaded has an empty `route`. */
+function replaceShown(route, params) {
+  shown?.leave.abort();
+  shown?.change.abort();
+  closeDialogs({ all: Boolean(shown) && shown.viewer !== viewer() });
+  shown = { route, params, leave: new AbortController(), change: new AbortController(), viewer: viewer() };
+}
+
+/** Scrolls to where the page was, once it is high enough again, unless it is left or the person does something. */
+function scrollWhenLoaded(target, signal) {
+  const end = performance.now() + 2000;
+  let isLeft = false;
+  for (const type of ["wheel", "touchstart", "keydown", "pointerdown"]) {
+    addEventListener(type, () => { isLeft = true; }, { once: true, passive: true, signal });
+  }
+  const step = () => {
+    if (isLeft || signal.aborted) return;
+    scrollTo(0, target);
+    if (Math.abs(scrollY - target) > 1 && performance.now() < end) requestAnimationFrame(step);
+  };
+  step();
+}
+
+/** Who looks at a page: another account, or the same one in another role, sees the page anew. */
+function viewer() {
+  const user = currentUser();
+  return user && `${user.role} ${user.id}`;
+}
+
+function update(page) {
+  page.change.abort();
+  page.change = new AbortController();
+  page.update(context(page));
+}
+
+/**
+ * What `show` of a page is given: `params` of its path; `query`, a `URLSearchParams`; `signal`, aborted when the
+ * address changes; and `leaving`, aborted when the page is left. `show` answers an element, or
+ * `{ element, update(context) }`: then `update` is called in place of `show` while only the query changes, and the page
+ * keeps what it has.
+ */
+function context({ params, leave, change }) {
+  return { params, query: query(), signal: change.signal, leaving: leave.signal };
+}
+
+/** The module that answers an address: what needs a session or a role is replaced where there is none. */
+function pageFor(route) {
+  if (route.for === "anyone" || route.for === "guests") return route.page;
+  if (!currentUser()) return "sign-in";
+  return route.for === "admins" && !isAdmin() ? "not-allowed" : route.page;
+}
+
+/** A module that cannot be loaded: the service is away, or has been replaced by another version. */
+function unloadable(error) {
+  console.warn(error);
+  const again = button(texts.main.load_again, { kind: "primary", act: () => location.reload() });
+  return plainPage(texts.main.unloadable_title, texts.main.unloadable, again);
+}
+
+async function askApiKey(error) {
+  const given = await formDialog(texts.main.api_key_title, {
+    text: error.reason === "INVALID_API_KEY" ? texts.main.api_key_wrong : texts.main.api_key_text,
+    fields: [{ name: "key", label: texts.main.api_key, type: "password", required: true, autocomplete: "off" }],
+    label: texts.main.api_key_use,
+    submit: ({ key }) => {
+      const given = key.trim();
+      // With any other character no request could be sent at all (RFC 9110, 5.5).
+      const isPossible = /^[\x20-\x7e]+$/.test(given);
+      if (!isPossible) throw new ApiError({ status: 422, fields: { key: texts.main.api_key_invalid } });
+      setApiKey(given);
+      return true;
+    },
+  });
+  return Boolean(given);
+}
+
+let starting = null;
+
+/** Goes on with the tab's session; while the service is away or says to wait, that is shown, and tried again. */
+function start() {
+  starting ??= resume().finally(() => { starting = null; });
+  return starting;
+}
+
+async function resume() {
+  // The page of the address comes while the session is being renewed.
+  if (hasSession()) Promise.resolve(load(find().route.page)).catch(() => {});
+  try {
+    await resumeSession();
+  } catch (error) {
+    const box = errorBox(error, { again: start });
+    showPage(el("div", { class: "narrow" }, pageHead(texts.main.starting), box), { isBare: true });
+    return;
+  }
+  startRouter(showAddress);
+  addEventListener("session", sessionChanged);
+  showAddress({ isStart: true });
+}
+
+/** Another account, or none: the address is shown anew, so nothing of the former one stays. */
+function sessionChanged() {
+  if (!shown || shown.viewer === viewer()) return;
+  clearNotices();
+  closeDialogs({ all: true });
+  if (shown.route.stays) return;
+  showAddress({ isReload: true });
+}
+
+async function signInAgain() {
+  const { signInDialog } = await import("./pages/sign-in.js");
+  return signInDialog();
+}
+
+addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  notifyError(event.reason);
+});
+// A page that the browser has kept in memory could be one of somebody who has signed out since.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
+buildFrame();
+showPage(hasSession() ? skeleton(4) : el("div", {}), { isBare: !hasSession(), focus: false });
+whenNeeded({ signIn: signInAgain, apiKey: askApiKey });
+start();

@@ -1,0 +1,46 @@
+// Notices: sentences at the top of the page that screen readers announce.
+
+import { errorParts, iconButton } from "./controls.js";
+import { append, el } from "./dom.js";
+import { texts } from "./texts.js";
+
+/** Milliseconds for which a notice of success stays; pointing at it or focusing it keeps it. */
+const STAY = 6000;
+
+const done = el("div", { role: "status" });
+const failed = el("div", { role: "alert" });
+
+/** The element that holds all notices. */
+export const noticePlace = el("div", { class: "notices" }, done, failed);
+
+/** Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it. */
+export function notify(text, { action } = {}) {
+  if (done.childElementCount > 1) done.firstElementChild.remove();
+  const notice = add(done, "notice", [text, action && " ", action]);
+  const remove = () => {
+    if (notice.matches(":hover, :focus-within")) setTimeout(remove, STAY);
+    else notice.remove();
+  };
+  setTimeout(remove, STAY);
+}
+
+/** Says that something failed that has no better place to say it. It stays until it is closed. */
+export function notifyError(error) {
+  if (error?.name === "AbortError") return;
+  failed.replaceChildren();
+  add(failed, "notice is-error", errorParts(error));
+}
+
+/** Takes all notices away, as when another person signs in. */
+export function clearNotices() {
+  done.replaceChildren();
+  failed.replaceChildren();
+}
+
+function add(place, className, parts) {
+  const close = iconButton(texts.close, "close");
+  const notice = el("div", { class: className }, el("p", {}, parts), close);
+  close.addEventListener("click", () => notice.remove());
+  append(place, notice);
+  return notice;
+}

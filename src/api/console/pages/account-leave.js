@@ -1,0 +1,63 @@
+// Deleting one's own account.
+
+import { accountPage } from "../account.js";
+import { forget, get, post } from "../api.js";
+import { load, section } from "../controls.js";
+import { el } from "../dom.js";
+import { form } from "../forms.js";
+import { formatBytes, formatNumber } from "../format.js";
+import { notify } from "../notices.js";
+import { go } from "../router.js";
+import { texts } from "../texts.js";
+
+const t = texts.account.leave;
+
+export function show({ leaving }) {
+  const place = el("div", {});
+  load(place, {
+    signal: leaving,
+    work: () => get("/users/me", {}, leaving),
+    show: (user) => [losses(user), leaveForm(user)],
+  });
+  return accountPage(t.title, { lead: t.lead }, place);
+}
+
+/** What ends with the account. */
+function losses({ stats: { total_uploads: files, total_storage_used: bytes } }) {
+  const ofFiles = files ? t.files({ files: formatNumber(files), bytes: formatBytes(bytes) }) : t.no_files;
+  const download = files > 0 && [". ", el("a", { href: "/console/files" }, t.download_first)];
+  return section(t.loses, {}, el("ul", { class: "bullets" },
+    el("li", {}, ofFiles, download), [t.links, t.access, t.data].map((text) => el("li", {}, text))));
+}
+
+/** Asks for the name of the account, so that nobody deletes another one than they mean, and for the password. */
+function leaveForm({ username, email }) {
+  const name = username ?? email;
+  const made = form({
+    fields: [
+      { name: "confirmation", label: t.confirm({ name }), required: true, autocomplete: "off", autocapitalize: "none" },
+      { name: "current_password", label: t.password, type: "password", required: true,
+        autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
+    ],
+    label: t.submit,
+    busy: t.busy,
+    kind: "danger",
+    submit: async ({ confirmation, current_password }) => {
+      if (confirmation !== name) {
+        made.field("confirmation").error(t.confirm_wrong({ name }));
+        made.field("confirmation").input.focus();
+        return;
+      }
+      try {
+        await post("/users/me/delete", { current_password });
+      } catch (error) {
+        if (error.reason === "LAST_ADMIN") error.message = t.last_admin;
+        throw error;
+      }
+      forget();
+      go("/console", { replace: true });
+      notify(t.done);
+    },
+  });
+  return section(t.sure, {}, made.element);
+}

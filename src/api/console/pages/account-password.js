@@ -1,0 +1,32 @@
+// Changing one's own password.
+
+import { accountPage } from "../account.js";
+import { currentUser, post } from "../api.js";
+import { el } from "../dom.js";
+import { form } from "../forms.js";
+import { notify } from "../notices.js";
+import { texts } from "../texts.js";
+
+const t = texts.account.password;
+
+export function show() {
+  const { username, email } = currentUser();
+  const made = form({
+    fields: [
+      // Password keepers read from it whose passwords these are.
+      el("input", { type: "text", autocomplete: "username", value: username ?? email, hidden: true }),
+      { name: "current_password", label: t.current, type: "password", required: true, autocomplete: "current-password",
+        reasons: ["WRONG_PASSWORD"] },
+      { name: "new_password", label: t.next, hint: t.next_hint, type: "password", required: true,
+        autocomplete: "new-password" },
+    ],
+    label: t.submit,
+    busy: t.busy,
+    submit: async (values) => {
+      await post("/users/change-password", values);
+      made.element.reset();
+      notify(t.done);
+    },
+  });
+  return accountPage(t.title, { lead: t.lead }, made.element, el("p", { class: "aside" }, t.forgotten));
+}

@@ -1,0 +1,83 @@
+// The profile: username, e-mail address and name, and what else the service knows about the account.
+
+import { accountPage } from "../account.js";
+import { get, put, setCurrentUser } from "../api.js";
+import { load, section, skeleton } from "../controls.js";
+import { append, el, nameText } from "../dom.js";
+import { form } from "../forms.js";
+import { formatBytes, formatDate, formatDateTime, formatNumber } from "../format.js";
+import { notify } from "../notices.js";
+import { texts } from "../texts.js";
+
+const t = texts.account.profile;
+
+export function show({ leaving }) {
+  const place = el("div", {});
+  load(place, {
+    signal: leaving,
+    waiting: skeleton(10),
+    work: () => get("/users/me", {}, leaving),
+    show: (user) => {
+      setCurrentUser(user);
+      return [profileForm(user), section(t.facts, {}, facts(user))];
+    },
+  });
+  return accountPage(t.title, {}, place);
+}
+
+function fieldsOf(user) {
+  return [
+    { name: "username", label: t.username, hint: t.username_hint, value: user.username, maxlength: 50,
+      required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
+      reasons: ["USERNAME_TAKEN"] },
+    { name: "email", label: t.email, hint: t.email_hint, type: "email", value: user.email, required: true,
+      maxlength: 255, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
+    { name: "current_password", label: t.password, hint: t.password_hint, type: "password", required: true,
+      isHidden: true, autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
+    { name: "name", label: t.name, hint: t.name_hint, value: user.name, maxlength: 255, autocomplete: "name" },
+  ];
+}
+
+/** Sends what was changed. A service that asks for the password before another address is used says so by refusing. */
+function profileForm(user) {
+  let stored = user;
+  let asksForPassword = false;
+  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save });
+  const email = made.field("email");
+  const password = made.field("current_password");
+  email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
+
+  async function save(values) {
+    const changed = Object.entries(values).filter(([name, value]) => value !== (stored[name] ?? ""));
+    if (!changed.length) return notify(t.unchanged);
+    try {
+      stored = { ...stored, ...(await put("/users/me", Object.fromEntries(changed))) };
+    } catch (error) {
+      if (error.reason !== "WRONG_PASSWORD" || !password.element.hidden) throw error;
+      asksForPassword = true;
+      password.show(true);
+      password.input.focus();
+      return undefined;
+    }
+    if (!password.element.hidden) email.input.focus();
+    password.set("");
+    password.show(false);
+    setCurrentUser(stored);
+    return notify(t.saved);
+  }
+  return made.element;
+}
+
+function facts(user) {
+  const { total_uploads: files, total_storage_used: bytes } = user.stats;
+  const list = [
+    [t.role, t.roles[user.role] ?? user.role],
+    [t.permissions, user.permissions.length > 0 && nameText(user.permissions.join(", "))],
+    [t.second_factor, el("a", { href: "/console/account/second-factor" }, user.second_factor ? t.on : t.off)],
+    [t.files, files ? t.files_of({ files: formatNumber(files), bytes: formatBytes(bytes) }) : formatNumber(0)],
+    [t.last_login, formatDateTime(user.last_login)],
+    [t.since, formatDate(user.created_at)],
+  ];
+  const known = list.filter(([, value]) => value);
+  return append(el("dl", { class: "facts" }), known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}

@@ -1,0 +1,169 @@
+// The second factor: setting it up with an authenticator app, its recovery codes, and switching it off.
+
+import { accountPage, showOnce } from "../account.js";
+import { currentUser, del, get, post, setCurrentUser } from "../api.js";
+import { button, copyButton, load, section } from "../controls.js";
+import { formDialog } from "../dialogs.js";
+import { el, replace } from "../dom.js";
+import { form } from "../forms.js";
+import { formatDate, formatDateTime } from "../format.js";
+import { notify } from "../notices.js";
+import { texts } from "../texts.js";
+
+const t = texts.account.second_factor;
+const PATH = "/auth/second-factor";
+/** With this many recovery codes left, or fewer, the page advises to make new ones. */
+const FEW = 3;
+const PASSWORD = { name: "current_password", label: t.password, type: "password", required: true,
+  autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] };
+const CODE = { name: "code", label: t.code, required: true, autocomplete: "one-time-code", autocapitalize: "none",
+  reasons: ["SECOND_FACTOR_INVALID"], dir: "ltr" };
+
+export function show({ leaving }) {
+  const place = el("div", {});
+  const draw = (said) => load(place, {
+    signal: leaving,
+    work: () => get(PATH, {}, leaving),
+    show: (state) => {
+      remember(state.enabled);
+      const note = said && el("p", { class: "note is-warn", role: "alert" }, said);
+      return [note, state.enabled ? whenOn(state, draw) : whenOff(place, draw)];
+    },
+  });
+  draw();
+  return accountPage(t.title, { lead: t.lead }, place);
+}
+
+/** What other pages read about the signed-in user. */
+function remember(isOn) {
+  const user = currentUser();
+  if (user && user.second_factor !== isOn) setCurrentUser({ ...user, second_factor: isOn });
+}
+
+function whenOff(place, draw) {
+  const made = form({
+    fields: [PASSWORD],
+    label: t.begin_submit,
+    busy: t.begin_busy,
+    submit: async (values) => {
+      const offer = await unlessChanged(() => post(PATH, values), draw);
+      if (offer) replace(place, offered(offer, place, draw));
+      place.querySelector("[data-focus]")?.focus();
+    },
+  });
+  return section(t.begin_title, { lead: t.begin }, made.element);
+}
+
+/** The secret, as a picture and as text, and the field for the first code. */
+function offered({ secret, qr_svg: picture }, place, draw) {
+  const made = form({
+    fields: [{ ...CODE, hint: t.confirm_hint, inputmode: "numeric", "data-focus": "" }],
+    label: t.confirm_submit,
+    busy: t.confirm_busy,
+    extra: button(texts.cancel, { act: () => draw() }),
+    submit: async (values) => {
+      const answer = await confirm(values, draw);
+      if (!answer) return;
+      const drawn = draw();
+      const isSeen = await showCodes(answer.recovery_codes);
+      await drawn;
+      if (!isSeen) return;
+      done(t.switched_on);
+    },
+  });
+  // As an image it can neither run scripts nor load anything.
+  const source = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+  const groups = secret.match(/.{1,4}/g).join(" ");
+  return section(t.offer_title, { lead: t.offer },
+    el("div", { class: "offer" },
+      el("img", { class: "qr", src: source, alt: t.qr, width: 212, height: 212 }),
+      el("div", { class: "stack" },
+        el("p", { class: "small soft" }, `${t.secret}. ${t.secret_kind}`),
+        el("p", { class: "code secret", translate: "no" }, groups),
+        el("p", {}, copyButton(secret, t.copy_secret)))),
+    made.element);
+}
+
+async function confirm(values, draw) {
+  try {
+    return await unlessChanged(() => post(`${PATH}/confirm`, values), draw, t.expired);
+  } catch (error) {
+    if (error.reason === "SECOND_FACTOR_INVALID") error.message = t.wrong_code;
+    throw error;
+  }
+}
+
+/**
+ * What `work` answers. Where the second factor was switched on or off elsewhere meanwhile, such as in another tab, that
+ * is said, the page drawn anew, and the answer is `null`. `gone` is said where there is none any more.
+ */
+async function unlessChanged(work, draw, gone = t.elsewhere_off) {
+  try {
+    return await work();
+  } catch (error) {
+    const said = { SECOND_FACTOR_ENABLED: t.elsewhere_on, SECOND_FACTOR_NOT_FOUND: gone }[error.reason];
+    if (!said) throw error;
+    await draw(said);
+    document.querySelector("h1").focus();
+    return null;
+  }
+}
+
+/** Shows new recovery codes; answers whether the person has seen them to the end. */
+async function showCodes(codes) {
+  const { username, email } = currentUser() ?? {};
+  const head = t.download_head({ service: location.host, name: username ?? email, date: formatDate(new Date()) });
+  const file = URL.createObjectURL(new Blob([`${head}\n${codes.join("\n")}\n`], { type: "text/plain" }));
+  const isSeen = await showOnce(t.codes_title, [
+    el("p", {}, t.codes),
+    el("ol", { class: "codes code", translate: "no" }, codes.map((code) => el("li", {}, code))),
+    el("div", { class: "row" }, copyButton(codes.join("\n"), t.copy_codes),
+      el("a", { class: "button", href: file, download: t.download_name }, t.download)),
+  ], t.kept);
+  URL.revokeObjectURL(file);
+  return isSeen;
+}
+
+function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
+  const isFew = count <= FEW;
+  const left = count ? [t.left({ count }), isFew && ` ${t.few_left}`] : t.none_left;
+  return section(t.on_since({ date: formatDateTime(since) }), {
+    actions: [
+      button(t.renew, { act: () => renew(draw) }),
+      button(t.disable, { kind: "danger", act: () => disable(draw) }),
+    ],
+  }, el("p", { class: isFew ? "note is-warn" : "soft" }, left));
+}
+
+/** Says what was done. The button that it was done by is gone, so the focus goes to the heading. */
+function done(text) {
+  document.querySelector("h1").focus();
+  notify(text);
+}
+
+async function renew(draw) {
+  const answer = await prove(t.renew, t.renew_text, t.renew_submit, t.renew_busy, draw,
+    (values) => post(`${PATH}/recovery-codes`, values));
+  if (!answer) return;
+  if (!(await showCodes(answer.recovery_codes))) return;
+  await draw();
+  done(t.renewed);
+}
+
+async function disable(draw) {
+  const isDone = await prove(t.disable_title, t.disable_text, t.disable_submit, t.disable_busy, draw,
+    async (values) => {
+      await del(PATH, { body: values });
+      return true;
+    }, "danger");
+  if (!isDone) return;
+  await draw();
+  done(t.disabled);
+}
+
+/** Does `work` with the password and a code that a dialog asks for. Answers what it answers, or nothing. */
+function prove(title, text, label, busy, draw, work, kind = "primary") {
+  const fields = [PASSWORD, { ...CODE, hint: t.code_hint }];
+  const submit = (values) => unlessChanged(() => work(values), draw);
+  return formDialog(title, { text, fields, label, busy, kind, submit });
+}

@@ -1,0 +1,105 @@
+// Personal access tokens: making one, which is shown once, and ending them.
+
+import { accountPage, showOnce } from "../account.js";
+import { del, get, post } from "../api.js";
+import { button, copyButton, load } from "../controls.js";
+import { confirmDialog, formDialog } from "../dialogs.js";
+import { el, nameText } from "../dom.js";
+import { formatDate, formatDateTime, formatRelative } from "../format.js";
+import { notify } from "../notices.js";
+import { table } from "../tables.js";
+import { texts } from "../texts.js";
+
+const t = texts.account.tokens;
+/** Milliseconds before its end in which a token is marked. */
+const SOON = 7 * 86_400_000;
+
+export function show({ leaving }) {
+  const place = el("div", {});
+  const list = tokenTable((token) => remove(token, refresh));
+  const refresh = () => load(place, {
+    signal: leaving,
+    waiting: list.waiting(3),
+    work: () => get("/auth/tokens", {}, leaving),
+    show: ({ tokens }) => list.show(tokens),
+  });
+  const makeOne = button(t.create, { kind: "primary", drawing: "plus", act: () => create(refresh) });
+  refresh();
+  return accountPage(t.title, { lead: t.lead, actions: [makeOne] }, place);
+}
+
+function tokenTable(removeOne) {
+  return table({
+    caption: t.caption,
+    columns: [
+      { label: t.name, main: true, cell: ({ name }) => nameText(name) },
+      { label: t.access, cell: ({ read_only: isReadOnly }) => oneLine(isReadOnly ? t.read_only : t.read_write) },
+      { label: t.created, cell: ({ created_at: at }) => oneLine(formatDate(at)) },
+      { label: t.used, cell: ({ last_used_at: at }) => lastUse(at) },
+      { label: t.expires, cell: ({ expires_at: at }) => ending(at) },
+      { label: t.tools, hideLabel: true, cell: (token) => button(t.delete, {
+        kind: "quiet danger", "aria-label": t.delete_label(token), act: () => removeOne(token) }) },
+    ],
+    empty: { title: t.none, text: t.none_text },
+  });
+}
+
+const oneLine = (text) => el("span", { class: "nowrap" }, text);
+
+/** The API rounds the last use down to the hour. */
+function lastUse(at) {
+  if (!at) return el("span", { class: "soft" }, t.never);
+  const text = Date.now() - new Date(at) < 3_600_000 ? t.within_hour : formatRelative(at);
+  return el("time", { class: "nowrap", datetime: at, title: formatDateTime(at) }, text);
+}
+
+function ending(at) {
+  const isSoon = new Date(at) - Date.now() < SOON;
+  return el("time", { datetime: at, title: formatDateTime(at), class: isSoon ? "badge is-warn" : "nowrap" },
+    isSoon ? formatRelative(at) : formatDate(at));
+}
+
+async function create(refresh) {
+  const answer = await formDialog(t.create_title, {
+    fields: [
+      { name: "name", label: t.name, hint: t.name_hint, required: true, maxlength: 100, autocomplete: "off" },
+      { name: "expires_in_days", label: t.days, hint: t.days_hint, type: "number", min: 1, max: 365, step: 1, value: 90,
+        required: true, inputmode: "numeric" },
+      { name: "read_only", label: t.only_reading, hint: t.only_reading_hint, type: "checkbox" },
+    ],
+    label: t.create_submit,
+    busy: t.create_busy,
+    // Also after an error: the token may have been made, and only the answer lost.
+    submit: (values) => post("/auth/tokens", values).finally(() => { refresh(); }),
+  });
+  if (!answer) return;
+  const isSeen = await showOnce(t.made_title, [
+    el("p", {}, t.made),
+    el("p", { class: "code secret", translate: "no" }, answer.token),
+    el("p", {}, copyButton(answer.token, t.copy)),
+    el("p", { class: "small soft" }, t.made_use),
+    el("p", { class: "code", translate: "no" }, `Authorization: Bearer ${answer.token.slice(0, 10)}…`),
+  ], t.kept);
+  if (isSeen) document.querySelector("h1").focus();
+}
+
+async function remove(token, refresh) {
+  let said = t.deleted;
+  const isDone = await confirmDialog(t.delete_title, [el("strong", {}, nameText(token.name)), t.delete_text], {
+    label: t.delete,
+    busy: t.deleting,
+    danger: true,
+    act: async () => {
+      try {
+        await del(`/auth/tokens/${token.id}`);
+      } catch (error) {
+        if (error.reason !== "TOKEN_NOT_FOUND") throw error;
+        said = t.deleted_already;
+      }
+    },
+  });
+  if (!isDone) return;
+  await refresh();
+  notify(said);
+  document.querySelector("h1").focus();
+}

@@ -1,0 +1,91 @@
+// The audit log: a page of events, newest first, with filters in the address.
+
+import { accountId, nameLinks } from "../accounts.js";
+import { get } from "../api.js";
+import { button, load, pageHead } from "../controls.js";
+import { el } from "../dom.js";
+import { filters } from "../filters.js";
+import { formatBytes } from "../format.js";
+import { notify } from "../notices.js";
+import { query as currentQuery, withQuery } from "../router.js";
+import { saveAttachment } from "../save.js";
+import { table } from "../tables.js";
+import { texts } from "../texts.js";
+import { COLUMNS } from "./audit-event.js";
+
+const t = texts.admin.audit;
+const SIZE = 50;
+
+const IDS = ["actor_id", "subject_id"];
+const TIMES = ["from", "to"];
+
+export function show(context) {
+  const list = table({ caption: t.caption, columns: COLUMNS, empty: nothing });
+  const form = filters({
+    label: t.filters,
+    fields: [
+      { name: "actor_id", label: t.actor, placeholder: t.id_hint, maxlength: 255 },
+      { name: "subject_id", label: t.subject, placeholder: t.id_hint, maxlength: 255 },
+      { name: "action", label: t.action, type: "select", options: [["", t.any_action], ...Object.entries(t.actions)] },
+      { name: "outcome", label: t.outcome, type: "select",
+        options: [["", t.any_outcome], ...Object.entries(t.outcomes)] },
+      { name: "from", label: t.from, type: "datetime-local" },
+      { name: "to", label: t.to, type: "datetime-local" },
+    ],
+    also: ["before"],
+    shown: (name, text) => (TIMES.includes(name) ? localTime(text) : text),
+    sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
+  });
+  const place = el("div", {});
+  const update = async ({ query, signal }) => {
+    form.set(query);
+    const isShown = await load(place, {
+      signal,
+      waiting: list.waiting(12),
+      work: () => get("/admin/audit", { ...asked(query), before: query.get("before"), limit: SIZE }, signal),
+      show: (answer) => [list.show(answer.events), steps(query, answer.next)],
+    });
+    if (isShown) nameLinks(place, signal);
+  };
+  update(context);
+  const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: save })];
+  return { element: el("div", {}, pageHead(t.title, { lead: t.lead, actions }), form.element, place), update };
+}
+
+/** The filters of an address, for the list and for the export. */
+function asked(query) {
+  const given = Object.fromEntries([...IDS, "action", "outcome"].map((name) => [name, query.get(name)]));
+  for (const name of TIMES) given[name] = utcTime(query.get(name) ?? "");
+  return given;
+}
+
+/** A moment as the API takes it; a text that is none stays as it is, for the API to refuse. */
+function utcTime(text) {
+  const moment = new Date(text);
+  return text === "" || Number.isNaN(moment.getTime()) ? text : moment.toISOString();
+}
+
+/** A moment as fields for dates and times hold it, in the time zone of the browser. */
+function localTime(text) {
+  const moment = new Date(text);
+  if (text === "" || Number.isNaN(moment.getTime())) return "";
+  const local = new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString();
+  return local.slice(0, moment.getUTCSeconds() ? 19 : 16);
+}
+
+async function save() {
+  const saved = await saveAttachment("/admin/audit/export", asked(currentQuery()));
+  notify(texts.admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
+}
+
+function nothing() {
+  return { title: t.none_title, text: currentQuery().has("before") ? t.none_older : t.none };
+}
+
+/** The ways to older events, and back to the newest ones. `next` is the API's cursor, `null` at the end. */
+function steps(query, next) {
+  const newest = query.has("before") && el("a", { class: "button", href: withQuery({ before: null }) }, t.newest);
+  const older = next && el("a", { class: "button", href: withQuery({ before: next }) }, t.older);
+  if (!newest && !older) return null;
+  return el("nav", { class: "pager", "aria-label": t.pages }, el("div", { class: "pager-links" }, newest, older));
+}

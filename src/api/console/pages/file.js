@@ -1,0 +1,101 @@
+// One file: what it is, changing, downloading and deleting it, and its links. Files of others are shown without what
+// only their owner may do.
+
+import { currentUser, get, put } from "../api.js";
+import { button, copyButton, load, pageHead, section, skeleton } from "../controls.js";
+import { append, el, nameText, replace } from "../dom.js";
+import { ApiError } from "../errors.js";
+import { deleteFile, downloadFile } from "../file-actions.js";
+import { linksSection } from "../file-links.js";
+import { formatBytes, formatDateTime, formatNumber } from "../format.js";
+import { form } from "../forms.js";
+import { setTitle } from "../frame.js";
+import { notify } from "../notices.js";
+import { go, wayBack } from "../router.js";
+import { texts } from "../texts.js";
+import "../tray.js";
+
+const t = texts.files.file;
+
+export function show({ params, leaving }) {
+  const head = pageHead(t.loading);
+  const place = el("div", {});
+  load(place, {
+    signal: leaving,
+    waiting: skeleton(8),
+    work: () => find(params.id, leaving),
+    show: (file) => shownFile(file, head, leaving),
+  });
+  const back = el("p", { class: "small" }, el("a", { href: wayBack("/console/files") }, t.all));
+  return el("div", {}, back, head, place);
+}
+
+/** The metadata of a file. What cannot be the id of a file is that of none. */
+async function find(id, signal) {
+  try {
+    return await get(`/uploads/${encodeURIComponent(id)}`, {}, signal);
+  } catch (error) {
+    throw error.status === 422 ? new ApiError({ status: 404, reason: "FILE_NOT_FOUND" }) : error;
+  }
+}
+
+function shownFile(file, head, signal) {
+  const isOwn = file.user_id === currentUser()?.id;
+  const facts = el("dl", { class: "facts" });
+  let current = file;
+  const draw = (changed) => {
+    current = changed;
+    replace(head.querySelector("h1"), nameText(changed.filename));
+    setTitle(changed.filename);
+    replace(facts, factsOf(changed));
+  };
+  const save = button(t.download, { kind: "primary", drawing: "download", busy: t.downloading,
+    act: () => downloadFile(current) });
+  const remove = isOwn && button(t.delete, { kind: "danger", drawing: "trash", on: { click: async () => {
+    if (await deleteFile(current) && !signal.aborted) go(wayBack("/console/files"), { replace: true });
+  } } });
+  append(replace(head.querySelector(".actions")), save, remove);
+  draw(file);
+  if (!isOwn) {
+    return [el("p", { class: "note" }, t.foreign), el("section", { class: "section" }, facts), descriptionOf(file)];
+  }
+  return [el("section", { class: "section" }, facts), detailsSection(file, draw, signal), linksSection(file, signal)];
+}
+
+function factsOf(file) {
+  const fact = (label, ...content) => [el("dt", {}, label), el("dd", {}, content)];
+  return [
+    fact(t.type, texts.files.type(file.content_type)),
+    fact(t.size, formatBytes(file.file_size), file.file_size >= 1024 && ` (${t.bytes({
+      bytes: formatNumber(file.file_size) })})`),
+    fact(t.uploaded, formatDateTime(file.upload_date)),
+    file.updated_at !== file.upload_date && fact(t.changed, formatDateTime(file.updated_at)),
+    file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename),
+      el("span", { class: "soft" }, ` · ${t.sent_as_hint}`)),
+    fact(t.hash, el("span", { class: "code" }, file.file_hash.replace("sha256:", ""))),
+    file.is_public && fact(t.address, copyButton(`${location.origin}/console/files/${file.id}`, t.copy_address)),
+  ];
+}
+
+function descriptionOf({ description }) {
+  return description && section(t.description, {}, el("p", { class: "description", dir: "auto" }, description));
+}
+
+function detailsSection(file, draw, signal) {
+  const { element } = form({
+    fields: [
+      { name: "filename", label: t.name, value: file.filename, required: true, maxlength: 255, autocomplete: "off" },
+      { name: "description", label: t.description, type: "textarea", value: file.description, maxlength: 4096 },
+      { name: "is_public", label: t.is_public, type: "checkbox", value: file.is_public, hint: t.is_public_hint },
+    ],
+    label: t.save,
+    kind: "",
+    busy: t.saving,
+    submit: async (values) => {
+      const changed = await put(`/uploads/${file.id}`, values);
+      if (!signal.aborted) draw(changed);
+      notify(t.saved);
+    },
+  });
+  return section(t.details, {}, element);
+}

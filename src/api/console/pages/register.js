@@ -1,0 +1,51 @@
+// Making an account of one's own, where the service lets everybody do so.
+
+import { beginSession, post } from "../api.js";
+import { el, replace } from "../dom.js";
+import { form } from "../forms.js";
+import { brand } from "../frame.js";
+import { isOffered } from "../limits.js";
+import { notify } from "../notices.js";
+import { go } from "../router.js";
+import { texts } from "../texts.js";
+
+const t = texts.register;
+
+export function show({ leaving }) {
+  const made = form({
+    fields: [
+      { name: "email", label: t.email, type: "email", required: true, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
+      { name: "username", label: t.username, hint: t.username_hint, required: true, autocomplete: "username",
+        autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
+      { name: "password", label: t.password, hint: t.password_hint, type: "password", required: true,
+        autocomplete: "new-password" },
+    ],
+    label: t.submit,
+    busy: t.busy,
+    submit: register,
+  });
+  made.field("email").input.setAttribute("data-focus", "");
+  const place = el("div", {}, made.element);
+  const close = () => replace(place, el("p", { class: "lead", role: "alert" }, t.closed));
+  isOffered("/auth/register").then((isOpen) => isOpen || close());
+  async function register(values) {
+    try {
+      await post("/auth/register", values, { anonymous: true });
+    } catch (error) {
+      if (error.reason !== "FEATURE_OFF") throw error;
+      close();
+      return;
+    }
+    // With a username the API makes the account only, so this signs in to it, which leads to the files.
+    try {
+      beginSession(await post("/auth/login", values, { anonymous: true }));
+      notify(t.welcome({ name: values.username }));
+    } catch {
+      // Sending the form again would say that the address is taken.
+      if (!leaving.aborted) go("/console", { replace: true });
+      notify(t.made);
+    }
+  }
+  return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), place,
+    el("p", { class: "aside" }, `${t.have} `, el("a", { href: "/console" }, t.sign_in)));
+}

@@ -1,0 +1,56 @@
+// The page of the links in mails that let choose a password: after it was forgotten, and with an invitation.
+
+import { currentUser, post, signOut } from "../api.js";
+import { buttonLink } from "../controls.js";
+import { el, replace } from "../dom.js";
+import { form } from "../forms.js";
+import { brand, setTitle } from "../frame.js";
+import { texts } from "../texts.js";
+
+const t = texts.reset;
+
+export const isBare = true;
+
+export function show({ leaving }) {
+  const token = takeToken();
+  const place = el("div", { class: "narrow" });
+  const say = (title, text, action) => {
+    if (leaving.aborted) return;
+    const heading = el("h1", { tabindex: "-1" }, title);
+    replace(place, brand(), heading, el("p", { class: "lead" }, text), el("div", { class: "form-actions" }, action));
+    setTitle(title);
+    heading.focus();
+  };
+  const another = () => buttonLink(t.another, "/console/forgotten", { kind: "primary" });
+  if (!token) {
+    say(t.missing_title, t.missing, another());
+    return place;
+  }
+  const made = form({
+    fields: [{ name: "new_password", label: t.password, hint: texts.register.password_hint, type: "password",
+      required: true, autocomplete: "new-password", "data-focus": "" }],
+    label: t.submit,
+    busy: t.busy,
+    submit: async (values) => {
+      try {
+        await post("/auth/reset-password", { token, ...values }, { anonymous: true });
+      } catch (error) {
+        if (error.reason !== "INVALID_RESET_TOKEN") throw error;
+        say(t.ended_title, t.ended, another());
+        return;
+      }
+      // Whoever was signed in here goes on as the person whose password this is.
+      if (currentUser()) await signOut();
+      say(t.done_title, t.done, buttonLink(t.sign_in, "/console", { kind: "primary" }));
+    },
+  });
+  replace(place, brand(), el("h1", { tabindex: "-1" }, t.title), made.element);
+  return place;
+}
+
+/** The token of the address, which is taken out of the address and the history at once. */
+function takeToken() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  history.replaceState(null, "", location.pathname);
+  return token;
+}

@@ -1,0 +1,90 @@
+// Signing in, as a page and as the dialog that a lost session brings up.
+
+import { beginSession, currentUser, forget, post } from "../api.js";
+import { formDialog, STAY } from "../dialogs.js";
+import { el } from "../dom.js";
+import { form } from "../forms.js";
+import { brand } from "../frame.js";
+import { isOffered } from "../limits.js";
+import { texts } from "../texts.js";
+
+const t = texts.sign_in;
+/** After these the field for the code is shown. */
+const ASKS_FOR_CODE = ["SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID"];
+
+export function show() {
+  const made = form(signInForm(() => made, (answer) => beginSession(answer)));
+  // Another person may have no second factor, and then could not send the form with an empty field for its code.
+  made.field("username").input.addEventListener("input", () => {
+    made.field("code").set("");
+    made.field("code").show(false);
+  });
+  made.field("username").input.setAttribute("data-focus", "");
+  const register = el("p", { class: "aside" }, `${t.no_account} `,
+    el("a", { href: "/console/register" }, t.register));
+  // Its place is kept until it is known whether people may make accounts of their own here.
+  register.style.visibility = "hidden";
+  isOffered("/auth/register").then((isOpen) => {
+    register.style.visibility = "";
+    register.hidden = !isOpen;
+  });
+  return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
+    el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
+    register);
+}
+
+/**
+ * The options of the form. `made()` is the form itself, `done(answer)` gets the API's token response,
+ * `username` is the name that must be used, if any.
+ */
+function signInForm(made, done, username) {
+  const submit = async (values) => {
+    try {
+      return done(await post("/auth/login", values, { anonymous: true }));
+    } catch (error) {
+      if (ASKS_FOR_CODE.includes(error.reason)) askForCode(made().field("code"), error);
+      if (error.reason === "SECOND_FACTOR_REQUIRED") return STAY;
+      if (error.reason === "BAD_CREDENTIALS") made().field("password").set("");
+      throw error;
+    }
+  };
+  return {
+    fields: [
+      { name: "username", label: t.name, value: username, required: true, autocomplete: "username",
+        autocapitalize: "none", readonly: Boolean(username) },
+      { name: "password", label: t.password, type: "password", required: true, autocomplete: "current-password",
+        reasons: ["BAD_CREDENTIALS", "TOO_MANY_WRONG_CODES"] },
+      { name: "code", label: t.code, hint: t.code_hint, required: true, autocomplete: "one-time-code",
+        autocapitalize: "none", inputmode: "text", isHidden: true, reasons: ["SECOND_FACTOR_INVALID"] },
+    ],
+    label: t.submit,
+    busy: t.busy,
+    submit,
+  };
+}
+
+function askForCode(code, error) {
+  if (error.reason === "SECOND_FACTOR_INVALID") code.set("");
+  code.show(true);
+  code.input.focus();
+}
+
+/**
+ * Asks to sign in again above the page, which stays as it is. Answers whether the same person did: then what was asked
+ * of the API is asked again. Where the person gives up, the page goes.
+ */
+export async function signInDialog() {
+  const before = currentUser();
+  const answer = await formDialog(t.again_title, (made) => ({
+    text: t.again,
+    cancel: t.give_up,
+    keep: true,
+    ...signInForm(made, (given) => given, before?.username ?? before?.email),
+  }));
+  if (!answer) {
+    forget();
+    return false;
+  }
+  beginSession(answer);
+  return before?.id === answer.user.id;
+}

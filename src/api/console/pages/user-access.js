@@ -1,0 +1,170 @@
+// How an account is got into, for its page: sessions, tokens, second factor, password, being active, and its deletion.
+
+import { addressText, nameOf } from "../accounts.js";
+import { del, get, put } from "../api.js";
+import { button, load, section } from "../controls.js";
+import { STAY, confirmDialog, formDialog } from "../dialogs.js";
+import { el, nameText } from "../dom.js";
+import { form } from "../forms.js";
+import { formatDate, formatDateTime } from "../format.js";
+import { notify } from "../notices.js";
+import { go } from "../router.js";
+import { table } from "../tables.js";
+import { texts } from "../texts.js";
+import { deviceText } from "../user-agents.js";
+
+const t = texts.admin.user;
+
+/** A password that an administrator chooses for somebody. `changed()` is called once it is set. */
+export function password(user, changed) {
+  const made = form({
+    fields: [usernameFor(user), { name: "password", label: t.new_password, hint: t.password_hint, type: "password",
+      required: true, autocomplete: "new-password" }],
+    label: t.set_password,
+    busy: t.setting,
+    kind: "",
+    submit: async (values) => {
+      await put(`/users/${user.id}`, values);
+      notify(t.password_set);
+      changed();
+    },
+  });
+  return section(t.password, { lead: t.password_lead }, made.element);
+}
+
+/** Tells password managers whose password the form holds, which is not the administrator's. */
+function usernameFor(user) {
+  return el("input", { type: "text", autocomplete: "username", value: user.email, hidden: true, readonly: true });
+}
+
+export function sessions(user, signal) {
+  return endable({
+    user,
+    signal,
+    path: "sessions",
+    title: t.sessions,
+    caption: t.sessions_caption,
+    columns: [
+      { label: t.device, main: true, cell: (row) => deviceText(row.user_agent) },
+      { label: t.address, cell: (row) => addressText(row.address) },
+      { label: t.begun, cell: (row) => formatDateTime(row.created_at) },
+      { label: t.last_used, cell: (row) => formatDateTime(row.last_refreshed_at) || texts.admin.never },
+    ],
+    empty: t.no_sessions,
+    end: { label: t.end_sessions, title: t.end_sessions_title, text: t.end_sessions_text, done: t.sessions_ended },
+  });
+}
+
+export function tokens(user, signal) {
+  return endable({
+    user,
+    signal,
+    path: "tokens",
+    title: t.tokens,
+    caption: t.tokens_caption,
+    columns: [
+      { label: t.token_name, main: true, cell: (row) => nameText(row.name) },
+      { label: t.token_access, cell: (row) => (row.read_only ? t.read_only : t.read_write) },
+      { label: t.token_used, cell: (row) => formatDateTime(row.last_used_at) || texts.admin.never },
+      { label: t.expires, cell: (row) => formatDate(row.expires_at) },
+    ],
+    empty: t.no_tokens,
+    end: { label: t.end_tokens, title: t.end_tokens_title, text: t.end_tokens_text, done: t.tokens_ended },
+  });
+}
+
+/** A part with a list of what lets somebody in, and one button that ends all of it. */
+function endable({ user, signal, path, title, caption, columns, empty, end }) {
+  const place = el("div", {});
+  const rows = table({ caption, columns, empty: { title: "", text: empty } });
+  const refresh = () => load(place, {
+    signal,
+    waiting: rows.waiting(2),
+    work: () => get(`/users/${user.id}/${path}`, {}, signal),
+    show: (answer) => {
+      all.hidden = !answer[path].length;
+      return rows.show(answer[path]);
+    },
+  });
+  const ask = async () => {
+    const isDone = await confirmDialog(end.title, end.text({ name: nameOf(user) }), {
+      label: end.label,
+      busy: t.ending,
+      danger: true,
+      act: () => del(`/users/${user.id}/${path}`),
+    });
+    if (!isDone) return;
+    notify(end.done);
+    await refresh();
+    if (all.hidden) heading.focus();
+  };
+  const all = button(end.label, { kind: "danger", hidden: true, act: ask });
+  const element = section(title, { actions: [all] }, place);
+  const heading = element.querySelector("h2");
+  heading.tabIndex = -1;
+  refresh();
+  return element;
+}
+
+/** Taking the second factor away. `changed()` is called once it is gone. */
+export function secondFactor(user, changed) {
+  if (!user.second_factor) return section(t.factor, { lead: t.factor_is_off });
+  const ask = async () => {
+    const isDone = await confirmDialog(t.take_factor_title, t.take_factor_text({ name: nameOf(user) }), {
+      label: t.take_factor,
+      busy: t.taking,
+      danger: true,
+      act: () => del(`/users/${user.id}/second-factor`),
+    });
+    if (isDone) changed(t.factor_taken);
+  };
+  return section(t.factor, { lead: t.factor_is_on, actions: [button(t.take_factor, { kind: "danger", act: ask })] });
+}
+
+/** Letting somebody in or not. `changed(text)` is called with what was done. */
+export function activity(user, changed) {
+  const set = (isActive) => put(`/users/${user.id}`, { is_active: isActive });
+  const activate = () => button(t.activate, { busy: t.activating, act: async () => {
+    await set(true);
+    changed(t.activated);
+  } });
+  const ask = async () => {
+    const isDone = await confirmDialog(t.deactivate_title, t.deactivate_text({ name: nameOf(user) }), {
+      label: t.deactivate,
+      busy: t.deactivating,
+      danger: true,
+      act: () => set(false),
+    });
+    if (isDone) changed(t.deactivated);
+  };
+  const actions = [user.is_active ? button(t.deactivate, { kind: "danger", act: ask }) : activate()];
+  return section(t.access, { lead: user.is_active ? t.is_active : t.is_inactive, actions });
+}
+
+/** Deleting the account, which must be confirmed by typing what it is called. */
+export function deletion(user, signal) {
+  const word = user.username ?? user.email;
+  const confirmed = () => formDialog(t.delete_ask, (made) => ({
+    text: t.delete_text({ name: nameOf(user) }),
+    fields: [{ name: "confirmation", label: t.delete_confirm({ word }), required: true, autocomplete: "off",
+      autocapitalize: "none", spellcheck: "false" }],
+    label: t.delete,
+    busy: t.deleting,
+    kind: "danger",
+    submit: async ({ confirmation }) => {
+      if (confirmation !== word) {
+        made().field("confirmation").error(t.delete_mismatch({ word }));
+        made().field("confirmation").input.focus();
+        return STAY;
+      }
+      await del(`/users/${user.id}`);
+      return true;
+    },
+  }));
+  const ask = async () => {
+    if (!(await confirmed())) return;
+    notify(t.deleted({ name: nameOf(user) }));
+    if (!signal.aborted) go("/console/users", { replace: true });
+  };
+  return section(t.delete_title, { lead: t.delete_lead, actions: [button(t.delete, { kind: "danger", act: ask })] });
+}

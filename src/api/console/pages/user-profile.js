@@ -1,0 +1,88 @@
+// The fields of an account that administrators change, and its form.
+
+import { currentUser, forget, put, setCurrentUser } from "../api.js";
+import { section } from "../controls.js";
+import { confirmDialog } from "../dialogs.js";
+import { el, icon } from "../dom.js";
+import { form } from "../forms.js";
+import { notify } from "../notices.js";
+import { go } from "../router.js";
+import { texts } from "../texts.js";
+
+const t = texts.admin.user;
+
+/** Descriptions of the fields of an account, for `form`. An account that `isNew` needs a name. */
+export function profileFields(user, { isNew = false } = {}) {
+  return [
+    { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,
+      autocomplete: "off", reasons: ["EMAIL_TAKEN"] },
+    { name: "name", label: t.name, value: user.name, required: isNew, maxlength: 255, autocomplete: "off" },
+    { name: "username", label: t.username, value: user.username, hint: t.username_hint, maxlength: 50,
+      required: Boolean(user.username), autocomplete: "off", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
+    { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: !isNew && t.role_hint,
+      options: Object.entries(texts.admin.roles), reasons: ["LAST_ADMIN"] },
+    { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
+      hint: t.permissions_hint },
+  ];
+}
+
+/** The words of the field for permissions. */
+export const permissionsOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+/** The part of an account's page that changes it. `changed(user)` is called with the account after a change. */
+export function profile(user, changed) {
+  const isOwn = user.id === currentUser().id;
+  const fields = profileFields(user);
+  if (isOwn) {
+    fields.push({ name: "current_password", label: t.current_password, hint: t.current_password_hint, type: "password",
+      autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
+  }
+  const made = form({ fields, label: t.save, busy: t.saving, kind: "primary", submit: save });
+  async function save({ current_password, ...values }) {
+    const changes = changesOf(user, values);
+    if (!Object.keys(changes).length) return notify(t.unchanged);
+    const send = () => put(`/users/${user.id}`, { ...changes, current_password: current_password || undefined });
+    const answer = isOwn && changes.role ? await giveUpRole(send) : await send();
+    if (!answer) return undefined;
+    if (isOwn && changes.role) return signOutHere();
+    notify(t.saved);
+    if (isOwn) setCurrentUser({ ...currentUser(), ...answer });
+    return changed(answer);
+  }
+  return section(t.profile, {}, el("div", {}, made.element));
+}
+
+/** The fields whose values are others than those of the account. */
+function changesOf(user, { permissions, ...values }) {
+  const changes = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== (user[name] ?? "")) changes[name] = value;
+  }
+  const words = permissionsOf(permissions);
+  if (words.join("\n") !== user.permissions.join("\n")) changes.permissions = words;
+  return changes;
+}
+
+/** Asks before administrators take their own role away; answers the account, or `undefined` where it was not done. */
+async function giveUpRole(send) {
+  let answer;
+  await confirmDialog(t.own_role_title, t.own_role, {
+    label: t.own_role_do,
+    busy: t.saving,
+    danger: true,
+    act: async () => { answer = await send(); },
+  });
+  return answer;
+}
+
+/** A change of one's own role has ended all sessions, this one as well. */
+function signOutHere() {
+  forget();
+  go("/console", { replace: true });
+  notify(t.own_role_done);
+}
+
+/** The way back to the list, above the head of a page. */
+export function backToUsers() {
+  return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), t.back));
+}

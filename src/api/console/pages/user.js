@@ -1,0 +1,85 @@
+// One account: what it is, and what an administrator may do about it.
+
+import { isId, nameOf } from "../accounts.js";
+import { currentUser, get } from "../api.js";
+import { load, pageHead, section, skeleton } from "../controls.js";
+import { el, nameText, replace } from "../dom.js";
+import { ApiError } from "../errors.js";
+import { formatDateTime } from "../format.js";
+import { setTitle } from "../frame.js";
+import { notify } from "../notices.js";
+import { texts } from "../texts.js";
+import { activity, deletion, password, secondFactor, sessions, tokens } from "./user-access.js";
+import { backToUsers, profile } from "./user-profile.js";
+
+const t = texts.admin.user;
+
+export function show({ params, signal }) {
+  const head = pageHead(t.title);
+  const heading = head.querySelector("h1");
+  const under = el("div", { class: "badges under-title" });
+  head.querySelector(".page-title").append(under);
+  const place = el("div", {});
+  const parts = (user) => {
+    replace(heading, nameText(nameOf(user)));
+    setTitle(nameOf(user));
+    replace(under, badges(user));
+    return user.id === currentUser().id ? ownParts(user, refresh) : partsOf(user, signal, refresh);
+  };
+  const find = async () => {
+    if (!isId(params.id)) throw new ApiError({ status: 404, reason: "USER_NOT_FOUND" });
+    return get(`/users/${params.id}`, {}, signal);
+  };
+  const refresh = () => load(place, { signal, waiting: skeleton(12), work: find, show: parts });
+  refresh();
+  return el("div", {}, backToUsers(), head, place);
+}
+
+function partsOf(user, signal, refresh) {
+  // What changes the account as a whole shows it anew; the button that was pressed is gone then.
+  const changed = async (text) => {
+    notify(text);
+    await refresh();
+    document.querySelector("h1")?.focus();
+  };
+  return [
+    facts(user),
+    profile(user, refresh),
+    password(user, refresh),
+    sessions(user, signal),
+    tokens(user, signal),
+    secondFactor(user, changed),
+    activity(user, changed),
+    deletion(user, signal),
+  ];
+}
+
+/** Of their own account administrators change the profile here; for the rest there are the pages of everybody. */
+function ownParts(user, refresh) {
+  const links = Object.entries(t.own_pages).map(([href, label]) => el("li", {}, el("a", { href }, label)));
+  const own = section(t.own, { lead: t.own_lead }, el("ul", { class: "plain-list" }, links));
+  return [facts(user), profile(user, refresh), own];
+}
+
+function facts(user) {
+  const audit = (name, label) => el("a", { href: `/console/audit?${name}=${user.id}` }, label);
+  const rows = [
+    [t.id, el("code", {}, user.id)],
+    [t.created, formatDateTime(user.created_at)],
+    [t.updated, formatDateTime(user.updated_at)],
+    [t.last_login, formatDateTime(user.last_login) || texts.admin.never],
+    [t.audit, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
+  ];
+  return el("dl", { class: "facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+function badges(user) {
+  const { active, inactive, roles, second_factor } = texts.admin;
+  const badge = (kind, text) => el("span", { class: `badge ${kind}` }, text);
+  return [
+    user.is_active ? badge("is-good", active) : badge("is-danger", inactive),
+    user.role === "admin" && badge("is-accent", roles.admin),
+    user.second_factor && badge("", second_factor),
+    user.id === currentUser().id && badge("", t.you),
+  ];
+}

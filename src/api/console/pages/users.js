@@ -1,0 +1,90 @@
+// The list of accounts.
+
+import { nameOf } from "../accounts.js";
+import { get } from "../api.js";
+import { buttonLink, load, pageHead } from "../controls.js";
+import { el, nameText } from "../dom.js";
+import { filters } from "../filters.js";
+import { formatBytes, formatDate, formatDateTime, formatNumber } from "../format.js";
+import { asked, leaveEmptyPage, oneOf, pager, table } from "../tables.js";
+import { texts } from "../texts.js";
+
+const t = texts.admin.users;
+const shared = texts.admin;
+const SIZE = 25;
+
+const ROLES = [["", t.any_role], ...Object.entries(shared.roles)];
+const STATES = [["", t.any_state], ["true", shared.active], ["false", shared.inactive]];
+/** What the service can sort by, first what it does unless told. */
+const SORTS = ["created_at", "name", "email"];
+
+const COLUMNS = [
+  { label: t.name, sort: "name", main: true, cell: nameCell },
+  { label: t.email, sort: "email", cell: (user) => el("span", { class: "clamp" }, nameText(user.email)) },
+  { label: t.files, align: "end", cell: filesCell },
+  { label: t.created, sort: "created_at", cell: (user) => time(user.created_at) },
+  { label: t.last_login, cell: (user) => (user.last_login ? time(user.last_login) : shared.never) },
+];
+
+export function show(context) {
+  const list = table({ caption: t.caption, columns: COLUMNS, sort: { by: "created_at", order: "desc" },
+    empty: { title: t.none_title, text: t.none } });
+  const form = filters({
+    label: t.filters,
+    fields: [
+      { name: "search", label: t.search, type: "search", isWide: true, maxlength: 255 },
+      { name: "name", label: t.name, type: "search", maxlength: 255 },
+      { name: "role", label: t.role, type: "select", options: ROLES },
+      { name: "active", label: t.state, type: "select", options: STATES },
+    ],
+    also: ["page"],
+  });
+  const place = el("div", {});
+  const update = ({ query, signal }) => {
+    form.set(query);
+    return load(place, {
+      signal,
+      waiting: list.waiting(12),
+      work: () => get("/admin/users", parametersOf(query), signal),
+      show: (answer) => (leaveEmptyPage(answer) ? [...place.childNodes]
+        : [list.show(answer.items), answer.total > 0 && pager(answer)]),
+    });
+  };
+  update(context);
+  const actions = [buttonLink(t.make, "/console/users/new", { kind: "primary", drawing: "plus" })];
+  return { element: el("div", {}, pageHead(t.title, { actions }), form.element, place), update };
+}
+
+/** What the API is asked by an address. */
+function parametersOf(query) {
+  return {
+    ...asked(query, { sorts: SORTS, size: SIZE }),
+    search: query.get("search"),
+    name: query.get("name"),
+    role: oneOf(query, "role", ["user", "admin"]),
+    active: oneOf(query, "active", ["true", "false"]),
+  };
+}
+
+function nameCell(user) {
+  const name = nameOf(user);
+  const under = [user.username !== name && user.username, exceptions(user)].flat().filter(Boolean);
+  return [el("a", { class: "clamp", href: `/console/users/${user.id}` }, nameText(name)),
+    under.length > 0 && el("span", { class: "badges soft small" }, under)];
+}
+
+/** What is unusual about an account. */
+function exceptions(user) {
+  return [
+    !user.is_active && el("span", { class: "badge is-danger" }, shared.inactive),
+    user.role === "admin" && el("span", { class: "badge is-accent" }, shared.roles.admin),
+    user.second_factor && el("span", { class: "badge" }, shared.second_factor),
+  ];
+}
+
+function filesCell({ stats }) {
+  const size = el("span", { class: "soft small under" }, formatBytes(stats.total_storage_used));
+  return el("span", {}, formatNumber(stats.total_uploads), stats.total_uploads > 0 && size);
+}
+
+const time = (text) => el("time", { datetime: text, title: formatDateTime(text), class: "nowrap" }, formatDate(text));

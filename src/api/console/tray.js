@@ -1,0 +1,132 @@
+// The list of transfers, in a corner of every page from the first of them until it is closed.
+
+import { button, iconButton } from "./controls.js";
+import { confirmDialog } from "./dialogs.js";
+import { el, nameText, replace } from "./dom.js";
+import { formatBytes, formatClock, formatNumber } from "./format.js";
+import { texts } from "./texts.js";
+import { dismiss, isActive, transfers, watchTransfers } from "./transfers.js";
+import { currentPause } from "./uploads.js";
+
+const t = texts.files.transfers;
+/** The rows by their transfers: `{ element, update() }`. */
+const rows = new Map();
+const list = el("ul", { class: "tray-list", id: "transfers", tabindex: "0", "aria-label": t.title });
+const wait = el("p", { class: "note is-warn", hidden: true });
+const toggle = el("button", { type: "button", class: "tray-toggle", "aria-controls": "transfers" });
+const said = el("p", { class: "visually-hidden", role: "status" });
+const clear = button("", { kind: "quiet", act: () => dismiss(someActive() ? listed().filter(isActive) : listed()) });
+const tray = el("section", { class: "tray", "aria-label": t.title, hidden: true },
+  el("div", { class: "tray-head" }, toggle, clear), wait, list, said);
+
+let isBusy = false;
+
+document.body.append(tray);
+toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
+open(innerWidth > 860);
+watchTransfers((transfer) => {
+  if (transfer) rows.get(transfer)?.update();
+  else drawList();
+  drawHead();
+});
+
+/** Unfinished transfers end with the session, so signing out asks. */
+addEventListener("signout", (event) => {
+  const left = transfers.filter(isActive).length;
+  if (left === 0) return;
+  event.preventDefault();
+  const act = () => {
+    dismiss(transfers);
+    return event.detail();
+  };
+  confirmDialog(t.leave_title, t.leave_text({ left }), { label: t.leave, busy: t.leaving, danger: true, act });
+});
+
+const listed = () => transfers.filter(({ isHidden }) => !isHidden);
+const someActive = () => listed().some(isActive);
+
+function open(isOpen) {
+  toggle.setAttribute("aria-expanded", String(isOpen));
+  list.hidden = !isOpen;
+}
+
+/** Adds the rows of new transfers and removes those of dismissed ones, with the focus on what comes after them. */
+function drawList() {
+  for (const [transfer, row] of rows) {
+    if (transfers.includes(transfer)) continue;
+    const next = row.element.nextElementSibling ?? row.element.previousElementSibling;
+    const hadFocus = row.element.contains(document.activeElement);
+    row.element.remove();
+    rows.delete(transfer);
+    if (hadFocus) (next?.querySelector(".icon-only") ?? toggle).focus();
+  }
+  for (const transfer of listed()) {
+    if (rows.has(transfer)) continue;
+    rows.set(transfer, rowOf(transfer));
+    list.append(rows.get(transfer).element);
+  }
+  const hadFocus = tray.contains(document.activeElement);
+  tray.hidden = listed().length === 0;
+  document.documentElement.classList.toggle("has-tray", !tray.hidden);
+  if (tray.hidden && hadFocus) document.querySelector("h1")?.focus();
+}
+
+function drawHead() {
+  const all = listed();
+  const good = all.filter(({ state }) => state !== "failed");
+  const done = good.filter(({ state }) => state === "done").length;
+  const failed = all.length - good.length;
+  const active = someActive();
+  const figures = { done: formatNumber(done), failed: failed && formatNumber(failed), all: formatNumber(all.length),
+    part: partOf(good) };
+  const summary = active ? t.summary(figures) : t.finished(figures);
+  replace(toggle, summary);
+  clear.querySelector(".button-text").textContent = active ? t.cancel_all : t.clear;
+  const pause = currentPause();
+  wait.hidden = !pause;
+  const sentence = pause ? (pause.isLimit ? t.limited : t.away)({ time: formatClock(pause.until) }) : "";
+  if (wait.textContent !== sentence) wait.textContent = sentence;
+  // Only what matters is read out: that the queue waits, and that all is done.
+  if (sentence) said.textContent = sentence;
+  else if (active !== isBusy) said.textContent = active || !all.length ? "" : t.finished(figures);
+  isBusy = active;
+}
+
+/** How many percent of the bytes of these transfers have been moved. */
+function partOf(given) {
+  const sum = (field) => given.reduce((total, transfer) => total + transfer[field], 0);
+  const size = sum("size");
+  return percent.format(size ? sum("moved") / size : 0);
+}
+const percent = new Intl.NumberFormat(undefined, { style: "percent" });
+
+function rowOf(transfer) {
+  const name = el("span", { class: "tray-name" });
+  const state = el("span", { class: "tray-state" });
+  const bar = el("progress", { max: 1, value: 0, "aria-label": t.progress({ name: transfer.name }) });
+  const problem = el("p", { class: "field-error" });
+  const again = button(t.again, { kind: "quiet", act: () => transfer.again() });
+  const end = iconButton("", "close", { act: () => dismiss([transfer]) });
+  const element = el("li", { class: "tray-row" }, name, again, end, state, bar, problem);
+  let shown = "";
+  const update = () => {
+    const { kind, size, moved, error, file } = transfer;
+    state.textContent = t.states[transfer.state]({ size: formatBytes(size), part: partOf([transfer]), kind });
+    bar.value = size ? moved / size : 0;
+    if (shown === transfer.state) return;
+    shown = transfer.state;
+    if (shown === "running" && !list.matches(":hover, :focus-within")) list.scrollTop = element.offsetTop;
+    const label = (isActive(transfer) ? t.cancel : t.dismiss)({ name: transfer.name });
+    end.title = label;
+    end.setAttribute("aria-label", label);
+    bar.hidden = shown !== "running";
+    problem.textContent = shown === "failed" ? error : "";
+    const hadFocus = document.activeElement === again;
+    again.hidden = shown !== "failed" || !transfer.again;
+    if (hadFocus && again.hidden) end.focus();
+    replace(name, file && shown === "done" ? el("a", { href: `/console/files/${file.id}` }, nameText(file.filename))
+      : nameText(transfer.name));
+  };
+  update();
+  return { element, update };
+}

@@ -1,0 +1,156 @@
+// The queue of uploads. One file is sent at a time: the service counts uploads, and another connection would not make
+// the line to it faster. A refusal that time heals stops the queue until then; any other is the file's own.
+
+import { get, upload } from "./api.js";
+import { ApiError } from "./errors.js";
+import { declaredType } from "./file-type.js";
+import { formatBytes, formatNumber } from "./format.js";
+import { serviceLimits } from "./limits.js";
+import { texts } from "./texts.js";
+import { addTransfers, isActive, transferChanged, transfers } from "./transfers.js";
+
+const t = texts.files.transfers;
+/** Most files that wait at once. */
+const MAX_WAITING = 1000;
+/** How often a file is sent whose connection breaks on the way. */
+const MAX_BREAKS = 3;
+/** Longest wait in milliseconds between attempts to reach the service. */
+const MAX_WAIT = 60_000;
+/** Refusals that end by themselves. 0 is no answer, 502 a proxy's whose service is being restarted. */
+const TEMPORARY = [0, 429, 502, 503];
+/** Refusals that the same file meets again: its size, its type, or its name. */
+const FINAL = [413, 415, 422];
+
+/** Why the queue waits and until when: `{ until, isLimit, end() }`, or `null`. */
+let pause = null;
+export const currentPause = () => pause;
+let isRunning = false;
+let unreached = 0;
+
+/** Adds files to the queue. Answers how many found no place in it. */
+export function addUploads(files) {
+  const waiting = transfers.filter((transfer) => transfer.kind === "upload" && isActive(transfer)).length;
+  const taken = files.slice(0, Math.max(0, MAX_WAITING - waiting));
+  addTransfers(taken.map(uploadOf));
+  run();
+  return files.length - taken.length;
+}
+
+/** Adds a line to the list for something that cannot be sent, such as a folder. */
+export function addRefused(name, error) {
+  const refused = { kind: "upload", name, size: 0, moved: 0, state: "failed", error, cancel() {} };
+  addTransfers([refused]);
+}
+
+function uploadOf(source) {
+  const transfer = {
+    kind: "upload",
+    name: source.name,
+    size: source.size,
+    moved: 0,
+    state: "waiting",
+    source,
+    breaks: 0,
+    cancel() {
+      transfer.state = "failed";
+      transfer.stop?.abort();
+      if (!transfers.some(isWaiting)) pause?.end();
+    },
+    again() {
+      Object.assign(transfer, { state: "waiting", breaks: 0, moved: 0 });
+      transferChanged(transfer);
+      run();
+    },
+  };
+  return transfer;
+}
+
+const isWaiting = ({ kind, state }) => kind === "upload" && state === "waiting";
+
+async function run() {
+  if (isRunning) return;
+  isRunning = true;
+  for (let next; (next = transfers.find(isWaiting)); ) await send(next);
+  isRunning = false;
+}
+
+async function send(transfer) {
+  Object.assign(transfer, { state: "running", moved: 0, isSent: false, error: "", stop: new AbortController() });
+  transferChanged(transfer);
+  try {
+    const file = await readable(transfer.source);
+    transfer.stop.signal.throwIfAborted();
+    const progress = (sent, total) => {
+      Object.assign(transfer, { moved: sent, isSent: sent >= total });
+      transferChanged(transfer);
+    };
+    transfer.file = await upload(file, { progress, signal: transfer.stop.signal });
+    Object.assign(transfer, { state: "done", moved: transfer.size });
+    unreached = 0;
+  } catch (error) {
+    if (transfer.state === "running") await settle(transfer, error);
+  }
+  transferChanged(transfer);
+}
+
+/** The file with its type. Fails where it cannot be read any more, or is larger than files may be. */
+async function readable(source) {
+  const limits = await serviceLimits();
+  if (limits && source.size > limits.fileBytes) {
+    const detail = t.too_large({ limit: formatBytes(limits.fileBytes), bytes: formatNumber(source.size) });
+    throw new ApiError({ status: 413, detail });
+  }
+  try {
+    const type = await declaredType(source, limits?.types ?? []);
+    return type === source.type ? source : new File([source], source.name, { type });
+  } catch {
+    throw new ApiError({ status: 422, detail: t.unreadable });
+  }
+}
+
+/** Decides what a failure means: the queue waits, or the file is marked with the reason. */
+async function settle(transfer, error) {
+  const isBroken = error.status === 0 && transfer.moved > 0;
+  const isCutOff = error.status === 0 && transfer.isSent;
+  const isUnknown = isCutOff || error.status === 504 || error.reason === "OUTCOME_UNKNOWN";
+  if (isBroken) transfer.breaks += 1;
+  if (isUnknown || !TEMPORARY.includes(error.status) || transfer.breaks === MAX_BREAKS) {
+    if (FINAL.includes(error.status)) delete transfer.again;
+    Object.assign(transfer, { state: "failed", error: isUnknown ? t.unknown : sentenceOf(error) });
+    return;
+  }
+  Object.assign(transfer, { state: "waiting", moved: 0 });
+  transferChanged(transfer);
+  await waitFor(error);
+  // A service that refuses a token while a file arrives may end the connection before its answer is read. It is asked
+  // again without a file, so that the token is renewed, or the person signs in again, before the next attempt.
+  if (error.status !== 429) await get("/auth/me").catch(() => {});
+}
+
+function sentenceOf(error) {
+  if (!(error instanceof ApiError)) console.error(error);
+  if (error.status === 0) return t.broken;
+  return error instanceof ApiError ? error.message : texts.errors.unknown;
+}
+
+/** Waits as long as the service says; where it does not answer, longer each time, or until there is a network. */
+function waitFor(error) {
+  const isLimit = error.status === 429;
+  unreached = isLimit ? 0 : unreached + 1;
+  const backOff = isLimit ? 0 : Math.min(MAX_WAIT, 2500 * 2 ** unreached);
+  const until = Math.max(error.retryAt ?? 0, Date.now() + backOff);
+  return new Promise((resolve) => {
+    const end = () => {
+      clearInterval(timer);
+      removeEventListener("online", end);
+      pause = null;
+      transferChanged();
+      resolve();
+    };
+    // Not one long timer: that would stand still while the computer sleeps.
+    const timer = setInterval(() => Date.now() >= until && end(), 500);
+    if (!isLimit) addEventListener("online", end);
+    pause = { until, isLimit, end };
+    transferChanged();
+  });
+}

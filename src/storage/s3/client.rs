@@ -1,0 +1,270 @@
+//! Requests to the store: signed, with limits on every wait, and repeated once if a connection that had been idle is
+//! found closed.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use sha2::{Digest, Sha256};
+use ureq::config::{AutoHeaderValue, Config};
+use ureq::http::request::Builder;
+use ureq::http::{Request, Response};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::transport::DefaultConnector;
+use ureq::{Agent, Body, SendBody};
+
+use super::listing::element;
+use super::resolver::HostResolver;
+use super::signature::{SignedParts, Signer, date, encode_path, encode_query};
+use crate::config::{StoreSettings, StoreUrl};
+use crate::model::hex;
+
+/// The longest wait for a connection, for the store to take bytes, and for the next of its bytes.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+/// The longest time for the head of an answer, and for the body of one that is no content. For a content this much is
+/// added to what [`MIN_RATE`] allows.
+const MAX_ANSWER: Duration = Duration::from_secs(30);
+/// Slowest average rate of a content in either direction, in bytes a second. Clients may be as slow.
+const MIN_RATE: u64 = 1024;
+/// Longest body of an answer that is no content. A page of a thousand keys has a few hundred kilobytes.
+const MAX_TEXT: u64 = 4 << 20;
+/// Buffer of a connection in each direction. A slow download holds it for hours.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// How long a connection that nobody uses stays open, and how many of them.
+const MAX_IDLE: Duration = Duration::from_secs(15);
+const MAX_IDLE_CONNECTIONS: usize = 32;
+
+/// Why a request failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// There is no object with this key.
+    Missing,
+    /// There is one already, and the request was for none.
+    Exists,
+    /// The store does not know a part of the request.
+    Unknown,
+    /// The store cannot be reached, does not answer in time, or says that it cannot serve the request now.
+    Away(String),
+    /// The store refuses the request, as when there is no such bucket, or the key may not do this.
+    Refused(String),
+}
+
+/// The body of a request.
+pub enum Payload<'a> {
+    None,
+    Bytes(&'a [u8]),
+    /// A file with its length and its SHA-256.
+    File(&'a File, u64, [u8; 32]),
+}
+
+impl Payload<'_> {
+    fn length(&self) -> Option<u64> {
+        match self {
+            Payload::None => None,
+            Payload::Bytes(bytes) => Some(bytes.len() as u64),
+            Payload::File(_, length, _) => Some(*length),
+        }
+    }
+
+    pub fn sha256(&self) -> [u8; 32] {
+        match self {
+            Payload::None => Sha256::digest(b"").into(),
+            Payload::Bytes(bytes) => Sha256::digest(bytes).into(),
+            Payload::File(_, _, hash) => *hash,
+        }
+    }
+}
+
+/// A request for an object or, if `key` is empty, for the bucket.
+pub struct StoreRequest<'a> {
+    pub method: &'static str,
+    pub key: &'a str,
+    /// In the order of names.
+    pub query: &'a [(&'a str, &'a str)],
+    /// Headers beside those that each request has.
+    pub headers: &'a [(&'static str, String)],
+    pub payload: Payload<'a>,
+    /// Bytes of the content that is asked for.
+    pub content: u64,
+}
+
+/// Sends requests to one bucket.
+pub struct Client {
+    agent: Agent,
+    settings: StoreSettings,
+    /// The value of `Host`.
+    host: String,
+    /// The beginning of all paths: a slash, and unless the host names the bucket, the bucket and a slash.
+    root: String,
+}
+
+impl Client {
+    /// Connects to nothing yet. On failure: what to tell the operator.
+    pub fn new(settings: &StoreSettings) -> Result<Client, String> {
+        let StoreUrl { bucket, authority, is_host_style, .. } = &settings.url;
+        let (host, root) = match is_host_style {
+            true => (format!("{bucket}.{authority}"), "/".to_owned()),
+            false => (authority.clone(), format!("/{bucket}/")),
+        };
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(AutoHeaderValue::None)
+            .accept_encoding(AutoHeaderValue::None)
+            .timeout_resolve(Some(MAX_SILENCE))
+            .timeout_connect(Some(MAX_SILENCE))
+            .timeout_per_read(Some(MAX_SILENCE))
+            .timeout_per_write(Some(MAX_SILENCE))
+            .timeout_recv_response(Some(MAX_ANSWER))
+            .input_buffer_size(BUFFER_BYTES)
+            .output_buffer_size(BUFFER_BYTES)
+            .max_idle_age(MAX_IDLE)
+            .max_idle_connections(MAX_IDLE_CONNECTIONS)
+            .max_idle_connections_per_host(MAX_IDLE_CONNECTIONS)
+            .tls_config(tls_config(settings)?)
+            .build();
+        let agent = Agent::with_parts(config, DefaultConnector::default(), HostResolver::default());
+        Ok(Client { agent, settings: settings.clone(), host, root })
+    }
+
+    /// Sends a request and returns the answer if it says that all went well. A connection that ends without an answer
+    /// was probably idle for too long: then the request, which may always be repeated, is sent once more over a new
+    /// one.
+    pub fn send(&self, request: &StoreRequest) -> Result<Response<Body>, Failure> {
+        let answer = match self.exchange(request, MAX_IDLE) {
+            Err(ureq::Error::Io(error)) if is_closed(&error) => {
+                self.exchange(request, Duration::ZERO)
+            }
+            other => other,
+        };
+        let mut answer = answer.map_err(|error| Failure::Away(error.to_string()))?;
+        let status = answer.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(answer);
+        }
+        let text = read_text(&mut answer).unwrap_or_default();
+        let code = element(&text, "Code").unwrap_or_default();
+        let shown: String = code.chars().filter(char::is_ascii_alphanumeric).take(100).collect();
+        let cause = format!("{} answers {status} {shown}", request.method).trim_end().to_owned();
+        Err(match status {
+            404 if code != "NoSuchBucket" => Failure::Missing,
+            412 => Failure::Exists,
+            501 => Failure::Unknown,
+            408 | 429 | 500.. => Failure::Away(cause),
+            _ => Failure::Refused(cause),
+        })
+    }
+
+    /// Sends a request once, over a connection that was idle for at most `max_idle`, or a new one.
+    fn exchange<'a>(
+        &self,
+        request: &'a StoreRequest<'a>,
+        max_idle: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let builder = self.signed(request);
+        let Some(length) = request.payload.length() else {
+            return self.run(builder, SendBody::none(), max_idle, (0, request.content));
+        };
+        let mut reader: Box<dyn Read + 'a> = match &request.payload {
+            Payload::None => Box::new(io::empty()),
+            Payload::Bytes(bytes) => Box::new(*bytes),
+            Payload::File(file, ..) => {
+                let mut file = *file;
+                file.rewind()?;
+                Box::new(file)
+            }
+        };
+        let builder = builder.header("content-length", length);
+        self.run(builder, SendBody::from_reader(&mut reader), max_idle, (length, request.content))
+    }
+
+    /// Sends a head and a body. `lengths` are those of the contents that are sent and asked for.
+    fn run(
+        &self,
+        builder: Builder,
+        body: SendBody,
+        max_idle: Duration,
+        lengths: (u64, u64),
+    ) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(builder.body(body)?);
+        self.agent.run(
+            request
+                .max_idle_age(max_idle)
+                .timeout_send_body(Some(time_for(lengths.0)))
+                .timeout_recv_body(Some(time_for(lengths.1)))
+                .build(),
+        )
+    }
+
+    /// The head of a request, with its signature.
+    fn signed(&self, request: &StoreRequest) -> Builder {
+        let path = encode_path(&format!("{}{}", self.root, request.key));
+        let query = encode_query(request.query);
+        let (body_hash, date) = (hex(&request.payload.sha256()), date());
+        let own = [
+            ("host", self.host.clone()),
+            ("x-amz-content-sha256", body_hash.clone()),
+            ("x-amz-date", date.clone()),
+        ];
+        let mut headers: Vec<_> = own.into_iter().chain(request.headers.iter().cloned()).collect();
+        headers.sort_unstable();
+        let parts = SignedParts {
+            method: request.method,
+            path: &path,
+            query: &query,
+            headers: &headers,
+            body_hash: &body_hash,
+        };
+        let signer = Signer {
+            access_key: self.settings.access_key.expose(),
+            secret_key: self.settings.secret_key.expose(),
+            region: &self.settings.url.region,
+        };
+        let authorization = signer.sign(&parts, &date);
+        let mark = if query.is_empty() { "" } else { "?" };
+        let uri = format!("{}://{}{path}{mark}{query}", self.settings.url.scheme, self.host);
+        let builder = Request::builder().method(request.method).uri(uri);
+        let builder = headers.iter().fold(builder, |all, (name, value)| all.header(*name, value));
+        builder.header("authorization", authorization)
+    }
+}
+
+/// The longest time in which so many bytes pass.
+fn time_for(bytes: u64) -> Duration {
+    MAX_ANSWER + Duration::from_secs(bytes / MIN_RATE)
+}
+
+/// Whether the other side has closed the connection.
+fn is_closed(error: &io::Error) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
+/// The body of an answer that is no content.
+pub fn read_text(answer: &mut Response<Body>) -> Result<String, Failure> {
+    let text = answer.body_mut().with_config().limit(MAX_TEXT).lossy_utf8(true).read_to_string();
+    text.map_err(|error| Failure::Away(error.to_string()))
+}
+
+/// Trusts the authorities of the settings or, if these name none, those of the system.
+fn tls_config(settings: &StoreSettings) -> Result<TlsConfig, String> {
+    let roots = match &settings.authorities {
+        Some(authorities) => authorities.clone(),
+        None if settings.url.scheme == "https" => rustls_native_certs::load_native_certs().certs,
+        None => Vec::new(),
+    };
+    if roots.is_empty() && settings.url.scheme == "https" {
+        return Err("CLOAKROOM_STORAGE_URL: this system has no certificate authorities that it trusts; name one in \
+                    CLOAKROOM_STORAGE_CA"
+            .into());
+    }
+    let roots: Vec<_> = roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&roots))
+        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+        .build())
+}

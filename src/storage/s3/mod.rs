@@ -1,0 +1,379 @@
+//! Contents in a store that speaks the protocol of Amazon S3. Only `PUT`, `GET`, `HEAD`, `DELETE` and `ListObjectsV2`
+//! are used, and every request may be repeated.
+//!
+//! The key of a content is the prefix of the settings, `files/` and the id; that of the installation id is the prefix
+//! and `installation-id`. Nothing else below the prefix is touched.
+
+mod client;
+mod content_reader;
+mod listing;
+mod outage;
+mod resolver;
+mod signature;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, ErrorKind, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ureq::Body;
+use ureq::http::Response;
+use uuid::Uuid;
+
+use super::probe::Probe;
+use crate::config::StoreSettings;
+use crate::error::Error;
+use client::{Client, Failure, Payload, StoreRequest, read_text};
+use content_reader::ContentReader;
+use listing::{ListedObject, ListedPage};
+use outage::Outage;
+
+/// How much of a content is read before the head of the response leaves, so that most failures are still answered.
+const FIRST_BYTES: u64 = 16 * 1024;
+/// Keys of a page of a listing, the most that the protocol allows.
+const PAGE_KEYS: &str = "1000";
+/// The header in which a store names the SHA-256 of what it has stored, in Base64.
+const CHECKSUM: &str = "x-amz-checksum-sha256";
+
+/// The contents in one bucket, below one prefix. Clones are the same store.
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+struct Shared {
+    client: Client,
+    /// The place, for messages.
+    name: String,
+    prefix: String,
+    outage: Outage,
+    /// Whether it is not known yet that the store belongs to the database, so that no content may be used.
+    is_held: AtomicBool,
+    probe: Probe,
+}
+
+impl Store {
+    /// Sends nothing yet. On failure: what to tell the operator.
+    pub fn new(settings: &StoreSettings) -> Result<Store, String> {
+        Ok(Store(Arc::new(Shared {
+            client: Client::new(settings)?,
+            name: settings.url.to_string(),
+            prefix: settings.url.prefix.clone(),
+            outage: Outage::default(),
+            is_held: AtomicBool::new(false),
+            probe: Probe::new(),
+        })))
+    }
+
+    /// The place, for messages.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Asks the store for anything. Returns false if it does not answer, or cannot serve now. Fails if it refuses, as
+    /// when the bucket is missing or the key is wrong: what to tell the operator.
+    pub fn reach(&self) -> Result<bool, String> {
+        let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", &*self.0.prefix)];
+        let request = StoreRequest { query: &query, ..request("GET", "") };
+        match self.0.client.send(&request) {
+            Ok(_) => Ok(true),
+            Err(Failure::Away(cause)) => {
+                self.0.outage.note_failure(&self.0.name, &cause);
+                Ok(false)
+            }
+            Err(failure) => Err(format!("the store {}: {}", self.0.name, failure.cause())),
+        }
+    }
+
+    /// Whether the store serves requests, as an attempt of the last seconds has shown. Waits at most a second.
+    pub fn is_up(&self) -> bool {
+        let store = self.clone();
+        self.0.probe.check(move || {
+            store.reach().is_ok_and(|is_up| is_up && !store.0.is_held.load(Ordering::Acquire))
+        })
+    }
+
+    /// Keeps all contents from being used, or ends that.
+    pub fn hold(&self, is_held: bool) {
+        self.0.is_held.store(is_held, Ordering::Release);
+    }
+
+    /// The text of the object `installation-id`; `None` if there is none.
+    pub fn installation_id(&self) -> Result<Option<String>, Error> {
+        match self.send(&request("GET", &self.key("installation-id")))? {
+            Some(mut answer) => self.noted(read_text(&mut answer)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Stores the installation id unless there is one. A store that does not know `If-None-Match` replaces one that
+    /// another process has made at the same moment.
+    pub fn create_installation_id(&self, id: Uuid) -> Result<(), Error> {
+        let text = format!("{id}\n");
+        let key = self.key("installation-id");
+        let payload = Payload::Bytes(text.as_bytes());
+        let checksum = BASE64_STANDARD.encode(payload.sha256());
+        let headers = [("if-none-match", "*".to_owned()), (CHECKSUM, checksum)];
+        let put = StoreRequest { headers: &headers, payload, ..request("PUT", &key) };
+        match self.0.client.send(&put) {
+            Err(Failure::Exists) => self.noted(Ok(())),
+            Err(Failure::Unknown) => self.write_installation_id(id),
+            outcome => self.noted(outcome.map(drop)),
+        }
+    }
+
+    /// Stores the installation id, in place of an earlier one.
+    pub fn write_installation_id(&self, id: Uuid) -> Result<(), Error> {
+        let text = format!("{id}\n");
+        let (key, length) = (self.key("installation-id"), text.len() as u64);
+        self.put_object(&key, Payload::Bytes(text.as_bytes()), length)
+    }
+
+    /// Stores a file, which has this many bytes and this SHA-256, as the content `id`. It is stored when this returns.
+    pub fn put(&self, id: Uuid, file: &File, size: u64, sha256: [u8; 32]) -> Result<(), Error> {
+        self.refuse_held()?;
+        self.put_object(&self.content_key(id), Payload::File(file, size, sha256), size)
+    }
+
+    /// Stores an object. The store compares the SHA-256 that is signed with what it has received, and an
+    /// acknowledgement usually names the one of what it has stored. If it does not, nothing shows that it comes from a
+    /// store: then the object is looked for.
+    fn put_object(&self, key: &str, payload: Payload, length: u64) -> Result<(), Error> {
+        let checksum = BASE64_STANDARD.encode(payload.sha256());
+        let headers = [(CHECKSUM, checksum.clone())];
+        let put = StoreRequest { headers: &headers, payload, ..request("PUT", key) };
+        let answer = self.send(&put)?.ok_or_else(|| self.fail("PUT answers 404"))?;
+        match answer.headers().get(CHECKSUM) {
+            Some(stored) if *stored == *checksum => Ok(()),
+            Some(_) => Err(self.fail("it acknowledges another SHA-256 than it was sent")),
+            None if self.size(key)? == Some(length) => Ok(()),
+            None => Err(self.fail("it acknowledges what it does not have")),
+        }
+    }
+
+    /// The size of an object; `None` if there is none.
+    fn size(&self, key: &str) -> Result<Option<u64>, Error> {
+        let found = self.send(&request("HEAD", key))?;
+        Ok(found.and_then(|answer| header(&answer, "content-length")?.parse().ok()))
+    }
+
+    /// The bytes of a part of a content, which has this size and this SHA-256 (in hexadecimal) in all. The first of
+    /// them have arrived when this returns. An empty part only looks whether the content is there.
+    pub fn read(
+        &self,
+        id: Uuid,
+        size: u64,
+        sha256: &str,
+        part: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, Error> {
+        let mut reader = self.open(id, size, sha256, part)?;
+        let mut first = Vec::new();
+        match reader.by_ref().take(FIRST_BYTES).read_to_end(&mut first) {
+            Ok(_) => Ok(Box::new(Cursor::new(first).chain(reader))),
+            Err(e) if e.kind() == ErrorKind::InvalidData => {
+                Err(Error::Internal(format!("content of file {id}: {e}")))
+            }
+            Err(e) => Err(self.fail(&e.to_string())),
+        }
+    }
+
+    /// The same, but nothing may have arrived yet.
+    pub fn open(
+        &self,
+        id: Uuid,
+        size: u64,
+        sha256: &str,
+        part: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, Error> {
+        self.refuse_held()?;
+        let key = self.content_key(id);
+        let damaged = |what: &str| Error::Internal(format!("content of file {id}: {what}"));
+        let missing = || damaged("the store does not have it");
+        if part.is_empty() {
+            return match self.size(&key)?.ok_or_else(missing)? {
+                found if found == size => Ok(Box::new(std::io::empty())),
+                found => Err(damaged(&format!("{found} bytes, not {size}"))),
+            };
+        }
+        let is_whole = part == (0..size);
+        let (length, last) = (part.end - part.start, part.end - 1);
+        let range = [("range", format!("bytes={}-{last}", part.start))];
+        let headers: &[_] = if is_whole { &[] } else { &range };
+        let get = StoreRequest { headers, content: length, ..request("GET", &key) };
+        let answer = self.send(&get)?.ok_or_else(missing)?;
+        let found = match is_whole {
+            true => header(&answer, "content-length").unwrap_or("an unknown number of"),
+            false => header(&answer, "content-range").unwrap_or("no range of"),
+        };
+        let expected = match is_whole {
+            true => size.to_string(),
+            false => format!("bytes {}-{last}/{size}", part.start),
+        };
+        if found != expected {
+            return Err(damaged(&format!("the store has {found} bytes, not {expected}")));
+        }
+        let body = answer.into_body().into_reader();
+        Ok(Box::new(ContentReader::new(body, length, is_whole.then_some(sha256))))
+    }
+
+    /// Removes a content for good. One that is gone already is no failure.
+    pub fn remove(&self, id: Uuid) -> Result<(), Error> {
+        self.refuse_held()?;
+        self.send(&request("DELETE", &self.content_key(id))).map(drop)
+    }
+
+    /// The sizes of those of these contents that exist. The ids must be in ascending order.
+    pub fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
+        self.refuse_held()?;
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+            return Ok(BTreeMap::new());
+        };
+        // Listings begin after a key. This one comes before that of the first content.
+        let mut before = self.content_key(*first);
+        before.pop();
+        let mut found = BTreeMap::new();
+        for page in self.pages(before) {
+            let objects = self.contents(page?);
+            let ended = objects.last().is_some_and(|(id, _)| id >= last);
+            found.extend(objects.into_iter().map(|(id, object)| (id, object.size)));
+            if ended {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The ids of the contents that were stored longer ago than `age`, in batches, which may be empty.
+    pub fn old_contents(
+        &self,
+        age: Duration,
+    ) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>> + use<'_>, Error> {
+        self.refuse_held()?;
+        Ok(self.pages(self.key("files/")).map(move |page| {
+            let is_old = |(_, object): &(Uuid, ListedObject)| object.age() > age;
+            Ok(self.contents(page?).into_iter().filter(is_old).map(|(id, _)| id).collect())
+        }))
+    }
+
+    /// How long ago a content was stored; `None` if it is gone.
+    #[cfg(feature = "tools")]
+    pub fn age_of(&self, id: Uuid) -> Result<Option<Duration>, Error> {
+        self.refuse_held()?;
+        let key = self.content_key(id);
+        // A listing begins after a key, such as one that is a character shorter.
+        let before = key.get(..key.len() - 1).unwrap_or_default();
+        let found = self.contents(self.page(&key, before, "1")?);
+        Ok(found.first().map(|(_, object)| object.age()))
+    }
+
+    /// Counts the contents, but no further than `max`.
+    pub fn count(&self, max: usize) -> Result<usize, Error> {
+        let mut count = 0;
+        for page in self.pages(self.key("files/")) {
+            count += self.contents(page?).len();
+            if count >= max {
+                return Ok(max);
+            }
+        }
+        Ok(count)
+    }
+
+    /// The pages of the listing of contents from after a key on.
+    fn pages(&self, after: String) -> impl Iterator<Item = Result<ListedPage, Error>> + use<'_> {
+        let mut next = Some(after);
+        std::iter::from_fn(move || {
+            let page = self.page(&self.key("files/"), &next.take()?, PAGE_KEYS);
+            if let Ok(ListedPage { objects, is_truncated: true }) = &page {
+                next = objects.last().map(|object| object.key.clone());
+            }
+            Some(page)
+        })
+    }
+
+    /// Up to `max` objects whose keys begin with `prefix`, from after the key `after` on.
+    fn page(&self, prefix: &str, after: &str, max: &str) -> Result<ListedPage, Error> {
+        let query = [
+            ("encoding-type", "url"),
+            ("list-type", "2"),
+            ("max-keys", max),
+            ("prefix", prefix),
+            ("start-after", after),
+        ];
+        let list = StoreRequest { query: &query, ..request("GET", "") };
+        let mut answer = self.send(&list)?.ok_or_else(|| self.fail("a listing answers 404"))?;
+        let text = self.noted(read_text(&mut answer))?;
+        listing::parse(&text).ok_or_else(|| self.fail("its listing is not understood"))
+    }
+
+    /// The contents of a page. Objects that this program did not make are left out.
+    fn contents(&self, page: ListedPage) -> Vec<(Uuid, ListedObject)> {
+        let id_of = |object: ListedObject| {
+            let id: Uuid = object.key.rsplit_once('/')?.1.parse().ok()?;
+            (object.key == self.content_key(id)).then_some((id, object))
+        };
+        page.objects.into_iter().filter_map(id_of).collect()
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.0.prefix)
+    }
+
+    fn content_key(&self, id: Uuid) -> String {
+        format!("{}files/{id}", self.0.prefix)
+    }
+
+    /// Sends a request. Returns `None` if there is no such object.
+    fn send(&self, request: &StoreRequest) -> Result<Option<Response<Body>>, Error> {
+        match self.0.client.send(request) {
+            Err(Failure::Missing) => self.noted(Ok(None)),
+            outcome => self.noted(outcome.map(Some)),
+        }
+    }
+
+    /// Notes whether the store has served a request.
+    fn noted<T>(&self, outcome: Result<T, Failure>) -> Result<T, Error> {
+        match outcome {
+            Ok(value) => {
+                self.0.outage.note_success(&self.0.name);
+                Ok(value)
+            }
+            Err(failure) => Err(self.fail(&failure.cause())),
+        }
+    }
+
+    /// Notes that the store has not served a request.
+    fn fail(&self, cause: &str) -> Error {
+        self.0.outage.note_failure(&self.0.name, cause);
+        Error::StoreUnavailable
+    }
+
+    fn refuse_held(&self) -> Result<(), Error> {
+        match self.0.is_held.load(Ordering::Acquire) {
+            true => Err(Error::StoreUnavailable),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Failure {
+    fn cause(self) -> String {
+        match self {
+            Failure::Missing => "it does not have it".to_owned(),
+            Failure::Exists => "it has it already".to_owned(),
+            Failure::Unknown => "it does not know such requests".to_owned(),
+            Failure::Away(cause) | Failure::Refused(cause) => cause,
+        }
+    }
+}
+
+/// A request without anything but a method and a key.
+fn request<'a>(method: &'static str, key: &'a str) -> StoreRequest<'a> {
+    StoreRequest { method, key, query: &[], headers: &[], payload: Payload::None, content: 0 }
+}
+
+fn header<'a>(answer: &'a Response<Body>, name: &str) -> Option<&'a str> {
+    answer.headers().get(name)?.to_str().ok()
+}

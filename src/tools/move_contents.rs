@@ -1,0 +1,181 @@
+//! `cloakroom move-contents --to s3|directory`: copies the contents of all files between the data directory and the
+//! store. It deletes nothing, so it may be broken off and run again, and the service may go on meanwhile.
+
+use uuid::Uuid;
+
+use super::database::files;
+use super::examination::{CopyError, Damage, FoundContents};
+use super::private_files::{describe, lock};
+use super::progress::Progress;
+use super::quantity::{self, count};
+use super::{database, print_line, require_store};
+use crate::arguments::tools::ContentPlace;
+use crate::config::Config;
+use crate::db::contents::{self, RecordedContent};
+use crate::db::{self, Database};
+use crate::error::Error;
+use crate::serve::{CommandError, ignore_file_size_signal, installation};
+use crate::storage::Storage;
+
+/// The file that a process which copies keeps locked.
+const LOCK: &str = "move-contents.lock";
+
+/// The two places of contents, and what was done.
+struct Move {
+    from: Storage,
+    to: Storage,
+    db: Database,
+    copied: u64,
+    copied_bytes: u64,
+    /// Contents that could not be copied.
+    damaged: u64,
+    /// All contents.
+    total: u64,
+}
+
+/// Runs the command. The service may use either place, whose installation id is that of the database. The other place
+/// gets it, if it is empty.
+pub fn move_contents(config: &Config, to: ContentPlace) -> Result<(), CommandError> {
+    if config.store.is_none() {
+        let fault = "CLOAKROOM_STORAGE_URL is not set; move-contents needs it in both directions";
+        return Err(CommandError::Settings(vec![fault.to_owned()]));
+    }
+    ignore_file_size_signal()?;
+    let (directory, store) = (Storage::in_directory(config), Storage::at(config)?);
+    require_store(&store)?;
+    let (from, to) = match to {
+        ContentPlace::S3 => (directory, store),
+        ContentPlace::Directory => (store, directory),
+    };
+    let db = database::open(config)?;
+    database::schema::check_schema(&db)?;
+    to.prepare(&config.data_dir)?;
+    let path = config.data_dir.join(LOCK);
+    let _lock = lock(&path)
+        .map_err(|e| describe(&path, &e))?
+        .ok_or("another `cloakroom move-contents` is running: nothing was copied".to_owned())?;
+    check_ids(&db, &from, &to)?;
+    let mut work = Move { from, to, db, copied: 0, copied_bytes: 0, damaged: 0, total: 0 };
+    work.copy_all()?;
+    Ok(work.sum_up()?)
+}
+
+/// Fails unless both places are those of the database. A place without an id gets it if it is empty.
+fn check_ids(db: &Database, from: &Storage, to: &Storage) -> Result<(), String> {
+    let database = db::installation::find(db)?;
+    let id = installation::compare(&database, from)?.id;
+    match to.installation_id()? {
+        None if to.count_contents(1)? == 0 => to.replace_installation_id(id),
+        Some(found) if found == id => Ok(()),
+        found => Err(format!(
+            "the installation id of {} is {}, not {id}, and it is not empty: nothing was copied",
+            to.place().0,
+            installation::name_of(found)
+        )),
+    }
+}
+
+impl Move {
+    /// Copies what the other place lacks, in the order of ids.
+    fn copy_all(&mut self) -> Result<(), String> {
+        let (_, stored) = db::stats::totals(&self.db)?;
+        let bytes = u64::try_from(stored.total_size).ok();
+        let mut progress = Progress::of_bytes("copying contents", bytes);
+        let mut last = Uuid::nil();
+        loop {
+            let batch = contents::contents_after(&self.db, last)?;
+            let Some(newest) = batch.last() else { return Ok(()) };
+            last = newest.id;
+            self.total += batch.len() as u64;
+            let lacking = lacking(&self.to, batch)?;
+            let found = FoundContents::find(&self.from, &lacking)?;
+            let mut faults = Vec::new();
+            for content in &lacking {
+                match self.copy(&found, content, &mut progress)? {
+                    Some(damage) => faults.push((content.id, damage)),
+                    None => {
+                        self.copied += 1;
+                        self.copied_bytes += content.size;
+                    }
+                }
+            }
+            progress.erase();
+            self.damaged += print_faults(&self.db, &self.from, &faults)?;
+        }
+    }
+
+    /// Copies a content. Returns what is wrong with it, if it cannot be taken.
+    fn copy(
+        &self,
+        found: &FoundContents,
+        content: &RecordedContent,
+        progress: &mut Progress,
+    ) -> Result<Option<Damage>, String> {
+        let mut draft = self.to.draft_of(content.id)?;
+        let copied = found.copy(content, &mut draft, |bytes| progress.advance(bytes));
+        let damage = copied.map_err(|e| match e {
+            CopyError::Read(e) => format!("{}: {e}", self.from.place().0),
+            CopyError::Write(e) => format!("{}: {e}", self.to.place().0),
+        })?;
+        if damage.is_none() {
+            draft.commit()?;
+            draft.keep();
+        }
+        Ok(damage)
+    }
+
+    /// Names what was uploaded since its id was passed, and says what is left to do.
+    fn sum_up(self) -> Result<(), String> {
+        let (place, _) = self.to.place();
+        let done = format!(
+            "{} copied to {place} ({}), {} there already",
+            count(self.copied, "content"),
+            quantity::bytes(self.copied_bytes),
+            self.total - self.copied - self.damaged
+        );
+        if self.damaged > 0 {
+            return Err(format!(
+                "{done}; {} missing or damaged: `cloakroom check` names them with their owners",
+                count(self.damaged, "content")
+            ));
+        }
+        let (mut later, mut last) = (0, Uuid::nil());
+        loop {
+            let batch = contents::contents_after(&self.db, last)?;
+            let Some(newest) = batch.last() else { break };
+            last = newest.id;
+            for content in lacking(&self.to, batch)? {
+                later += 1;
+                print_line(format_args!("files/{} was uploaded meanwhile", content.id));
+            }
+        }
+        let next = match (self.copied, later) {
+            (0, 0) => "nothing is left to do",
+            (_, 0) => "all are there; run it again to be sure",
+            _ => "run it again",
+        };
+        print_line(format_args!("{done}; {next}."));
+        Ok(())
+    }
+}
+
+/// Those of these contents that a place does not have, or not in their size.
+fn lacking(to: &Storage, contents: Vec<RecordedContent>) -> Result<Vec<RecordedContent>, Error> {
+    let ids: Vec<Uuid> = contents.iter().map(|content| content.id).collect();
+    let sizes = to.sizes(&ids)?;
+    let lacks = |content: &RecordedContent| sizes.get(&content.id) != Some(&content.size);
+    Ok(contents.into_iter().filter(lacks).collect())
+}
+
+/// Prints a line for each of these contents that still has a record, and returns how many those are.
+fn print_faults(db: &Database, from: &Storage, faults: &[(Uuid, Damage)]) -> Result<u64, Error> {
+    let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
+    let recorded = files::with_owners(db, &ids)?;
+    let (place, _) = from.place();
+    for (id, damage) in faults {
+        if recorded.iter().any(|file| file.id == *id) {
+            print_line(format_args!("files/{id} of {place} {damage}"));
+        }
+    }
+    Ok(recorded.len() as u64)
+}

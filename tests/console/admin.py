@@ -1,0 +1,227 @@
+"""The pages for administrators: statistics, the audit log and exports, and who may see them."""
+
+import re
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from administration import ADDRESSES, HOSTILE, events, rows, saved, until_rows
+from service import PASSWORD, Refused
+
+
+# Statistics
+
+
+def test_statistics(page, service):
+    user = service.new_user()
+    service.upload(user, "one.txt", b"x" * 2000)
+    with pytest.raises(Refused, match="401"):
+        service.sign_in(user.username, "a wrong password")
+    numbers = service.call("GET", "/admin/stats", token=service.admin().token)
+    page.sign_in(service.admin(), "/console/stats")
+    page.heading("Statistics")
+    page.see(f"{numbers['users']['active']:,} active", f"{numbers['files']['uploads_this_month']:,} uploaded")
+    page.see("New users", "Sign-ins", "Refused sign-ins and accesses")
+    page.activate("7 days", "link")
+    page.at("/console/stats?days=7")
+    page.activate("Show figures")
+    today = service.call("GET", "/admin/stats/daily?days=7", token=service.admin().token)["days"][-1]
+    page.until("figures of seven days", lambda: len(rows(page)) == 7)
+    assert rows(page)[0].split()[-1] == f"{today['users']:,}", rows(page)
+    page.check("stats")
+    page.back()
+    page.at("/console/stats")
+    page.see("30 days")
+
+
+@pytest.mark.long
+def test_statistics_of_a_year(page, service):
+    page.sign_in(service.admin(), "/console/stats?days=365")
+    page.see("New users")
+    page.check("stats-365")
+    page.activate("Show figures")
+    page.until("figures of a year", lambda: len(rows(page)) == 365)
+
+
+# The audit log
+
+
+def test_the_audit_log(page, service):
+    user = service.new_user(name=HOSTILE)
+    service.call("PUT", f"/users/{user.id}", {"role": "admin"}, service.admin().token)
+    page.sign_in(service.admin(), f"/console/audit?subject_id={user.id}")
+    page.heading("Audit log")
+    page.see("Change of an account", "role: user → admin", "Sign-in")
+    page.see("<img src=x")  # the name of an account that is known by its id only
+    page.check("audit")
+    page.fill("Who", "ROOT")
+    page.fill("On what", user.email)
+    page.select("Action", "Change of an account")
+    page.activate("Apply")
+    page.at(f"/console/audit?subject_id={user.id}&actor_id={service.admin().id}&action=user.update")
+    until_rows(page, "one event", lambda shown: len(shown) == 1)
+    event, = events(service, subject_id=user.id, action="user.update")
+    page.activate(re.compile("^Show: Change of an account"))
+    page.see(event["id"], event["request_id"], event["at"])
+    page.activate("Only what happened to this", "link")
+    page.at(f"/console/audit?subject_id={user.id}")
+    until_rows(page, "sign-ins too", lambda shown: len(shown) > 1)
+    page.activate("Export CSV")
+    exported = saved(page, "audit-*.csv")
+    assert {row["subject_id"] for row in exported} == {user.id}
+    assert len(exported) == len(events(service, subject_id=user.id))
+
+
+@pytest.mark.long
+def test_the_audit_log_without_filters(page, service):
+    page.sign_in(service.admin(), "/console/audit")
+    page.see("Sign-in")
+    page.check("audit-all")
+    page.fill("Who", "nobody_has_this_name")
+    page.activate("Apply")
+    page.see("No account has this id, username or e-mail address.")
+    assert page.focused().accessible_name == "Who"
+    page.check("audit-refused")
+    page.fill("Who", "root")
+    page.activate("Apply")
+    page.at(f"/console/audit?actor_id={service.admin().id}")
+    page.activate(re.compile("^Show: "))
+    page.see("Event id")
+    page.check("audit-event")
+
+
+@pytest.mark.long
+def test_older_events_and_times(page, service):
+    user = service.new_user()
+    service.sql("INSERT INTO audit_events (at, action, outcome, subject_type, subject_id, address) SELECT "
+                f"'2025-03-01T10:00:00Z'::timestamptz + make_interval(secs => n), 'auth.login', 'failure', 'user', "
+                f"'{user.id}', '2001:db8:1234:5678:9abc:def0:1234:5678' FROM generate_series(1, 120) n")
+    page.sign_in(service.admin(), f"/console/audit?subject_id={user.id}&outcome=failure")
+    until_rows(page, "newest fifty", lambda shown: len(shown) == 50 and ":02:00" in shown[0])
+    page.check("audit-refusals")
+    page.activate("Older", "link")
+    until_rows(page, "the next fifty", lambda shown: len(shown) == 50 and ":01:10" in shown[0])
+    page.reload()
+    until_rows(page, "the same after a reload", lambda shown: len(shown) == 50 and ":01:10" in shown[0])
+    page.activate("Older", "link")
+    until_rows(page, "the last twenty", lambda shown: len(shown) == 20)
+    page.see_no("Older")
+    page.activate("Newest", "link")
+    until_rows(page, "newest fifty", lambda shown: len(shown) == 50)
+    # Day and month are the same, so that the order in which the browser asks for them does not matter.
+    page.tab_to("To")
+    page.press("0101", "2025", Keys.ARROW_RIGHT, "1200", "p")
+    page.activate("Apply")
+    page.see("No event matches")
+    assert "to=2025-01-01T" in page.path(), page.path()
+    page.reload()
+    page.see("No event matches")
+    page.tab_to("From")
+    page.press("01")
+    page.activate("Apply")
+    page.see("Fill in all of it.")
+    page.open("/console/audit?actor_id=nonsense&from=never")
+    page.see("Invalid UUID.", "Invalid timestamp.")
+
+
+@pytest.mark.long
+def test_an_account_is_found_by_its_name_among_many_that_contain_it(page, start_service):
+    page.service = service = start_service()
+    service.add_users(150)
+    user = service.new_user(username="crowd")
+    service.sql("UPDATE users SET created_at = now() - interval '1 year' WHERE username = 'crowd'")
+    page.sign_in(service.admin(), "/console/audit")
+    page.fill("Who", "Crowd")
+    page.press(Keys.ENTER)
+    page.at(f"/console/audit?actor_id={user.id}")
+
+
+# Exports
+
+
+def test_exporting_users(page, service):
+    service.new_user(email="=cmd@export.example")
+    user = service.new_user(email="one@export.example")
+    page.sign_in(service.admin(), "/console/exports")
+    page.heading("Exports")
+    page.check("exports")
+    page.fill("Part of the e-mail address (optional)", "one@*.example")
+    page.activate("Download CSV")
+    assert [row["id"] for row in saved(page, "users-*.csv")] == [user.id]
+
+
+@pytest.mark.long
+def test_an_export_asks_for_the_api_key(page, start_service):
+    page.service = service = start_service(CLOAKROOM_API_KEY_ENABLED="true", CLOAKROOM_API_KEY="0123456789abcdef01")
+    page.sign_in(service.admin(), "/console/exports")
+    page.activate("Download CSV")
+    page.see("The service asks for an API key here.")
+    page.check("exports-key")
+    page.fill("API key", "a wrong key")
+    page.press(Keys.ENTER)
+    page.see("The service has refused this API key.")
+    page.press(Keys.ESCAPE)
+    page.see("Invalid API key")
+    page.activate("Download CSV")
+    page.fill("API key", "0123456789abcdef01")
+    page.press(Keys.ENTER)
+    assert saved(page, "users-*.csv")
+
+
+@pytest.mark.long
+def test_too_many_rows_are_explained(page, start_service):
+    page.service = service = start_service(CLOAKROOM_EXPORT_MAX_ROWS="1")
+    service.new_user()
+    page.sign_in(service.admin(), "/console/exports")
+    page.activate("Download CSV")
+    page.see("Export too large. An export has at most 1 rows.")
+
+
+# Who may be here
+
+
+def test_who_is_no_administrator_is_told_so(page, service):
+    user = service.new_user()
+    page.sign_in(user, ADDRESSES[0])
+    page.see_no("Audit log")
+    for address in ADDRESSES:
+        page.open(address)
+        page.heading("For administrators")
+    page.check("not-allowed")
+
+
+@pytest.mark.long
+def test_an_administrator_who_is_one_no_longer(page, service):
+    user = service.new_user(role="admin")
+    page.sign_in(user, "/console/users")
+    page.see("root@example.com")
+    service.call("PUT", f"/users/{user.id}", {"role": "user"}, service.admin().token)
+    page.activate("Statistics", "link")
+    page.see("Your session has ended.")
+    page.fill("Password", PASSWORD)
+    page.press(Keys.ENTER)
+    page.heading("For administrators")
+
+
+@pytest.mark.long
+def test_administrators_who_need_a_second_factor_are_led_to_it(page, start_service):
+    page.service = service = start_service(CLOAKROOM_ADMIN_SECOND_FACTOR="required")
+    page.sign_in(service.admin(), "/console/users")
+    for address in ADDRESSES:
+        if address not in ("/console/users/new", "/console/exports"):  # they ask nothing when they are opened
+            page.open(address)
+            page.see("Administrators need a second factor here.")
+    page.check("second-factor-required")
+    page.activate("Set one up", "link")
+    page.at("/console/account/second-factor")
+
+
+@pytest.mark.long
+def test_a_limit_is_waited_for(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_ADMIN="12")
+    page.sign_in(service.admin(), "/console/users")
+    page.see("root@example.com")
+    while "Too many requests." not in page.text():
+        page.activate("Apply")
+    page.check("users-limit")
+    page.see("root@example.com")

@@ -1,0 +1,385 @@
+"""The list of files, uploads and downloads, the page of one file, and links."""
+
+import re
+import time
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from service import Refused
+
+MB = 1 << 20
+HOSTILE = [
+    '<img src=x onerror="document.title=1">.txt', "javascript:alert(1).txt", "ملف طويل جدا.txt",
+    "a" * 200 + ".txt", "'; --.txt",
+]
+
+
+def write(directory, name, content=b"content"):
+    path = directory / name
+    path.write_bytes(content)
+    return path
+
+
+def rows(page):
+    """The names in the list, from top to bottom."""
+    return page.run("return [...document.querySelectorAll('.files-list tbody th bdi')].map(name => name.textContent)")
+
+
+def finished(page, summary):
+    """Waits until nothing is sent or received any more, and the list of transfers sums up like that."""
+    page.until(f"summary {summary!r}", lambda: page.run(
+        "return document.querySelector('.tray-toggle')?.textContent") == summary)
+
+
+def is_dialog(page):
+    return page.run("return Boolean(document.querySelector('dialog[open]'))")
+
+
+def stored(service, user):
+    """The names of the user's files, newest first."""
+    return [file["filename"] for file in service.call("GET", "/uploads", token=user.token)["items"]]
+
+
+def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.heading("Files")
+    page.see("No files yet", "0 files, 0 bytes of 1 GB used, 1 GB free", "PDF · Text · up to 10 MB each")
+    page.run("document.querySelector('input[type=file]').addEventListener('click', event => {"
+             " event.preventDefault(); window.wasAsked = true; })")
+    page.activate("Upload files")
+    assert page.run("return window.wasAsked")
+    page.choose_files(write(tmp_path, "keys.txt", b"front desk"))
+    finished(page, "1 done")
+    page.see("10 bytes, uploaded", "1 file, 10 bytes of 1 GB used")
+    page.until("row", lambda: rows(page) == ["keys.txt"])
+    page.check("files-uploaded")
+    page.activate("Clear")
+    page.see_no("1 done")
+
+    page.tab_to("keys.txt")
+    page.press(Keys.ENTER)
+    page.heading("keys.txt")
+    page.fill("Name", "visitors.txt")
+    page.fill("Description (optional)", "For visitors")
+    page.toggle("Public")
+    page.activate("Save")
+    page.see("The changes are saved.", "Uploaded as keys.txt")
+    page.heading("visitors.txt")
+    page.check("file")
+    page.reload()
+    page.heading("visitors.txt")
+    [file] = service.call("GET", "/uploads", token=user.token)["items"]
+    assert (file["filename"], file["description"], file["is_public"]) == ("visitors.txt", "For visitors", True)
+
+    page.activate("Download")
+    assert page.downloaded("visitors.txt") == b"front desk"
+    page.activate("Delete")
+    page.see("Delete this file?", "visitors.txt will be gone for good")
+    page.activate("Cancel")
+    page.until("closed dialog", lambda: not is_dialog(page))
+    assert page.focused().accessible_name == "Delete"
+    page.press(Keys.ENTER)
+    page.see("Delete this file?")
+    page.activate(re.compile("^Delete$"), "button")
+    page.at("/console/files")
+    page.see("visitors.txt has been deleted.", "No files yet")
+
+
+@pytest.mark.long
+def test_a_name_that_is_refused_is_explained_at_its_field(page, service):
+    user = service.new_user()
+    file = service.upload(user, "a.txt", b"a")
+    page.sign_in(user, f"/console/files/{file['id']}")
+    page.heading("a.txt")
+    page.activate("Delete")
+    page.see("Delete this file?")
+    page.check("file-delete")
+    page.press(Keys.ESCAPE)
+    page.activate("Create a link")
+    page.see("Links also end with the file")
+    page.check("file-link-make")
+    page.press(Keys.ESCAPE)
+    page.fill("Name", "b\u202e.txt")
+    page.activate("Save")
+    page.see("Must not contain")
+    assert page.focused().accessible_name == "Name"
+    page.fill("Name", "")
+    page.press(Keys.ENTER)
+    page.see("Fill in this field.")
+    assert stored(service, user) == ["a.txt"]
+
+
+def test_a_link_is_shown_once_and_works_until_it_is_ended(page, service):
+    user = service.new_user()
+    file = service.upload(user, "a.txt", b"by a link")
+    page.sign_in(user, f"/console/files/{file['id']}")
+    page.see("No links")
+    page.activate("Create a link")
+    page.see("Links also end with the file")
+    page.fill("Works for", "31")
+    page.press(Keys.ENTER)
+    page.see("From 1 minute to 30 days.")
+    page.fill("Works for", "90")
+    page.select("Unit", "minutes")
+    page.toggle("Show the file in the browser")
+    page.activate(re.compile("^Create a link$"), "button")
+    page.see("Copy it now")
+    address = page.focused().get_property("value")
+    assert address.startswith(f"{service.url}/api/v1/links/")
+    path = address.removeprefix(f"{service.url}/api/v1")
+    assert service.call("GET", path) == b"by a link"
+    page.check("file-link-made")
+    page.press(Keys.ESCAPE)
+    page.see("Copy it now")
+    page.activate("I have copied it")
+    page.until("closed dialog", lambda: not is_dialog(page))
+    page.see("in 1 hour", "Shown")
+    page.check("file-links")
+    page.reload()
+    page.see("in 1 hour")
+    assert path not in page.run("return document.documentElement.outerHTML")
+    page.activate(re.compile("^End the link that works until"))
+    page.see("End this link?")
+    page.activate("End link")
+    page.see("The link has ended.", "No links")
+    with pytest.raises(Refused) as refused:
+        service.call("GET", path)
+    assert refused.value.status == 404
+
+
+@pytest.mark.long
+def test_search_type_order_and_pages_are_in_the_address(page, service):
+    user = service.new_user()
+    service.add_files(user, 30, name="'note ' || n || '.txt'")
+    service.upload(user, "Picture.png", b"\x89PNG\r\n\x1a\n", "image/png", description="of a hat")
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 31")
+    page.activate("Next")
+    page.at("/console/files?page=2")
+    page.see("26–31 of 31", "Page 2 of 2")
+    page.activate("Name")
+    page.at("/console/files?sort_by=filename&sort_order=asc")
+    page.until("order by name", lambda: rows(page)[:2] == ["note 1.txt", "note 10.txt"])
+    page.activate("Name")
+    page.until("other direction", lambda: rows(page)[0] == "Picture.png")
+    page.back()
+    page.until("first direction", lambda: rows(page)[0] == "note 1.txt")
+    page.fill("Search", "HAT")
+    page.at("/console/files?sort_by=filename&sort_order=asc&search=HAT")
+    page.until("found", lambda: rows(page) == ["Picture.png"])
+    assert page.focused().accessible_name == "Search"
+    page.fill("Search", "nothing like it")
+    page.see("No file matches")
+    page.check("files-no-match")
+    page.activate("Show all files")
+    page.see("1–25 of 31")
+    page.select("Type", "PNG")
+    page.until("of the type", lambda: rows(page) == ["Picture.png"])
+    page.reload()
+    page.until("of the type", lambda: rows(page) == ["Picture.png"])
+    page.activate("Picture.png")
+    page.heading("Picture.png")
+    page.activate("All files")
+    page.until("of the type", lambda: rows(page) == ["Picture.png"])
+    page.open("/console/files?search=note&page=99")
+    page.see("26–30 of 30")
+    page.at("/console/files?search=note&page=2")
+    page.open("/console/files?page=nonsense&sort_by=nonsense&sort_order=up")
+    page.see("1–25 of 31")
+    page.open("/console/files?page=999999999999999")
+    page.see("26–31 of 31")
+
+
+def test_the_last_file_of_the_last_page_leaves_the_page_before(page, service):
+    user = service.new_user()
+    service.add_files(user, 26)
+    page.sign_in(user, "/console/files?page=2")
+    page.see("26–26 of 26")
+    page.activate("Delete file 26.txt")
+    page.see("Delete this file?")
+    page.activate(re.compile("^Delete$"), "button")
+    page.at("/console/files")
+    page.see("1–25 of 25")
+
+
+def test_each_file_of_a_queue_says_why_it_is_refused(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    page.drop_files(
+        folder, write(tmp_path, "large.pdf", bytes(10 * MB + 1)), write(tmp_path, "fake.png", b"%PDF-1.7"),
+        write(tmp_path, "unknown", b"\x00\xff"), write(tmp_path, "notes", "naïve".encode()),
+        write(tmp_path, "empty", b""), write(tmp_path, "table.csv", b"a,b\n"))
+    finished(page, "3 done, 4 failed")
+    page.see("This is a folder.", "A file may have at most 10 MB here",
+             "its first bytes are those of", "declared as application/octet-stream. Accepted are image/jpeg")
+    assert sorted(stored(service, user)) == ["empty", "notes", "table.csv"]
+    page.check("files-refused")
+
+
+@pytest.mark.long
+def test_names_are_text_wherever_they_come_from(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    local = 'quote " and <b>.txt'
+    page.choose_files(write(tmp_path, local))
+    finished(page, "1 done")
+    for name in HOSTILE:
+        service.upload(user, name, b"x", description="<script>document.title = 1</script>")
+    page.reload()
+    page.until("names", lambda: rows(page) == [*reversed(HOSTILE), local])
+    assert page.run("return document.querySelectorAll('main img, main b, main script').length") == 0
+    page.check("files-hostile")
+    for name in (HOSTILE[0], local):
+        page.activate(name)
+        page.heading(name)
+        page.back()
+        page.heading("Files")
+
+
+@pytest.mark.long
+def test_a_file_of_another_user_is_only_read(page, service):
+    owner, reader = service.new_user(), service.new_user()
+    public = service.upload(owner, "public.txt", b"for all", description="Read me")
+    private = service.upload(owner, "private.txt", b"for one")
+    service.call("PUT", f"/uploads/{public['id']}", {"is_public": True}, owner.token)
+    page.sign_in(reader, f"/console/files/{public['id']}")
+    page.heading("public.txt")
+    page.see("Another user has made this file public.", "Read me")
+    page.see_no("Delete", "Save", "Create a link")
+    page.check("file-foreign")
+    page.activate("Download")
+    assert page.downloaded("public.txt") == b"for all"
+    page.open(f"/console/files/{private['id']}")
+    page.see("This file belongs to another user")
+    page.open("/console/files/nonsense")
+    page.see("There is no such file")
+
+
+def test_the_queue_waits_for_a_limit_and_goes_on_while_one_is_elsewhere(page, start_service, tmp_path):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_UPLOAD="6")
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.choose_files(*[write(tmp_path, f"{number}.txt") for number in range(9)])
+    page.see("6 of 9 done")
+    page.until("time of day", lambda: re.search(r"Going on at \d+:\d\d:\d\d", page.text()))
+    page.check("files-limited")
+    unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
+    assert page.run(unload + "return event.defaultPrevented")
+    page.activate("Account")
+    page.at("/console/account")
+    page.activate("Cancel 8.txt")
+    page.until("focus", lambda: page.focused().accessible_name == "Cancel 7.txt")
+    page.until("one more", lambda: page.text().find("7 of 8 done") >= 0)
+    page.activate("Cancel all")
+    finished(page, "7 done")
+    assert not page.run(unload + "return event.defaultPrevented")
+    assert len(stored(service, user)) == 7
+
+
+@pytest.mark.long
+def test_an_upload_that_is_cancelled_leaves_nothing(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.check("files-empty")
+    page.slow_down(upload=MB)
+    page.choose_files(write(tmp_path, "slow.txt", b"s" * (8 * MB)), write(tmp_path, "next.txt"))
+    page.until("progress", lambda: re.search(r"[1-9]\d?%", page.text()))
+    page.activate("Cancel slow.txt")
+    finished(page, "1 done")
+    assert stored(service, user) == ["next.txt"]
+
+
+@pytest.mark.long
+def test_uploads_end_with_the_session(page, service, tmp_path):
+    first, second = service.new_user(), service.new_user()
+    page.sign_in(first, "/console/files")
+    page.see("No files yet")
+    page.slow_down(upload=MB)
+    page.choose_files(write(tmp_path, "slow.txt", b"s" * (8 * MB)), write(tmp_path, "next.txt"))
+    page.see("0 of 2 done")
+    page.activate("Sign out")
+    page.see("2 uploads and downloads are not finished")
+    page.activate("Cancel")
+    page.see("0 of 2 done")
+    page.activate("Sign out")
+    page.activate(re.compile("^Sign out$"), "button")
+    page.heading("Sign in")
+    page.slow_down()
+    page.sign_in(second, "/console/files")
+    page.see("No files yet")
+    page.see_no("slow.txt")
+    assert stored(service, first) == stored(service, second) == []
+
+
+@pytest.mark.long
+def test_a_service_that_dies_in_the_middle_of_an_upload_is_waited_for(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.slow_down(upload=MB)
+    page.choose_files(write(tmp_path, "slow.txt", b"s" * (8 * MB)), write(tmp_path, "next.txt"))
+    page.until("progress", lambda: re.search(r"[1-9]\d?%", page.text()))
+    service.kill()
+    page.until("time of day", lambda: re.search(r"cannot be reached\. Next try at \d+:\d\d:\d\d", page.text()))
+    service.start()
+    page.slow_down()
+    finished(page, "2 done")
+    assert sorted(stored(service, user)) == ["next.txt", "slow.txt"]
+
+
+@pytest.mark.long
+def test_tokens_that_expire_while_files_are_sent_are_renewed(page, start_service, tmp_path):
+    page.service = service = start_service(CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES="1")
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    # The browser's clock is late, so the page takes its token for good until the service refuses it.
+    page.run("const now = Date.now; Date.now = () => now() - 120_000;")
+    page.slow_down(upload=140_000)
+    page.choose_files(write(tmp_path, "slow.txt", b"s" * (9 * MB)), write(tmp_path, "next.txt", b"n" * MB))
+    deadline = time.monotonic() + 150
+    while "0 of 2 done" in page.text():
+        assert time.monotonic() < deadline, page.text()
+        time.sleep(1)
+    finished(page, "2 done")
+    user.token = service.sign_in(user.username)["access_token"]
+    assert sorted(stored(service, user)) == ["next.txt", "slow.txt"]
+
+
+@pytest.mark.long
+def test_a_full_quota_is_said_at_each_file(page, start_service, tmp_path):
+    page.service = service = start_service(CLOAKROOM_USER_STORAGE_QUOTA="1000")
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.choose_files(write(tmp_path, "a.txt", b"a" * 990), write(tmp_path, "b.txt", b"b" * 11))
+    finished(page, "1 done, 1 failed")
+    page.see("Storage quota exceeded. Delete files that are no longer needed")
+    page.see("990 bytes of 1,000 bytes used, 10 bytes free")
+    service.call("DELETE", f"/uploads/{service.call('GET', '/uploads', token=user.token)['items'][0]['id']}",
+                 token=user.token)
+    page.activate("Try again")
+    finished(page, "2 done")
+
+
+@pytest.mark.long
+def test_ten_thousand_files_on_a_slow_network(page, service):
+    user = service.new_user()
+    service.add_files(user, 10_000, name="'file ' || n || '.txt'")
+    page.slow_down(latency=800)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 10,000", "Page 1 of 400")
+    page.activate("Next")
+    page.see("26–50 of 10,000")
+    page.fill("Search", "file 9999.txt")
+    page.until("found", lambda: rows(page) == ["file 9999.txt"])
+    page.slow_down()
+    page.open("/console/files?page=400&sort_by=filename&sort_order=asc")
+    page.see("9,976–10,000 of 10,000")
+    page.check("files-many")

@@ -1,0 +1,241 @@
+"""What nobody has to be signed in for: signing in and out, registering, a forgotten password, links in mails."""
+
+import re
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from service import PASSWORD, Refused, code
+
+NAME, SECRET = "Username or e-mail", "Password"
+
+
+def fill_in(page, name, password=PASSWORD):
+    """Fills in the form of signing in, and sends it."""
+    page.fill(NAME, name)
+    page.fill(SECRET, password)
+    page.press(Keys.ENTER)
+
+
+def test_signing_in_and_out(page, service):
+    user = service.new_user()
+    page.open("/console")
+    page.heading("Sign in")
+    page.check("sign-in")
+    fill_in(page, user.username, "wrong password")
+    page.see("The name or the password is not right.")
+    page.check("sign-in-refused")
+    assert page.focused().accessible_name == SECRET, "the focus is where the fault is"
+    page.press(user.password, Keys.ENTER)
+    page.at("/console/files")
+    page.see("Sign out")
+    page.reload()
+    page.see("Sign out")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    page.back()
+    page.heading("Sign in")
+
+
+def test_an_address_works_in_place_of_the_name_and_leads_back_to_where_one_was(page, service):
+    user = service.new_user()
+    page.open("/console/account/sessions")
+    page.heading("Sign in")
+    fill_in(page, user.email.upper())
+    page.at("/console/account/sessions")
+
+
+def test_empty_fields_are_named_before_anything_is_sent(page):
+    page.open()
+    page.activate("Sign in", "button")
+    page.see("Fill in this field.")
+    assert page.focused().accessible_name == NAME
+
+
+def test_second_factor(page, service):
+    user = service.new_user()
+    secret, recovery_codes = service.add_second_factor(user)
+    page.open()
+    fill_in(page, user.username)
+    page.see("authenticator app")
+    assert page.focused().accessible_name == "Code"
+    page.check("sign-in-code")
+    page.press("000000", Keys.ENTER)
+    page.see("This code is not right.")
+    page.press(code(secret), Keys.ENTER)
+    page.see("Sign out")
+    page.activate("Sign out")
+    fill_in(page, user.username)
+    page.see("authenticator app")
+    page.press(recovery_codes[0], Keys.ENTER)
+    page.see("Sign out")
+
+
+def test_registering(page, service):
+    page.open()
+    page.activate("Create an account")
+    page.heading("Create an account")
+    page.check("register")
+    page.fill("E-mail", "not an address")
+    page.fill("Username", "a")
+    page.fill(SECRET, "short")
+    page.press(Keys.ENTER)
+    page.see("Must be at least 3 characters long", "Password must be at least 8 characters long")
+    page.check("register-refused")
+    taken = service.new_user()
+    page.fill("E-mail", "newcomer@example.com")
+    page.fill("Username", taken.username)
+    page.fill(SECRET, PASSWORD)
+    page.press(Keys.ENTER)
+    page.see("This username is taken.")
+    page.fill("Username", "newcomer")
+    page.press(Keys.ENTER)
+    page.see("Sign out")
+    assert service.sign_in("newcomer@example.com")["user"]["username"] == "newcomer"
+
+
+def test_an_account_that_is_made_is_not_made_twice(page, service):
+    page.open("/console/register")
+    page.cdp("Network.enable")
+    page.cdp("Network.setBlockedURLs", urls=["*/auth/login"])
+    page.fill("E-mail", "once@example.com")
+    page.fill("Username", "once")
+    page.fill(SECRET, PASSWORD)
+    page.press(Keys.ENTER)
+    page.see("Your account is made. Sign in.")
+    page.cdp("Network.setBlockedURLs", urls=[])
+    page.at("/console")
+    fill_in(page, "once")
+    page.see("Sign out")
+
+
+def test_another_name_needs_no_code_of_the_former_one(page, service):
+    one, other = service.new_user(), service.new_user()
+    service.add_second_factor(one)
+    page.open()
+    fill_in(page, one.username)
+    page.see("authenticator app")
+    page.fill(NAME, other.username)
+    page.see_no("authenticator app")
+    page.press(Keys.ENTER)
+    page.see("Sign out")
+
+
+def test_forgotten_password_and_the_link_in_the_mail(page, service):
+    user = service.new_user()
+    page.open()
+    page.activate("Forgotten your password?")
+    page.heading("Forgotten password")
+    page.check("forgotten")
+    page.fill("E-mail", user.email)
+    page.press(Keys.ENTER)
+    page.heading("Look into your mail")
+    page.check("forgotten-sent")
+    link = service.mailbox.link(user.email)
+    assert link.startswith(f"{service.url}/console/reset#token=")
+    page.driver.get(link)
+    page.heading("Choose a password")
+    page.until("address without the token", lambda: "token" not in page.driver.current_url)
+    page.check("reset")
+    page.fill("New password", "short")
+    page.press(Keys.ENTER)
+    page.see("Password must be at least 8 characters long")
+    page.fill("New password", "a new password 2")
+    page.press(Keys.ENTER)
+    page.heading("Your password is set")
+    page.check("reset-done")
+    page.activate("Sign in")
+    fill_in(page, user.username, "a new password 2")
+    page.see("Sign out")
+    page.activate("Sign out")
+    page.see("Sign in")
+
+    page.open("/console/forgotten")  # another page of the same document would keep the fragment
+    page.driver.get(link)
+    page.heading("Choose a password")
+    page.fill("New password", "a new password 3")
+    page.press(Keys.ENTER)
+    page.heading("This link does not work any more")
+    page.check("reset-ended")
+    page.activate("Send me a new link")
+    page.heading("Forgotten password")
+
+
+def test_password_that_is_reset_while_somebody_is_signed_in(page, service):
+    """Whoever used the link is told that it worked, and the session of the tab has ended, whosever it was."""
+    ann, bob = service.new_user(), service.new_user()
+    for one in (ann, bob):
+        page.sign_in(ann, "/console/account")
+        page.see(ann.email)
+        [token] = page.run("return Object.values(sessionStorage)")
+        service.call("POST", "/auth/request-password-reset", {"email": one.email})
+        page.driver.get(service.mailbox.link(one.email))
+        page.heading("Choose a password")
+        page.fill("New password", PASSWORD + "!")
+        page.press(Keys.ENTER)
+        page.heading("Your password is set")
+        with pytest.raises(Refused):
+            service.call("POST", "/auth/refresh", {"refresh_token": token})
+        page.activate("Sign in")
+        page.heading("Sign in")
+        ann.password = PASSWORD + "!"
+
+
+def test_link_of_an_invitation(page, service):
+    body = {"email": "guest@example.com", "username": "guest", "name": "Guest", "invite": True}
+    service.call("POST", "/users", body, service.admin().token)
+    page.driver.get(service.mailbox.link("guest@example.com"))
+    page.heading("Choose a password")
+    page.fill("New password", "a password of mine")
+    page.press(Keys.ENTER)
+    page.heading("Your password is set")
+    assert service.sign_in("guest", "a password of mine")
+
+
+@pytest.mark.parametrize("fragment", ["", "#token=", "#token=x", "#token=%00", "#token=<b>"])
+def test_broken_link(page, fragment):
+    page.open("/console/reset" + fragment)
+    page.until("page", lambda: re.search("New password|new one", page.text()))
+    if "New password" in page.text():
+        page.fill("New password", "a new password 2")
+        page.press(Keys.ENTER)
+    page.see("new one")
+
+
+def test_feature_that_is_off(page, start_service):
+    page.service = start_service(CLOAKROOM_REGISTRATION="off", CLOAKROOM_SMTP_URL="none")
+    page.open("/console")
+    page.heading("Sign in")
+    page.see_no("Create an account")
+    page.open("/console/register")
+    page.see("Accounts of this service are made by its administrators")
+    page.open("/console/forgotten")
+    page.see("This service sends no mail.")
+
+
+def test_page_that_does_not_exist(page):
+    page.open("/console/nothing/here")
+    page.see("There is no such page")
+    page.check("not-found")
+    page.activate("Go to the start")
+    page.heading("Sign in")
+
+
+def test_inactive_account(page, service):
+    user = service.new_user()
+    service.call("PUT", f"/users/{user.id}", {"is_active": False}, service.admin().token)
+    page.open()
+    fill_in(page, user.username)
+    page.see("This account is not active.")
+    with pytest.raises(Refused):
+        service.sign_in(user.username)
+
+
+def test_too_many_attempts(page, start_service):
+    page.service = start_service(CLOAKROOM_RATE_LIMIT_AUTH="2")
+    page.open()
+    for _ in range(3):
+        fill_in(page, "nobody", "wrong password")
+        page.until("answer", lambda: re.search("not right|Too many", page.text()))
+    page.see("Too many attempts to sign in.", " s")
+    page.check("sign-in-limited")

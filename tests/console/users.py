@@ -1,0 +1,262 @@
+"""The pages for administrators about users."""
+
+import re
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from administration import HOSTILE, saved, until_rows, user_of
+from service import PASSWORD, Refused
+
+
+def test_finding_users(page, service):
+    found = service.new_user(name=HOSTILE)
+    service.new_user(name="Bo Berg")
+    page.sign_in(service.admin(), "/console/users")
+    page.heading("Users")
+    page.see(HOSTILE.strip()[:28], "Bo Berg")
+    page.check("users")
+    page.fill("Username or e-mail", found.username)
+    page.press(Keys.ENTER)
+    page.at(f"/console/users?search={found.username}")
+    until_rows(page, "one account", lambda shown: len(shown) == 1 and found.email in shown[0])
+    page.select("Role", "Administrator")
+    page.activate("Apply")
+    page.see("No account matches")
+    page.activate("Clear filters")
+    page.at("/console/users")
+    page.see("Bo Berg")
+    page.back()
+    page.see("No account matches")
+    page.back()
+    until_rows(page, "one account", lambda shown: len(shown) == 1)
+    page.activate(re.compile("img src"), "link")
+    page.heading(HOSTILE.strip())
+
+
+@pytest.mark.long
+def test_sorting_users(page, service):
+    for name in ("Aaaa", "Zzzz"):
+        service.new_user(name=f"{name} sorted")
+    page.sign_in(service.admin(), "/console/users?name=sorted")
+    until_rows(page, "newest first", lambda shown: len(shown) == 2 and "Zzzz" in shown[0])
+    page.activate("Name", "link")
+    page.at("/console/users?name=sorted&sort_by=name&sort_order=asc")
+    until_rows(page, "A first", lambda shown: "Aaaa" in shown[0])
+    assert page.focused().accessible_name == "Name", "the head that was pressed keeps the focus"
+    page.press(Keys.ENTER)
+    until_rows(page, "Z first", lambda shown: "Zzzz" in shown[0])
+    page.reload()
+    until_rows(page, "Z first", lambda shown: len(shown) == 2 and "Zzzz" in shown[0])
+
+
+def test_inviting_a_user(page, service):
+    page.sign_in(service.admin(), "/console/users")
+    page.activate("New user", "link")
+    page.heading("New user")
+    page.fill("E-mail", "root@example.com")
+    page.fill("Name", "Invited Person")
+    page.activate("Create user")
+    page.see("There is an account with this e-mail address already.")
+    assert page.focused().accessible_name == "E-mail", "the focus is where the fault is"
+    page.fill("E-mail", "invited@example.com")
+    page.activate("Create user")
+    page.see("The invitation to invited@example.com is on its way.")
+    page.heading("Invited Person")
+    link = service.mailbox.link("invited@example.com")
+    guest = page.another()
+    guest.driver.get(link)
+    guest.heading("Choose a password")
+    guest.fill("New password", PASSWORD)
+    guest.press(Keys.ENTER)
+    guest.see("Your password is set")
+    assert service.sign_in("invited@example.com")["user"]["name"] == "Invited Person"
+
+
+@pytest.mark.long
+def test_making_a_user_with_a_password(page, service):
+    page.sign_in(service.admin(), "/console/users/new")
+    page.activate("Create user")
+    page.see("Fill in this field.")
+    page.fill("E-mail", "made@example.com")
+    page.fill("Name", "Made")
+    page.fill("Username (optional)", "made")
+    page.fill("Permissions (optional)", "read")
+    page.press(Keys.ENTER, "write")
+    page.select("How the person gets in", "With a password")
+    page.fill("Password", PASSWORD)
+    page.activate("Create user")
+    page.heading("Made")
+    assert service.sign_in("made")["user"]["permissions"] == ["read", "write"]
+
+
+def test_changing_a_user(page, service):
+    user, other = service.new_user(name="Before"), service.new_user()
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.heading("Before")
+    page.see(user.id)
+    page.check("user")
+    page.fill("Username", other.username)
+    page.activate("Save changes")
+    page.see("This username is taken.")
+    assert page.focused().accessible_name == "Username"
+    page.fill("Username", user.username)
+    page.fill("Name (optional)", "<b>After</b>")
+    page.select("Role", "Administrator")
+    page.activate("Save changes")
+    page.see("The changes are saved.")
+    page.heading("<b>After</b>")
+    now = user_of(service, user)
+    assert (now["name"], now["role"], now["username"]) == ("<b>After</b>", "admin", user.username)
+    page.activate("Save changes")
+    page.see("There is nothing to save.")
+
+
+def test_deactivating_activating_and_deleting_a_user(page, service):
+    user = service.new_user(name="Going")
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.activate("Deactivate")
+    page.see("Deactivate this account?")
+    page.press(Keys.ESCAPE)
+    page.see_no("Deactivate this account?")
+    assert page.focused().accessible_name == "Deactivate", "the focus goes back"
+    page.press(Keys.ENTER)
+    page.see("Deactivate this account?")
+    page.activate("Deactivate")
+    page.see("nobody can sign in to it")
+    with pytest.raises(Refused, match="403"):
+        service.sign_in(user.username)
+    page.activate("Activate")
+    page.see("its owner can sign in")
+    page.activate("Delete account")
+    page.fill(f"Type {user.username} to confirm", "something else")
+    page.press(Keys.ENTER)
+    page.see("This is not")
+    page.fill(f"Type {user.username} to confirm", user.username)
+    page.press(Keys.ENTER)
+    page.see("Going is deleted.")
+    page.heading("Users")
+    with pytest.raises(Refused, match="404"):
+        user_of(service, user)
+    page.open(f"/console/users/{user.id}")
+    page.see("There is no such account.")
+
+
+@pytest.mark.long
+def test_looks_of_what_the_main_flows_pass_by(page, service):
+    user = service.new_user(name=HOSTILE)
+    page.sign_in(service.admin(), "/console/users/new")
+    page.check("user-new")
+    page.open("/console/users?search=nobody_has_this_name")
+    page.see("No account matches")
+    page.check("users-none")
+    page.open(f"/console/users/{user.id}")
+    page.heading(HOSTILE.strip())
+    page.check("user-hostile")
+    page.activate("Delete account")
+    page.see("Delete this account for good?")
+    page.check("user-delete")
+
+
+@pytest.mark.long
+def test_ending_sessions_and_tokens_and_taking_a_second_factor_away(page, service):
+    user = service.new_user()
+    service.call("POST", "/auth/login", {"username": user.username, "password": PASSWORD},
+                 headers={"User-Agent": "<script>alert(1)</script>"})
+    service.call("POST", "/auth/tokens", {"name": HOSTILE[:90]}, user.token)
+    service.add_second_factor(user)
+    token = service.call("POST", "/auth/tokens", {"name": "backup", "read_only": True}, user.token)["token"]
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.see("backup", "Read only", "<img src=x", "Signing in needs a code")
+    page.check("user-access")
+    page.activate("End all tokens")
+    page.activate("End all tokens")
+    page.see("This account has no personal access tokens.")
+    with pytest.raises(Refused, match="401"):
+        service.call("GET", "/auth/me", token=token)
+    service.call("GET", "/auth/me", token=user.token)
+    page.activate("End all sessions")
+    page.activate("End all sessions")
+    page.see("Nobody is signed in to this account.")
+    with pytest.raises(Refused, match="401"):
+        service.call("GET", "/auth/me", token=user.token)
+    page.activate("Take it away")
+    page.see("Take the second factor away?")
+    page.activate("Take it away")
+    page.see("The second factor is gone.", "Signing in needs the password only.")
+    service.sign_in(user.username)
+    page.fill("New password", "short")
+    page.activate("Set password")
+    page.see("Password must be at least 8 characters long")
+    page.fill("New password", "another good password")
+    page.activate("Set password")
+    page.see("The password is set.")
+    service.sign_in(user.username, "another good password")
+
+
+@pytest.mark.long
+def test_the_own_account_asks_for_the_password_and_the_last_administrator_stays(page, start_service):
+    page.service = service = start_service()
+    root = service.admin()
+    page.sign_in(root, f"/console/users/{root.id}")
+    page.heading("root")
+    page.check("user-own")
+    page.fill("E-mail", "other@example.com")
+    page.fill("Your current password (optional)", "a wrong password")
+    page.activate("Save changes")
+    page.see("This is not your current password.")
+    page.fill("Your current password (optional)", PASSWORD)
+    page.activate("Save changes")
+    page.see("The changes are saved.")
+    assert user_of(service, root)["email"] == "other@example.com"
+    page.select("Role", "User")
+    page.activate("Save changes")
+    page.see("Give up your role?")
+    page.activate("Give it up")
+    page.see("There must be another active administrator first.")
+    page.press(Keys.ESCAPE)
+    assert user_of(service, root)["role"] == "admin"
+    service.new_user(role="admin")
+    page.select("Role", "User")
+    page.activate("Save changes")
+    page.see("Give up your role?")
+    page.activate("Give it up")
+    page.heading("Sign in")
+    page.see("You are not an administrator any more.")
+
+
+@pytest.mark.long
+def test_where_mail_is_off_nobody_can_be_invited(page, start_service):
+    page.service = service = start_service(CLOAKROOM_SMTP_URL="none")
+    page.sign_in(service.admin(), "/console/users/new")
+    page.fill("E-mail", "by@example.com")
+    page.fill("Name", "By password")
+    page.activate("Create user")
+    page.see("This service sends no mail, so nobody can be invited.")
+    page.see_no("works for seven days")
+    page.check("user-new-no-mail")
+    page.fill("Password", PASSWORD)
+    page.activate("Create user")
+    page.heading("By password")
+    service.sign_in("by@example.com")
+
+
+@pytest.mark.long
+def test_ten_thousand_users(page, service):
+    service.add_users(10_000, "CASE n % 3 WHEN 0 THEN '<b>' || n WHEN 1 THEN repeat('x', 255) END")
+    page.sign_in(service.admin(), "/console/users?search=crowd_")
+    page.see("1–25 of 10,000")
+    page.check("users-10000")
+    page.activate("Next")
+    page.at("/console/users?search=crowd_&page=2")
+    page.see("26–50 of 10,000", "Page 2 of 400")
+    assert page.focused().accessible_name == "Next", "one can go on"
+    page.open("/console/users?search=crowd_&page=400")
+    page.see("9,976–10,000 of 10,000")
+    page.open("/console/users?search=crowd_&page=123456")
+    page.at("/console/users?search=crowd_&page=400")
+    page.open("/console/users?page=x&sort_by=y&sort_order=z&role=q&active=w&search=crowd_")
+    page.see("1–25 of 10,000")
+    page.open("/console/exports")
+    page.activate("Download CSV")
+    assert len(saved(page, "users-*.csv")) > 10_000
