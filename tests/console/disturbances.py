@@ -221,7 +221,7 @@ def test_an_api_key_is_asked_for_once(page, start_service):
     page.see("asks for an API key")
     page.check("api-key")
     page.press("0123456789\u200babcdef", Keys.ENTER)
-    page.see("An API key has no such characters")
+    page.see("An API key has only letters, digits and signs of ASCII")
     page.fill("API key", "wrong")
     page.press(Keys.ENTER)
     page.see("has refused this API key")
