@@ -19,6 +19,7 @@ use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
+use crate::db::uploads::Uploads;
 use crate::db::{Database, Readiness};
 use crate::error::Error;
 use crate::http::representations::Representations;
@@ -32,6 +33,7 @@ pub struct App {
     pub db: Arc<Database>,
     pub readiness: Readiness,
     pub sessions: SessionLookups,
+    pub uploads: Uploads,
     pub storage: Arc<Storage>,
     pub stored_bytes: StoredBytes,
     pub signing_keys: Arc<SigningKeys>,
@@ -97,6 +99,7 @@ impl App {
             metrics,
             readiness: Readiness::new(),
             sessions: SessionLookups::new(),
+            uploads: Uploads::new(),
             stored_bytes: StoredBytes::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),

@@ -41,7 +41,7 @@ impl<K, V> Lookup<K, V> {
     }
 }
 
-impl<K: Copy, V> Batches<K, V> {
+impl<K: Clone, V> Batches<K, V> {
     pub fn new(max_queued: Duration) -> Batches<K, V> {
         let state = BatchesState { queue: Vec::new(), running: 0 };
         Batches { max_queued, state: Mutex::new(state) }
@@ -112,9 +112,9 @@ struct Batch<K, V> {
     lookups: Vec<Arc<Lookup<K, V>>>,
 }
 
-impl<K: Copy, V> Batch<K, V> {
+impl<K: Clone, V> Batch<K, V> {
     fn run(mut self, turn: Turn<K, V>, query: impl Fn(&[K]) -> Result<Vec<V>, Error>) {
-        let keys: Vec<K> = self.lookups.iter().map(|lookup| lookup.key).collect();
+        let keys: Vec<K> = self.lookups.iter().map(|lookup| lookup.key.clone()).collect();
         let found = query(&keys);
         // The database works on the next lookups while these threads wake up.
         drop(turn);

@@ -65,62 +65,6 @@ fn from_columns<'a, T: FromSql<'a>>(row: &'a Row, columns: &[usize; 11]) -> Opti
     })
 }
 
-/// A file whose content is stored and that is about to be recorded.
-pub struct NewFile<'a> {
-    pub id: Uuid,
-    /// The owner.
-    pub user: Uuid,
-    /// The name the client sent.
-    pub filename: &'a str,
-    /// The media type, in lower case.
-    pub content_type: &'a str,
-    /// In bytes.
-    pub size: u64,
-    /// SHA-256 of the content, hexadecimal.
-    pub hash: &'a str,
-    pub description: Option<&'a str>,
-}
-
-/// The quotas that the files of a user, and all files, must not exceed together with a new one.
-pub struct FileQuotas {
-    /// Bytes of the owner's files.
-    pub user_bytes: u64,
-    /// Number of the owner's files.
-    pub user_files: u32,
-    /// Bytes of all files.
-    pub service_bytes: u64,
-}
-
-/// Records a file. Fails with [`Error::StorageFull`] if it does not fit into all quotas, or with
-/// [`Error::UserNotUsable`] if the owner is deleted or inactive.
-pub fn insert(
-    db: &Database,
-    file: &NewFile,
-    quotas: &FileQuotas,
-    origin: &AuditOrigin,
-) -> Result<File, Error> {
-    let rows = db.write(
-        sql!("files/insert"),
-        &[
-            &file.id,
-            &file.user,
-            &file.filename,
-            &file.content_type,
-            // The casts lose nothing: sizes and quotas are at most an exbibyte.
-            &(file.size as i64),
-            &file.hash,
-            &file.description,
-            &(quotas.user_bytes as i64),
-            &i64::from(quotas.user_files),
-            &(quotas.service_bytes as i64),
-            &origin.address,
-            &origin.request_id,
-        ],
-    )?;
-    let row = rows.first().ok_or(Error::UserNotUsable)?;
-    from_row(row).ok_or(Error::StorageFull)
-}
-
 /// Finds a file by id, whoever owns it, unless the owner is deleted. Fails with [`Error::FileNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     let rows = db.read(sql!("files/find"), &[&id])?;

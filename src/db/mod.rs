@@ -27,6 +27,7 @@ mod startup;
 pub mod stats;
 mod timeline;
 mod tls;
+pub mod uploads;
 pub mod users;
 
 use postgres::Row;

@@ -14,6 +14,7 @@ use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
 use super::age;
+use super::directory_sync::DirectorySync;
 use super::file_system::{create_private_file, log_not_removed, sync_directory, translate};
 use crate::error::Error;
 
@@ -24,6 +25,8 @@ const BATCH_IDS: usize = 1000;
 pub struct ContentDirectory {
     pub(super) contents: PathBuf,
     pub(super) trash: PathBuf,
+    /// Syncs the names of contents.
+    pub(super) names: DirectorySync,
     installation_id: PathBuf,
 }
 
@@ -31,6 +34,7 @@ impl ContentDirectory {
     /// Names the places, without looking at them.
     pub fn at(data_dir: &Path) -> ContentDirectory {
         ContentDirectory {
+            names: DirectorySync::of(data_dir.join("files")),
             contents: data_dir.join("files"),
             trash: data_dir.join("trash"),
             installation_id: data_dir.join("installation-id"),

@@ -55,16 +55,11 @@ impl DirectFile {
         Ok(())
     }
 
-    /// Writes what is left, and returns the file, to be read. It is complete then: more may not be added.
+    /// Writes what is left, and returns the file, to be synced or read. It is complete then: more may not be added.
     pub(super) fn finish(&mut self) -> io::Result<&File> {
         fcntl_setfl(&self.file, OFlags::empty())?;
         self.write_buffer()?;
         Ok(&self.file)
-    }
-
-    /// The same, and waits until all of it is on the disk.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        self.finish()?.sync_all()
     }
 
     /// Writes a whole piece.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::Contents;
 use super::direct_file::DirectFile;
-use super::file_system::{remove_file, sync_parent, translate};
+use super::file_system::{remove_file, translate};
 use crate::error::Error;
 use crate::model::hex;
 
@@ -25,6 +25,8 @@ pub struct Draft {
     contents: Arc<Contents>,
     hash: Sha256,
     size: u64,
+    /// Whether there is a record already, so that a file of this name counts as the content.
+    is_recorded: bool,
     is_stored: bool,
     is_kept: bool,
 }
@@ -32,7 +34,12 @@ pub struct Draft {
 impl Draft {
     /// Creates an empty content in the directory `drafts`, where its name is its id. Once complete it goes to
     /// `contents`; if that is a directory, it must be on the same file system.
-    pub(super) fn create(id: Uuid, drafts: &Path, contents: Arc<Contents>) -> Result<Draft, Error> {
+    pub(super) fn create(
+        id: Uuid,
+        drafts: &Path,
+        contents: Arc<Contents>,
+        is_recorded: bool,
+    ) -> Result<Draft, Error> {
         let path = drafts.join(id.to_string());
         Ok(Draft {
             id,
@@ -41,6 +48,7 @@ impl Draft {
             contents,
             hash: Sha256::new(),
             size: 0,
+            is_recorded,
             is_stored: false,
             is_kept: false,
         })
@@ -71,10 +79,16 @@ impl Draft {
         match &*self.contents {
             Contents::Directory(directory) => {
                 let destination = directory.path(self.id);
-                self.file.sync().map_err(translate)?;
+                let file = self.file.finish().map_err(translate)?;
+                if self.is_recorded {
+                    file.sync_all().map_err(translate)?;
+                }
+                // Both names are changed before the first wait, so that the disk takes all of it at once.
                 fs::rename(&self.path, &destination).map_err(translate)?;
                 self.path = destination;
-                sync_parent(&self.path).map_err(translate)?;
+                let last_sync = directory.names.last_begun();
+                file.sync_all().map_err(translate)?;
+                directory.names.wait_after(last_sync).map_err(translate)?;
             }
             #[cfg(feature = "s3")]
             Contents::Store(store) => {

@@ -1,13 +1,14 @@
 //! Contents of files, in the data directory or in a store. Nothing outside this module knows which of the two.
 //!
-//! A content is written and hashed in the directory `tmp/` of the data directory, then synced and renamed to `files/`
+//! A content is written and hashed in the directory `tmp/` of the data directory, then renamed to `files/` and synced
 //! or acknowledged by the store, and only then recorded in the database; a deletion removes the record first. So every
-//! recorded content exists and is complete, also after a crash. A crash can leave a content without a record, which
-//! `background::sweep` takes away. The file `last-backup` in the data directory says which backup was the last.
+//! recorded content exists and is complete, also after a crash. A crash can leave a content without a record, complete
+//! or not, which `background::sweep` takes away. The file `last-backup` in the data directory says which backup was the last.
 
 mod content_directory;
 mod direct_file;
 pub mod directory;
+mod directory_sync;
 mod draft;
 pub mod file_system;
 pub mod last_backup;
@@ -258,7 +259,7 @@ impl Storage {
 
     /// Creates an empty content with a new id.
     pub fn draft(&self) -> Result<Draft, Error> {
-        Draft::create(Uuid::new_v4(), &self.drafts, self.contents.clone())
+        Draft::create(Uuid::new_v4(), &self.drafts, self.contents.clone(), false)
     }
 
     /// Creates an empty content that is to have this id, in place of a draft that an interrupted command has left.
@@ -266,7 +267,7 @@ impl Storage {
     pub fn draft_of(&self, id: Uuid) -> Result<Draft, Error> {
         match std::fs::remove_file(self.drafts.join(id.to_string())) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(translate(e)),
-            _ => Draft::create(id, &self.drafts, self.contents.clone()),
+            _ => Draft::create(id, &self.drafts, self.contents.clone(), true),
         }
     }
 

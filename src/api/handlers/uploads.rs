@@ -9,7 +9,8 @@ use super::upload_form::{self, UploadForm};
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::CurrentUser;
-use crate::db::files::{self, FileQuery, FileQuotas, FileSort, NewFile};
+use crate::db::files::{self, FileQuery, FileSort};
+use crate::db::uploads::{FileQuotas, NewFile};
 use crate::error::{Error, Forbidden};
 use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
@@ -26,23 +27,26 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let UploadForm { file, description } = upload_form::receive(context, room)?;
     let mut draft = file.draft;
     let hash = draft.commit()?;
+    let (size, origin) = (draft.size(), context.origin());
     let upload = NewFile {
         id: draft.id(),
         user: user.id(),
-        filename: &file.filename,
-        content_type: &file.content_type,
-        size: draft.size(),
-        hash: &hash,
-        description: description.as_deref(),
+        filename: file.filename,
+        content_type: file.content_type,
+        size,
+        hash,
+        description,
+        address: origin.address,
+        request_id: origin.request_id,
     };
     let quotas = FileQuotas {
         user_bytes: app.config.user_storage_quota,
         user_files: app.config.user_file_quota,
         service_bytes: app.config.storage_quota,
     };
-    let recorded = files::insert(&context.db, &upload, &quotas, &context.origin());
+    let recorded = app.uploads.record(&context.db, upload, &quotas);
     match &recorded {
-        Ok(_) => app.stored_bytes.add(upload.size),
+        Ok(_) => app.stored_bytes.add(size),
         Err(_) => app.stored_bytes.forget(),
     }
     // If it is unknown whether the file was recorded, the content stays. The sweep removes it later if it has no

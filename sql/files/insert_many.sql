@@ -1,0 +1,37 @@
+-- Records those of several files that certainly fit into all quotas, each by the rules of insert.sql, in one commit.
+-- What the triggers and the commit cost is shared by all of them. $1 to $9, with an element for each file: ids; owners;
+-- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10: an
+-- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service. A row for each
+-- recorded file.
+-- An owner whose row is locked is passed over, so that nobody waits for another one's lock and no two batches can
+-- deadlock. A file that would not fit after those of the same owner before it is not recorded here either, nor is any
+-- if all do not fit together. The caller then decides about those alone.
+WITH upload AS (
+    SELECT *, sum(file_size) OVER so_far AS bytes, row_number() OVER so_far AS files
+    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::inet[],
+                $9::uuid[]) WITH ORDINALITY
+         AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, number)
+    WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
+), owner AS (
+    SELECT id, total_uploads, total_storage_used
+    FROM users WHERE id = ANY ($2) AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE SKIP LOCKED
+), fitting AS MATERIALIZED (
+    SELECT upload.* FROM upload JOIN owner ON owner.id = user_id
+    WHERE total_storage_used + bytes <= $10::bigint AND total_uploads + files <= $11::bigint
+), room AS MATERIALIZED (
+    SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
+), file AS (
+    INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                       description)
+    SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description
+    FROM fitting, room WHERE is_left
+    RETURNING *
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'file.upload', user_id, 'file', id, address, request_id, jsonb_build_object('file_size', file.file_size)
+    FROM file JOIN upload USING (id, user_id)
+)
+SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+       updated_at, is_public
+FROM file

@@ -1,0 +1,128 @@
+//! Records of uploads. Those that come while others are recorded wait for that, and are recorded together: a commit
+//! for each of them would be most of what an upload costs.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::batches::Batches;
+use super::files::from_row;
+use super::{Database, sql};
+use crate::error::Error;
+use crate::model::file::File;
+
+/// How long an upload waits for those that are being recorded, before it is recorded beside them.
+const MAX_QUEUED: Duration = Duration::from_millis(20);
+
+/// A file whose content is stored and that is about to be recorded.
+pub struct NewFile {
+    pub id: Uuid,
+    /// The owner.
+    pub user: Uuid,
+    /// The name the client sent.
+    pub filename: String,
+    /// The media type, in lower case.
+    pub content_type: String,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256 of the content, hexadecimal.
+    pub hash: String,
+    pub description: Option<String>,
+    /// The client's address and the id of its request, for the audit log.
+    pub address: Option<IpAddr>,
+    pub request_id: Option<Uuid>,
+}
+
+/// The quotas that the files of a user, and all files, must not exceed together with a new one. All are at most an
+/// exbibyte.
+pub struct FileQuotas {
+    /// Bytes of the owner's files.
+    pub user_bytes: u64,
+    /// Number of the owner's files.
+    pub user_files: u32,
+    /// Bytes of all files.
+    pub service_bytes: u64,
+}
+
+/// The uploads that wait to be recorded.
+pub struct Uploads(Batches<Arc<NewFile>, Option<File>>);
+
+impl Uploads {
+    pub fn new() -> Uploads {
+        Uploads(Batches::new(MAX_QUEUED))
+    }
+
+    /// Records a file. Fails with [`Error::StorageFull`] if it does not fit into all quotas, or with
+    /// [`Error::UserNotUsable`] if the owner is deleted or inactive.
+    pub fn record(
+        &self,
+        db: &Database,
+        file: NewFile,
+        quotas: &FileQuotas,
+    ) -> Result<File, Error> {
+        let file = Arc::new(file);
+        let recorded = self.0.look_up(file.clone(), |files| match files {
+            [file] => Ok(vec![Some(insert(db, file, quotas)?)]),
+            files => insert_many(db, files, quotas),
+        })?;
+        recorded.map_or_else(|| insert(db, &file, quotas), Ok)
+    }
+}
+
+/// Records those of the files that certainly fit into all quotas. Returns them in the order of `files`.
+fn insert_many(
+    db: &Database,
+    files: &[Arc<NewFile>],
+    quotas: &FileQuotas,
+) -> Result<Vec<Option<File>>, Error> {
+    fn each<'a, T>(files: &'a [Arc<NewFile>], field: impl Fn(&'a NewFile) -> T) -> Vec<T> {
+        files.iter().map(|file| field(file)).collect()
+    }
+    let rows = db.write(
+        sql!("files/insert_many"),
+        &[
+            &each(files, |file| file.id),
+            &each(files, |file| file.user),
+            &each(files, |file| &*file.filename),
+            &each(files, |file| &*file.content_type),
+            &each(files, |file| file.size as i64),
+            &each(files, |file| &*file.hash),
+            &each(files, |file| file.description.as_deref()),
+            &each(files, |file| file.address),
+            &each(files, |file| file.request_id),
+            &(quotas.user_bytes as i64),
+            &i64::from(quotas.user_files),
+            &(quotas.service_bytes as i64),
+        ],
+    )?;
+    let mut recorded: Vec<File> = rows.iter().filter_map(from_row).collect();
+    let mut take = |file: &Arc<NewFile>| {
+        let position = recorded.iter().position(|recorded| recorded.id == file.id)?;
+        Some(recorded.swap_remove(position))
+    };
+    Ok(files.iter().map(&mut take).collect())
+}
+
+fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Error> {
+    let rows = db.write(
+        sql!("files/insert"),
+        &[
+            &file.id,
+            &file.user,
+            &file.filename,
+            &file.content_type,
+            &(file.size as i64),
+            &file.hash,
+            &file.description,
+            &(quotas.user_bytes as i64),
+            &i64::from(quotas.user_files),
+            &(quotas.service_bytes as i64),
+            &file.address,
+            &file.request_id,
+        ],
+    )?;
+    let row = rows.first().ok_or(Error::UserNotUsable)?;
+    from_row(row).ok_or(Error::StorageFull)
+}
