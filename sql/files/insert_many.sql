@@ -7,7 +7,7 @@
 -- deadlock. A file that would not fit after those of the same owner before it is not recorded here either, nor is any
 -- if all do not fit together. The caller then decides about those alone.
 WITH upload AS (
-    SELECT *, sum(file_size) OVER so_far AS bytes, row_number() OVER so_far AS files
+    SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::inet[],
                 $9::uuid[]) WITH ORDINALITY
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, number)
@@ -18,7 +18,7 @@ WITH upload AS (
     FOR NO KEY UPDATE SKIP LOCKED
 ), fitting AS MATERIALIZED (
     SELECT upload.* FROM upload JOIN owner ON owner.id = user_id
-    WHERE total_storage_used + bytes <= $10::bigint AND total_uploads + files <= $11::bigint
+    WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
 ), file AS (

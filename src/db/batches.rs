@@ -1,6 +1,7 @@
 //! Lookups of several threads in one query. While a query runs, the lookups that come meanwhile wait for it, and the
 //! next query answers all of them. So the more requests there are, the less each of them costs, as with the group
-//! commit of a database, and a single one waits no longer than without batches.
+//! commit of a database, and a single one waits no longer than without batches. A query may also change something: then
+//! what is looked up is the outcome.
 
 use std::mem;
 use std::sync::{Arc, Mutex};

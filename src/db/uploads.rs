@@ -56,12 +56,7 @@ impl Uploads {
 
     /// Records a file. Fails with [`Error::StorageFull`] if it does not fit into all quotas, or with
     /// [`Error::UserNotUsable`] if the owner is deleted or inactive.
-    pub fn record(
-        &self,
-        db: &Database,
-        file: NewFile,
-        quotas: &FileQuotas,
-    ) -> Result<File, Error> {
+    pub fn record(&self, db: &Database, file: NewFile, quotas: &FileQuotas) -> Result<File, Error> {
         let file = Arc::new(file);
         let recorded = self.0.look_up(file.clone(), |files| match files {
             [file] => Ok(vec![Some(insert(db, file, quotas)?)]),

@@ -60,3 +60,38 @@ impl DirectorySync {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_come_while_a_sync_runs_share_the_next() {
+        let names = DirectorySync::of(env!("CARGO_MANIFEST_DIR").into());
+        // One that runs, as far as the others can tell.
+        lock(&names.state).begun = 1;
+        let number = names.last_begun();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| assert!(names.wait_after(number).is_ok()));
+            }
+            lock(&names.state).ended = 1;
+            names.ended.notify_all();
+        });
+        assert_eq!(lock(&names.state).ended, 2);
+        assert!(names.wait_after(1).is_ok());
+        assert_eq!(lock(&names.state).begun, 2, "that sync is over already");
+        assert!(names.wait_after(names.last_begun()).is_ok());
+        assert_eq!(lock(&names.state).ended, 3);
+    }
+
+    #[test]
+    fn a_sync_that_fails_has_failed_for_all_who_waited_for_it() {
+        let names = DirectorySync::of("/nonexistent".into());
+        assert!(names.wait_after(0).is_err());
+        assert!(names.wait_after(0).is_err());
+        assert_eq!(lock(&names.state).begun, 1, "the second waited for the same");
+    }
+}

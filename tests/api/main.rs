@@ -76,6 +76,7 @@ mod files {
     mod link_ends;
     mod links;
     mod many_files;
+    mod parallel_uploads;
     mod service_quota;
     #[cfg(feature = "s3")]
     mod store;

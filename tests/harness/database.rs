@@ -104,9 +104,14 @@ impl Database {
     /// Waits until exactly one statement waits for a lock.
     #[track_caller]
     pub fn wait_for_blocked_statement(&self) {
-        let blocked =
-            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        wait_until(|| self.count(blocked) == 1);
+        wait_until(|| self.blocked_statements() == 1);
+    }
+
+    /// How many statements wait for a lock.
+    pub fn blocked_statements(&self) -> i64 {
+        self.count(
+            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
     }
 
     /// Waits until all requests for password resets have been processed, and all messages sent.

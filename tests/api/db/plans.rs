@@ -82,6 +82,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "stats/fold",
         ],
     ),
+    ("by several requests that come together", &["files/insert_many"]),
     ("only by tests of clients", &["users/delete_all"]),
 ];
 

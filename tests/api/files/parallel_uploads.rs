@@ -1,0 +1,146 @@
+//! Uploads that come together are recorded in one commit. Each is decided by its own quota and owner all the same.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// Uploads of these users that come while one runs that cannot end. `meanwhile` is called once the others wait too.
+/// Returns their answers.
+fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<Answer> {
+    let first = api.sign_up("first");
+    let lock = api.database.begin("LOCK TABLE files IN EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
+        api.database.wait_for_blocked_statement();
+        let uploads: Vec<_> = (users.iter().enumerate())
+            .map(|(n, user)| scope.spawn(move || upload(api, user, n)))
+            .collect();
+        wait_for_batch(api, users.len());
+        meanwhile();
+        lock.roll_back();
+        alone.join().expect("no panic").expect(201);
+        uploads.into_iter().map(|upload| upload.join().expect("no panic")).collect()
+    })
+}
+
+/// Waits until so many contents are stored beside the first one, and a second statement is to record the first of them.
+fn wait_for_batch(api: &Server, contents: usize) {
+    wait_until(|| api.data.contents().len() == contents + 1);
+    wait_until(|| api.database.blocked_statements() >= 2);
+    // Those that were stored last may not have come to it yet.
+    thread::sleep(Duration::from_millis(100));
+}
+
+fn upload(api: &Server, user: &Tokens, n: usize) -> Answer {
+    let form = file_form(&format!("{n}.txt"), "text/plain", content(n).as_bytes());
+    let form = form.field("description", &format!("Number {n}"));
+    api.upload_request(user, form.bytes()).header("X-Request-ID", &request_id(n)).send()
+}
+
+fn content(n: usize) -> String {
+    "x".repeat(n + 1)
+}
+
+fn request_id(n: usize) -> String {
+    format!("00000000-0000-4000-8000-{n:012}")
+}
+
+#[test]
+fn uploads_that_come_together_are_recorded_in_one_commit() {
+    let api = Server::start(&[]);
+    let users = ["ann", "bob", "carl"].map(|name| api.sign_up(name));
+    let senders: Vec<_> = (0..9).map(|n| &users[n % 3]).collect();
+    for (n, answer) in together(&api, &senders, || ()).into_iter().enumerate() {
+        let answer = answer.expect(201).has(json!({
+            "user_id": senders[n].id(),
+            "filename": format!("{n}.txt"),
+            "original_filename": format!("{n}.txt"),
+            "content_type": "text/plain",
+            "file_size": n + 1,
+            "file_hash": sha256(content(n).as_bytes()),
+            "description": format!("Number {n}"),
+            "is_public": false,
+        }));
+        let file = answer.id();
+        api.get(&format!("/uploads/{file}"), senders[n]).expect(200).has(answer.json());
+        assert_eq!(api.download(senders[n], &file).expect(200).bytes, content(n).as_bytes());
+        let event = format!(
+            "audit_events WHERE action = 'file.upload' AND subject_id = '{file}' AND actor_id = '{}'
+             AND request_id = '{}' AND host(address) = '127.0.0.1' AND details = '{{\"file_size\": {}}}'",
+            senders[n].id(),
+            request_id(n),
+            n + 1
+        );
+        assert_eq!(api.database.count(&event), 1);
+    }
+    // Of ten files, nine were to be recorded while the first one was.
+    let commits = api.database.value::<i64>("SELECT count(DISTINCT xmin::text) FROM files");
+    assert!(commits < 10, "no two files have one commit");
+    assert_eq!(api.file_stats(&users[0]), (3, 1 + 4 + 7));
+    assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 5 + 45);
+}
+
+#[test]
+fn each_of_those_that_come_together_has_its_own_quota_and_owner() {
+    let api = Server::start(&[("CLOAKROOM_USER_FILE_QUOTA", "3")]);
+    let (ann, bob, carl) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("carl"));
+    let leave = || {
+        let id = carl.id();
+        api.database.run(&format!("UPDATE users SET is_active = false WHERE id = '{id}'"));
+    };
+    let senders = [&ann, &ann, &ann, &ann, &ann, &bob, &bob, &carl];
+    let mut answers = together(&api, &senders, leave);
+    let of_carl = answers.pop().expect("the last answer");
+    of_carl.refused(401, "User not found or inactive");
+    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(tally(statuses[..5].to_vec()), [(201, 3), (507, 2)].into());
+    assert_eq!(statuses[5..], [201, 201]);
+    assert_eq!(api.data.contents().len(), 1 + 3 + 2);
+}
+
+#[test]
+fn nobody_waits_for_another_owner_whose_row_is_locked() {
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let first = api.sign_up("first");
+    let table = api.database.begin("LOCK TABLE files IN EXCLUSIVE MODE");
+    let row = format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", ann.id());
+    let row = api.database.begin(&row);
+    thread::scope(|scope| {
+        let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
+        api.database.wait_for_blocked_statement();
+        let of_ann = scope.spawn(|| upload(&api, &ann, 1));
+        let (api, bob) = (&api, &bob);
+        let of_bob = [2, 3].map(|n| scope.spawn(move || upload(api, bob, n)));
+        wait_for_batch(api, 3);
+        table.roll_back();
+        alone.join().expect("no panic").expect(201);
+        for upload in of_bob {
+            upload.join().expect("no panic").expect(201);
+        }
+        assert!(!of_ann.is_finished());
+        row.roll_back();
+        of_ann.join().expect("no panic").expect(201);
+    });
+}
+
+#[test]
+fn whether_they_were_recorded_is_unknown_if_their_connection_breaks() {
+    let api = Server::start(&[]);
+    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let answers = together(&api, &[&ann, &bob, &ann, &bob], || {
+        let is_batch =
+            "wait_event_type = 'Lock' AND query LIKE '-- Records those of several files%'";
+        api.database.end_connections(is_batch);
+    });
+    let unknown: Vec<_> = answers.into_iter().filter(|answer| answer.status != 201).collect();
+    assert!(unknown.len() >= 2, "no two of them were to be recorded together");
+    for answer in unknown {
+        let answer = answer.refused(503, "Service temporarily unavailable");
+        answer.has(json!({"reason": "OUTCOME_UNKNOWN"}));
+    }
+    assert_eq!(api.data.contents().len(), 5, "they stay until a sweep has found no record");
+}
