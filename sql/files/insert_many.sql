@@ -3,22 +3,28 @@
 -- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10: an
 -- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service. A row for each
 -- recorded file.
--- An owner whose row is locked is passed over, so that nobody waits for another one's lock and no two batches can
--- deadlock. A file that would not fit after those of the same owner before it is not recorded here either, nor is any
--- if all do not fit together. The caller then decides about those alone.
-WITH upload AS (
-    SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files
+-- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
+-- which the event of an upload changes, or if there is none yet. Nor is a file recorded here that would not fit after
+-- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
+-- and if they do not fit into the service's quota, none is recorded. The caller decides about the others one by one.
+WITH patience AS (
+    SELECT set_config('lock_timeout', '0', true)
+), upload AS (
+    SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
+           (sum(file_size) OVER (ORDER BY number))::bigint AS bytes_of_all
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::inet[],
                 $9::uuid[]) WITH ORDINALITY
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
     SELECT id, total_uploads, total_storage_used
-    FROM users WHERE id = ANY ($2) AND is_active AND NOT is_deleted
-    FOR NO KEY UPDATE SKIP LOCKED
+    FROM users JOIN own_changes ON user_id = id, patience
+    WHERE id = ANY ($2) AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE OF users, own_changes SKIP LOCKED
 ), fitting AS MATERIALIZED (
     SELECT upload.* FROM upload JOIN owner ON owner.id = user_id
     WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
+      AND bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
 ), file AS (

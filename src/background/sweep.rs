@@ -10,7 +10,8 @@ use crate::storage::Storage;
 /// Up to this many contents without a record (orphans) are always moved to the trash.
 const MAX_UNQUESTIONED_ORPHANS: usize = 20;
 /// More orphans than that are moved only if there are at least this many contents for each of them, which is 5 %. A
-/// crash does not leave more: then the database and the directory are of different times, or do not belong together.
+/// crash hardly leaves more, one for each upload that was about to be recorded: then the database and the directory are
+/// of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
 /// Most contents that a statement lists for removal.

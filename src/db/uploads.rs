@@ -58,10 +58,15 @@ impl Uploads {
     /// [`Error::UserNotUsable`] if the owner is deleted or inactive.
     pub fn record(&self, db: &Database, file: NewFile, quotas: &FileQuotas) -> Result<File, Error> {
         let file = Arc::new(file);
-        let recorded = self.0.look_up(file.clone(), |files| match files {
+        let record = |files: &[Arc<NewFile>]| match files {
             [file] => Ok(vec![Some(insert(db, file, quotas)?)]),
-            files => insert_many(db, files, quotas),
-        })?;
+            // The time was this request's. The others may have more, and nothing was changed.
+            files => match insert_many(db, files, quotas) {
+                Err(Error::TimedOut | Error::Unavailable) => Ok(vec![None; files.len()]),
+                outcome => outcome,
+            },
+        };
+        let recorded = db.within(Duration::MAX, |_| self.0.look_up(file.clone(), record))?;
         recorded.map_or_else(|| insert(db, &file, quotas), Ok)
     }
 }

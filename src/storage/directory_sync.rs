@@ -20,8 +20,15 @@ pub struct DirectorySync {
 struct Syncs {
     begun: u64,
     ended: u64,
-    /// The last one that failed.
-    failed: u64,
+    /// The last one that failed, and why.
+    failed: Option<(u64, io::ErrorKind)>,
+}
+
+/// A moment between changes of a directory: how many syncs had begun and ended.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    begun: u64,
+    ended: u64,
 }
 
 impl DirectorySync {
@@ -29,16 +36,18 @@ impl DirectorySync {
         DirectorySync { directory, state: Mutex::default(), ended: Condvar::new() }
     }
 
-    /// The number of the last sync that has begun. The later ones cover the names that exist now.
-    pub fn last_begun(&self) -> u64 {
-        lock(&self.state).begun
+    /// The present moment. Syncs that begin later cover the names that exist now.
+    pub fn now(&self) -> Moment {
+        let Syncs { begun, ended, .. } = *lock(&self.state);
+        Moment { begun, ended }
     }
 
-    /// Waits until a sync after the one of this number has ended, and begins it if no other thread does. Fails if that
-    /// or a later one failed: the kernel reports an error of the disk only once.
-    pub fn wait_after(&self, number: u64) -> io::Result<()> {
+    /// Waits until a sync that began after this moment has ended, and runs it if no other thread does. Fails if it
+    /// failed, or any other that ended since: it may have met the same names, and the kernel reports an error of the
+    /// disk only once.
+    pub fn wait_since(&self, moment: Moment) -> io::Result<()> {
         let mut state = lock(&self.state);
-        while state.ended <= number {
+        while state.ended <= moment.begun {
             if state.begun > state.ended {
                 state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -48,16 +57,15 @@ impl DirectorySync {
             let outcome = sync_directory(&self.directory);
             state = lock(&self.state);
             state.ended = state.begun;
-            if outcome.is_err() {
-                state.failed = state.ended;
+            if let Err(error) = outcome {
+                state.failed = Some((state.ended, error.kind()));
             }
             self.ended.notify_all();
-            return outcome;
         }
-        if state.failed > number {
-            return Err(io::Error::other("the directory of contents could not be synced"));
+        match state.failed {
+            Some((number, kind)) if number > moment.ended => Err(kind.into()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -72,26 +80,35 @@ mod tests {
         let names = DirectorySync::of(env!("CARGO_MANIFEST_DIR").into());
         // One that runs, as far as the others can tell.
         lock(&names.state).begun = 1;
-        let number = names.last_begun();
+        let moment = names.now();
         thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| assert!(names.wait_after(number).is_ok()));
+                scope.spawn(|| assert!(names.wait_since(moment).is_ok()));
             }
             lock(&names.state).ended = 1;
             names.ended.notify_all();
         });
         assert_eq!(lock(&names.state).ended, 2);
-        assert!(names.wait_after(1).is_ok());
+        assert!(names.wait_since(moment).is_ok());
         assert_eq!(lock(&names.state).begun, 2, "that sync is over already");
-        assert!(names.wait_after(names.last_begun()).is_ok());
+        assert!(names.wait_since(names.now()).is_ok());
         assert_eq!(lock(&names.state).ended, 3);
     }
 
     #[test]
-    fn a_sync_that_fails_has_failed_for_all_who_waited_for_it() {
+    fn a_sync_that_fails_has_failed_for_all_whose_names_it_may_have_met() {
         let names = DirectorySync::of("/nonexistent".into());
-        assert!(names.wait_after(0).is_err());
-        assert!(names.wait_after(0).is_err());
-        assert_eq!(lock(&names.state).begun, 1, "the second waited for the same");
+        let before = names.now();
+        lock(&names.state).begun = 1;
+        let during = names.now();
+        *lock(&names.state) = Syncs { begun: 1, ended: 1, failed: Some((1, io::ErrorKind::Other)) };
+        let after = names.now();
+        assert!(names.wait_since(before).is_err());
+        assert_eq!(lock(&names.state).begun, 1, "it waited for that sync only");
+        *lock(&names.state) = Syncs { begun: 2, ended: 2, failed: Some((1, io::ErrorKind::Other)) };
+        assert!(names.wait_since(during).is_err());
+        assert!(names.wait_since(after).is_ok());
+        let failed = names.wait_since(names.now());
+        assert!(failed.is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
     }
 }

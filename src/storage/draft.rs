@@ -86,9 +86,9 @@ impl Draft {
                 // Both names are changed before the first wait, so that the disk takes all of it at once.
                 fs::rename(&self.path, &destination).map_err(translate)?;
                 self.path = destination;
-                let last_sync = directory.names.last_begun();
+                let renamed = directory.names.now();
                 file.sync_all().map_err(translate)?;
-                directory.names.wait_after(last_sync).map_err(translate)?;
+                directory.names.wait_since(renamed).map_err(translate)?;
             }
             #[cfg(feature = "s3")]
             Contents::Store(store) => {

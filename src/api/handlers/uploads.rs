@@ -49,9 +49,9 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         Ok(_) => app.stored_bytes.add(size),
         Err(_) => app.stored_bytes.forget(),
     }
-    // If it is unknown whether the file was recorded, the content stays. The sweep removes it later if it has no
-    // record.
-    if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown)) {
+    // If it is unknown whether the file was recorded, also because of a panic, the content stays. The sweep removes it
+    // later if it has no record.
+    if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown | Error::Internal(_))) {
         draft.keep();
     }
     response::json(201, &recorded?)

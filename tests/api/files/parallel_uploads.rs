@@ -11,6 +11,12 @@ use crate::harness::*;
 /// Returns their answers.
 fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<Answer> {
     let first = api.sign_up("first");
+    // The first change of a user is recorded alone.
+    for user in users {
+        let own_changes = "INSERT INTO own_changes SELECT id, now(), 1, 1 FROM users";
+        let id = user.id();
+        api.database.run(&format!("{own_changes} WHERE id = '{id}' ON CONFLICT DO NOTHING"));
+    }
     let lock = api.database.begin("LOCK TABLE files IN EXCLUSIVE MODE");
     thread::scope(|scope| {
         let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
@@ -101,30 +107,43 @@ fn each_of_those_that_come_together_has_its_own_quota_and_owner() {
     assert_eq!(api.data.contents().len(), 1 + 3 + 2);
 }
 
+/// Statements that lock a row which the upload of a user needs.
+fn locks(user: &str) -> [String; 3] {
+    [
+        format!("SELECT FROM users WHERE id = '{user}' FOR UPDATE"),
+        format!("SELECT FROM own_changes WHERE user_id = '{user}' FOR UPDATE"),
+        format!("UPDATE own_changes SET in_hour = 2 WHERE user_id = '{user}'"),
+    ]
+}
+
 #[test]
-fn nobody_waits_for_another_owner_whose_row_is_locked() {
+fn nobody_waits_for_what_another_user_has_locked() {
     let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
-    let first = api.sign_up("first");
-    let table = api.database.begin("LOCK TABLE files IN EXCLUSIVE MODE");
-    let row = format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", ann.id());
-    let row = api.database.begin(&row);
-    thread::scope(|scope| {
-        let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
-        api.database.wait_for_blocked_statement();
-        let of_ann = scope.spawn(|| upload(&api, &ann, 1));
-        let (api, bob) = (&api, &bob);
-        let of_bob = [2, 3].map(|n| scope.spawn(move || upload(api, bob, n)));
-        wait_for_batch(api, 3);
-        table.roll_back();
-        alone.join().expect("no panic").expect(201);
-        for upload in of_bob {
-            upload.join().expect("no panic").expect(201);
-        }
-        assert!(!of_ann.is_finished());
-        row.roll_back();
-        of_ann.join().expect("no panic").expect(201);
-    });
+    let (ann, bob, first) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("first"));
+    // A user's first upload is recorded alone.
+    api.new_file(&ann, "a.txt", "a");
+    api.new_file(&bob, "b.txt", "b");
+    for lock in locks(ann.id()) {
+        let before = api.data.contents().len();
+        let table = api.database.begin("LOCK TABLE files IN EXCLUSIVE MODE");
+        let lock = api.database.begin(&lock);
+        thread::scope(|scope| {
+            let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
+            api.database.wait_for_blocked_statement();
+            let of_ann = scope.spawn(|| upload(&api, &ann, 1));
+            let (api, bob) = (&api, &bob);
+            let of_bob = [2, 3].map(|n| scope.spawn(move || upload(api, bob, n)));
+            wait_for_batch(api, before + 3);
+            table.roll_back();
+            alone.join().expect("no panic").expect(201);
+            for upload in of_bob {
+                upload.join().expect("no panic").expect(201);
+            }
+            assert!(!of_ann.is_finished());
+            lock.roll_back();
+            of_ann.join().expect("no panic").expect(201);
+        });
+    }
 }
 
 #[test]
