@@ -3,7 +3,7 @@
 //! A content is written and hashed in the directory `tmp/` of the data directory, then renamed to `files/` and synced
 //! or acknowledged by the store, and only then recorded in the database; a deletion removes the record first. So every
 //! recorded content exists and is complete, also after a crash. A crash can leave a content without a record, complete
-//! or not, which `background::sweep` takes away. The file `last-backup` in the data directory says which backup was the last.
+//! or not, which `background::sweep` takes away. The file `last-backup` in the data directory names the last backup.
 
 mod content_directory;
 mod direct_file;
@@ -281,9 +281,8 @@ impl Storage {
         part: Range<u64>,
     ) -> Result<Content, Error> {
         match &*self.contents {
-            // Whoever has the file takes the part from it.
             Contents::Directory(directory) => {
-                let _ = (sha256, part);
+                let _ = (sha256, part); // Whoever has the file takes the part from it.
                 directory.open(id, size).map(Content::File)
             }
             #[cfg(feature = "s3")]
