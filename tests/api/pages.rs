@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use crate::harness::*;
 
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "scripts/README.md",
+    "scripts/GROWING.md",
     "scripts/CHANGELOG.md",
     "sql/README.md",
     "src/README.md",
