@@ -33,9 +33,14 @@ class Result:
 def wrk(server, connections, seconds, path, tokens, directory, form=None):
     """Sends requests with wrk, GET or uploads of a form. `tokens` are used in turn; `directory` is for its files."""
     method = "GET" if form is None else "POST"
-    more = "" if form is None else f"Content-Type: {MULTIPART}\r\nContent-Length: {len(form)}\r\n"
+    more = "" if form is None else form_headers(form)
     requests = [(head(server.url, path, token, more, method), "") for token in tokens]
     return send(server.url, connections, seconds, requests, form or b"", directory)
+
+
+def form_headers(form):
+    """Headers of an upload, as `head` takes them."""
+    return f"Content-Type: {MULTIPART}\r\nContent-Length: {len(form)}\r\n"
 
 
 def send(url, connections, seconds, requests, body, directory):

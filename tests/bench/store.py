@@ -1,7 +1,7 @@
 """The service with its contents in a store, beside those in its directory and a bare client of the store.
 
 The store is three nodes of Garage, each of which has every object. Garage keeps equal contents only once, so no two
-uploads here are alike.
+uploads to it are alike.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ from workloads import ME, MIB, SMALL_FILE, UPLOADS
 
 # Contents that move-contents copies.
 MOVED, MOVED_OF_CHECK = 10_000, 100
-# No server takes more uploads of 1 MiB in a second; each needs a head of its own.
-MAX_UPLOADS_A_SECOND = 1500
+# The store takes fewer uploads of 1 MiB in a second; each needs a head of its own.
+MAX_UPLOADS_A_SECOND = 1000
 # Processes of the service that are measured together, and their columns.
 COLUMNS = {1: "directory", 2: "two", 3: "three"}
 
@@ -177,17 +177,19 @@ class Comparison:
         return {"w1": sum(result.rate for result in results), "w1_p99": max(result.p99 for result in results)}
 
     def uploads(self, servers, name):
-        """W3, by 4 users in turn."""
+        """W3, by 4 users in turn. What goes to the store differs; to make it differ costs the client too much beside
+        the directory, where it changes nothing."""
         self.step(f"{name}: W3, uploads of 1 MiB")
-        form = upload_form(MIB).replace(file_content(MIB), with_place(file_content(MIB)))
-        more = f"Content-Type: {MULTIPART}\r\nContent-Length: {len(form)}\r\n"
-        requests = {}
-        for server in servers:
-            heads = [load.head(server.url, UPLOADS, token, more, "POST") for token in servers[0].tokens[1:5]]
-            requests[server.url] = [(heads[turn % 4], number) for turn, number in enumerate(self.numbers())]
+        tokens, form = servers[0].tokens[1:5], upload_form(MIB)
 
         def work(server, share, directory):
-            return load.send(server.url, share, self.seconds, requests[server.url], form, directory)
+            if name != "store":
+                return load.wrk(server, share, self.seconds, UPLOADS, tokens, directory, form)
+            more = load.form_headers(form)
+            heads = [load.head(server.url, UPLOADS, token, more, "POST") for token in tokens]
+            requests = [(heads[turn % 4], number) for turn, number in enumerate(self.numbers())]
+            body = form.replace(file_content(MIB), with_place(file_content(MIB)))
+            return load.send(server.url, share, self.seconds, requests, body, directory)
 
         return self.figures_of_uploads(lambda: self.at_once(4, servers, work), servers)
 
