@@ -1,7 +1,7 @@
--- A script of wrk: `wrk ... URL -- REQUESTS BODY`. Both are files. REQUESTS has the head of each request, with its empty
--- line, then a number in hexadecimal digits, or nothing, and the end of a line; they are sent in turn. BODY is the body
--- of all of them, which may be empty; the number takes the place of as many `#` in it, so that no two bodies are alike.
--- Prints one line: requests, microseconds, requests that failed, and the latencies p50 and p99 in microseconds.
+-- A script of wrk: `wrk ... URL -- REQUESTS BODY`. Both are files. REQUESTS has the head of each request, with its
+-- empty line, then a number in hexadecimal digits, or nothing, and the end of a line; they are sent in turn. BODY is the
+-- body of all of them, which may be empty; the number takes the place of as many `#` in it, so that no two bodies are
+-- alike. Prints one line: requests, microseconds, requests that failed, and the latencies p50 and p99 in microseconds.
 
 local heads, numbers, last = {}, {}, 0
 local before, after
