@@ -1,27 +1,35 @@
--- A script of wrk: `wrk ... URL -- METHOD PATH TOKENS TYPE BODY`. TOKENS is a file with a bearer token a line; the
--- requests use them in turn. BODY is a file with the body of each request, of the media type TYPE; both may be empty.
--- Prints one line: requests, microseconds, requests that failed, and the latencies p50 and p99 in microseconds.
+-- A script of wrk: `wrk ... URL -- REQUESTS BODY`. Both are files. REQUESTS has the head of each request, with its
+-- empty line, then a number in hexadecimal digits, or nothing, and the end of a line; they are sent in turn. BODY is the
+-- body of all of them, which may be empty; the number takes the place of as many `#` in it, so that no two bodies are
+-- alike. Prints one line: requests, microseconds, requests that failed, and the latencies p50 and p99 in microseconds.
 
-local requests, last = {}, 0
+local heads, numbers, last = {}, {}, 0
+local before, after
+
+local function read(path)
+    local file = assert(io.open(path, "rb"))
+    local content = file:read("*a")
+    file:close()
+    return content
+end
 
 function init(arguments)
-    local method, path, tokens, media_type, body = unpack(arguments)
-    local content
-    if body ~= "" then
-        local file = assert(io.open(body, "rb"))
-        content = file:read("*a")
-        file:close()
+    local body = read(arguments[2])
+    for head, number in read(arguments[1]):gmatch("(.-\r\n\r\n)(%x*)\n") do
+        heads[#heads + 1], numbers[#numbers + 1] = head, number
     end
-    for token in io.lines(tokens) do
-        local headers = { Authorization = "Bearer " .. token }
-        if content then headers["Content-Type"] = media_type end
-        requests[#requests + 1] = wrk.format(method, path, headers, content)
+    if numbers[1] == "" then
+        for index, head in ipairs(heads) do heads[index] = head .. body end
+    else
+        local first, final = body:find(string.rep("#", #numbers[1]), 1, true)
+        before, after = body:sub(1, first - 1), body:sub(final + 1)
     end
 end
 
 function request()
-    last = last % #requests + 1
-    return requests[last]
+    last = last % #heads + 1
+    if not before then return heads[last] end
+    return heads[last] .. before .. numbers[last] .. after
 end
 
 function done(summary, latency)

@@ -32,22 +32,33 @@ class Result:
 
 def wrk(server, connections, seconds, path, tokens, directory, form=None):
     """Sends requests with wrk, GET or uploads of a form. `tokens` are used in turn; `directory` is for its files."""
-    (directory / "tokens").write_text("".join(token + "\n" for token in tokens))
-    body = ""
-    if form is not None:
-        body = str(directory / "body")
-        (directory / "body").write_bytes(form)
+    method = "GET" if form is None else "POST"
+    more = "" if form is None else form_headers(form)
+    requests = [(head(server.url, path, token, more, method), "") for token in tokens]
+    return send(server.url, connections, seconds, requests, form or b"", directory)
+
+
+def form_headers(form):
+    """Headers of an upload, as `head` takes them."""
+    return f"Content-Type: {MULTIPART}\r\nContent-Length: {len(form)}\r\n"
+
+
+def send(url, connections, seconds, requests, body, directory):
+    """Sends requests with wrk, in turn. Each is its head, and what takes the place of as many `#` in the body of all,
+    which may be nothing."""
+    (directory / "requests").write_bytes(b"".join(first + number.encode() + b"\n" for first, number in requests))
+    (directory / "body").write_bytes(body)
     command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", f"--timeout={MAX_ANSWER}s"]
-    command += ["-s", str(SCRIPT), server.url, "--", "GET" if form is None else "POST", path]
-    command += [str(directory / "tokens"), MULTIPART, body]
+    command += ["-s", str(SCRIPT), url, "--", str(directory / "requests"), str(directory / "body")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     line = next((line for line in done.stdout.splitlines() if line.startswith("RESULT")), None)
     if done.returncode or not line:
         raise RuntimeError(f"wrk failed: {done.stderr or done.stdout}")
-    requests, microseconds, failed, p50, p99 = map(float, line.split()[1:])
-    if failed or not requests:
-        raise RuntimeError(f"{path}: {failed:.0f} of {requests:.0f} requests failed")
-    return Result(int(requests), requests / microseconds * 1e6, p50 / 1000, p99 / 1000)
+    count, microseconds, failed, p50, p99 = map(float, line.split()[1:])
+    if failed or not count:
+        what = requests[0][0].split(b" HTTP")[0].decode()
+        raise RuntimeError(f"{what}: {failed:.0f} of {count:.0f} requests failed")
+    return Result(int(count), count / microseconds * 1e6, p50 / 1000, p99 / 1000)
 
 
 def in_threads(count, loop):
@@ -86,8 +97,8 @@ def sign_ins(server, loops, seconds):
     return in_threads(loops, loop)
 
 
-def downloads(url, path, token, connections, seconds):
-    """Downloads a file again and again. Returns MiB/s.
+def downloads(url, path, token, connections, seconds, more=""):
+    """Downloads a file again and again, with `more` headers. Returns MiB/s.
 
     The kernel drops the contents (MSG_TRUNC of tcp(7)), so the client takes next to nothing of the cores that it shares
     with the server.
@@ -98,7 +109,7 @@ def downloads(url, path, token, connections, seconds):
     def loop(latencies):
         with connect(url) as connection:
             while (began := time.perf_counter()) < end:
-                connection.sendall(head(url, path, token))
+                connection.sendall(head(url, path, token, more))
                 sizes.append(skip_answer(connection))
                 latencies.append(time.perf_counter() - began)
 
@@ -111,11 +122,11 @@ def connect(url):
     return connection
 
 
-def head(url, path, token, more=""):
-    """The head of a GET request."""
+def head(url, path, token, more="", method="GET"):
+    """The head of a request, with its empty line."""
     host, port = address(url)
     authorization = f"Authorization: Bearer {token}\r\n" if token else ""
-    return f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{authorization}{more}\r\n".encode()
+    return f"{method} {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{authorization}{more}\r\n".encode()
 
 
 def read_head(connection):

@@ -18,6 +18,7 @@ import postgres
 import processes
 import report
 import seed
+import store
 from client import ERRORS
 from limits import Limits
 from service import Service, read_peer
@@ -35,6 +36,7 @@ def arguments():
     length.add_argument("--check", action="store_true")
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--abuse", type=float, metavar="MINUTES")
+    parser.add_argument("--store", type=pathlib.Path, metavar="GARAGE_BINARY")
     parser.add_argument("--binary", type=pathlib.Path)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float)
@@ -174,6 +176,11 @@ def measure(benchmark):
         print_heading(benchmark)
         print(text)
         return 0
+    if benchmark.options.store:
+        text = store.run(benchmark)
+        print_heading(benchmark)
+        print(text)
+        return 0
     if benchmark.options.growth:
         results = benchmark.growth()
         print_heading(benchmark)
@@ -192,7 +199,7 @@ def measure(benchmark):
 def build(options):
     if not options.is_own_binary:
         return
-    profile = [] if options.check else ["--release"]
+    profile = ([] if options.check else ["--release"]) + (["--features", "s3"] if options.store else [])
     print("Building", file=sys.stderr, flush=True)
     if subprocess.run(["cargo", "build", "--locked", "--quiet", *profile], check=False).returncode:
         raise RuntimeError("the service was not built")
@@ -201,7 +208,7 @@ def build(options):
 def remove_data(directory):
     """Deletes what earlier runs have kept."""
     postgres.remove(directory / "postgres")
-    for data in [*directory.glob("data-users_*"), *directory.glob("removed")]:
+    for data in [*directory.glob("data-*"), *directory.glob("removed")]:
         shutil.rmtree(data)
 
 

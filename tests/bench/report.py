@@ -2,7 +2,7 @@
 
 import statistics
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Of a paragraph.
 MAX_COLUMNS = 120
@@ -129,20 +129,25 @@ def lines(header, rows):
         yield "| " + " | ".join(row) + " |"
 
 
+def table(rows, results, ratios):
+    """A table of the rounds in `results`, which are columns by their names. `ratios` are further columns: how many
+    times better the first of two names in `results` is."""
+    body = [
+        [
+            row.label,
+            *(cell(rounds, row.name) for rounds in results.values()),
+            *(ratio(row, results[ours], results[others]) for ours, others in ratios.values()),
+        ]
+        for row in rows
+    ]
+    return "\n".join(lines(["", *results, *ratios], body))
+
+
 def comparison(results, users):
     """The table of W1 to W7. `results` are the rounds of `Cloakroom`, of each peer and of `limit`, by these names."""
-    ours = results["Cloakroom"]
+    rows = [replace(row, label=row.label.format(users=users)) for row in ROWS]
     others = [name for name in results if name != "Cloakroom"]
-    header = ["", "Cloakroom", *others, *(f"ratio to {name}" for name in others)]
-    rows = [
-        [
-            row.label.format(users=users),
-            *(cell(rounds, row.name) for rounds in results.values()),
-            *(ratio(row, ours, results[name]) for name in others),
-        ]
-        for row in ROWS
-    ]
-    return "\n".join(lines(header, rows))
+    return table(rows, results, {f"ratio to {name}": ("Cloakroom", name) for name in others})
 
 
 def explanations(results):

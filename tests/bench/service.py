@@ -67,6 +67,8 @@ class Service:
         self.removed = directory / "removed"
         self.log = directory / "service.log"
         self.secret = secrets.token_urlsafe(48)
+        # Further settings, by their names.
+        self.settings = {}
 
     def environment(self, port):
         """The settings: those of production, except for limits that a load would reach."""
@@ -83,6 +85,7 @@ class Service:
             "CLOAKROOM_STORAGE_QUOTA": str(1 << 50),
             "CLOAKROOM_USER_STORAGE_QUOTA": str(1 << 50),
             "CLOAKROOM_USER_FILE_QUOTA": "10000000",
+            **self.settings,
         }
 
     def tokens(self, count):
