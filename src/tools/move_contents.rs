@@ -1,6 +1,11 @@
 //! `cloakroom move-contents --to s3|directory`: copies the contents of all files between the data directory and the
 //! store. It deletes nothing, so it may be broken off and run again, and the service may go on meanwhile.
 
+use std::panic::resume_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use uuid::Uuid;
 
 use super::database::files;
@@ -14,11 +19,14 @@ use crate::config::Config;
 use crate::db::contents::{self, RecordedContent};
 use crate::db::{self, Database};
 use crate::error::Error;
+use crate::semaphore;
 use crate::serve::{CommandError, ignore_file_size_signal, installation};
 use crate::storage::Storage;
 
 /// The file that a process which copies keeps locked.
 const LOCK: &str = "move-contents.lock";
+/// How many contents are copied at a time. A store may take tens of milliseconds for each, however small it is.
+const THREADS: usize = 8;
 
 /// The two places of contents, and what was done.
 struct Move {
@@ -80,7 +88,7 @@ impl Move {
     fn copy_all(&mut self) -> Result<(), String> {
         let (_, stored) = db::stats::totals(&self.db)?;
         let bytes = u64::try_from(stored.total_size).ok();
-        let mut progress = Progress::of_bytes("copying contents", bytes);
+        let progress = Mutex::new(Progress::of_bytes("copying contents", bytes));
         let mut last = Uuid::nil();
         loop {
             let batch = contents::contents_after(&self.db, last)?;
@@ -89,19 +97,43 @@ impl Move {
             self.total += batch.len() as u64;
             let lacking = lacking(&self.to, batch)?;
             let found = FoundContents::find(&self.from, &lacking)?;
-            let mut faults = Vec::new();
-            for content in &lacking {
-                match self.copy(&found, content, &mut progress)? {
-                    Some(damage) => faults.push((content.id, damage)),
-                    None => {
-                        self.copied += 1;
-                        self.copied_bytes += content.size;
-                    }
-                }
+            let faults = self.copy_batch(&found, &lacking, &progress)?;
+            let is_copied =
+                |content: &&RecordedContent| faults.iter().all(|(id, _)| *id != content.id);
+            for content in lacking.iter().filter(is_copied) {
+                self.copied += 1;
+                self.copied_bytes += content.size;
             }
-            progress.erase();
+            semaphore::lock(&progress).erase();
             self.damaged += print_faults(&self.db, &self.from, &faults)?;
         }
+    }
+
+    /// Copies contents, several at a time. Returns those that cannot be taken, and what is wrong with them, in the
+    /// order of ids.
+    fn copy_batch(
+        &self,
+        found: &FoundContents,
+        contents: &[RecordedContent],
+        progress: &Mutex<Progress>,
+    ) -> Result<Vec<(Uuid, Damage)>, String> {
+        let next = AtomicUsize::new(0);
+        let copy_some = || {
+            let mut faults = Vec::new();
+            // Relaxed: the number guards no other memory.
+            while let Some(content) = contents.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let damage = self.copy(found, content, progress)?;
+                faults.extend(damage.map(|damage| (content.id, damage)));
+            }
+            Ok(faults)
+        };
+        let outcome: Result<Vec<_>, String> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(copy_some)).collect();
+            threads.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e))).collect()
+        });
+        let mut faults: Vec<_> = outcome?.into_iter().flatten().collect();
+        faults.sort_by_key(|(id, _)| *id);
+        Ok(faults)
     }
 
     /// Copies a content. Returns what is wrong with it, if it cannot be taken.
@@ -109,10 +141,12 @@ impl Move {
         &self,
         found: &FoundContents,
         content: &RecordedContent,
-        progress: &mut Progress,
+        progress: &Mutex<Progress>,
     ) -> Result<Option<Damage>, String> {
         let mut draft = self.to.draft_of(content.id)?;
-        let copied = found.copy(content, &mut draft, |bytes| progress.advance(bytes));
+        let copied = found.copy(content, &mut draft, |bytes| {
+            semaphore::lock(progress).advance(bytes);
+        });
         let damage = copied.map_err(|e| match e {
             CopyError::Read(e) => format!("{}: {e}", self.from.place().0),
             CopyError::Write(e) => format!("{}: {e}", self.to.place().0),
