@@ -2,7 +2,8 @@
 -- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is. $9, $10, $11: actor, address
 -- and request id of the events; $12: version of the credentials that were checked, null if none were; $13: whether an
 -- administrator's account is left as it is, because the request has a personal access token; $14: ASCII form of the
--- address, if it differs. No row means that there is no such account, or that one of these conditions does not hold.
+-- address, if it differs; $15, $16: session and time of issue of the actor's access token, see is_signed_in, both null
+-- for other actors. No row means that there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
@@ -12,6 +13,7 @@ WITH before AS (
     FROM users
     WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin
+      AND ($16::bigint IS NULL OR is_signed_in($9, $15, $16))
     FOR NO KEY UPDATE
 ), changed AS (
     UPDATE users

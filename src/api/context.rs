@@ -34,6 +34,8 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The endpoint, once it is found: the metrics name it also if a later check fails.
     pub endpoint: Option<EndpointName>,
+    /// Whether the endpoint is for administrators only.
+    pub needs_admin: bool,
     /// The ids in the path, in its order.
     pub path_ids: Vec<PathId>,
     /// The account that the request is known to come from. Authentication sets it.

@@ -39,6 +39,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
         id,
         client,
         endpoint: None,
+        needs_admin: false,
         path_ids: Vec::new(),
         signed_in: None,
         account: None,
@@ -75,6 +76,7 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
         found => found?,
     };
     context.endpoint = Some(endpoint.name);
+    context.needs_admin = matches!(endpoint.handler, Handler::Admin(_));
     context.path_ids = std::mem::take(&mut endpoint.path_ids);
     let outcome = enter(context, &endpoint);
     if matches!(outcome, Err(Error::AdminRequired | Error::AdminSecondFactorRequired)) {

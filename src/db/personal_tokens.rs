@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
+use super::sessions::SignIn;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
@@ -26,16 +27,16 @@ pub struct NewPersonalToken {
     pub days: i32,
 }
 
-/// Stores a token if the user's credentials are still at `version`. Fails with [`Error::TooManyTokens`], or with
+/// Stores a token if the user's credentials are still at the given version and the sign-in has not ended. Fails with [`Error::TooManyTokens`], or with
 /// [`Error::InvalidToken`] if the account has changed since the request was authenticated.
 pub fn insert(
     db: &Database,
-    user: Uuid,
-    version: i32,
+    (user, version, sign_in): (Uuid, i32, SignIn),
     token: &NewPersonalToken,
     hash: &TokenHash,
     origin: &AuditOrigin,
 ) -> Result<PersonalToken, Error> {
+    let (session, issued_at) = sign_in.params();
     let rows = db.write(
         sql!("personal_tokens/insert"),
         &[
@@ -49,6 +50,8 @@ pub fn insert(
             &MAX_TOKENS,
             &origin.address,
             &origin.request_id,
+            &session,
+            &issued_at,
         ],
     )?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;

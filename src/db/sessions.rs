@@ -41,6 +41,22 @@ pub struct NewSession {
     pub user_agent: Option<String>,
 }
 
+/// What an access token says of the sign-in that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignIn {
+    /// Tokens that other software signed have none.
+    pub session: Option<Uuid>,
+    /// When the token was issued (Unix time, seconds).
+    pub issued_at: Option<u64>,
+}
+
+impl SignIn {
+    /// The parameters of the database function `is_signed_in`.
+    pub(super) fn params(self) -> (Option<Uuid>, i64) {
+        (self.session, self.issued_at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0))
+    }
+}
+
 /// Looks up the sessions of access tokens and their users; one query serves all requests that come together.
 pub struct SessionLookups(Batches<Uuid, Option<Arc<Row>>>);
 
@@ -50,18 +66,16 @@ impl SessionLookups {
     }
 
     /// Returns the user of an access token and the version of the user's credentials, and checks that the token's
-    /// session is live. `session` and `issued_at` (Unix time, seconds) are the token's; `max_age` is the maximum age of
-    /// a session. Fails with [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] if the session has
-    /// ended.
+    /// session is live. `max_age` is the maximum age of a session. Fails with [`Error::UserNotUsable`], or else with
+    /// [`Error::InvalidToken`] if the session has ended.
     pub fn authenticate(
         &self,
         db: &Database,
         user: Uuid,
-        session: Option<Uuid>,
-        issued_at: Option<u64>,
+        sign_in: SignIn,
         max_age: Duration,
     ) -> Result<(User, i32), Error> {
-        if let Some(session) = session {
+        if let Some(session) = sign_in.session {
             let look_up = |_| self.0.look_up(session, |ids| find_live(db, ids, max_age));
             let found = db.within(Duration::MAX, look_up)?;
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
@@ -69,10 +83,9 @@ impl SessionLookups {
             }
         }
         // The token has no session, or is refused; then the account tells why.
-        let issued_at = issued_at.and_then(|at| i64::try_from(at).ok());
-        let rows = db.read(sql!("sessions/user_of_token"), &[&user, &issued_at])?;
+        let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
-        if session.is_none() && row.get("is_valid_without_session") {
+        if sign_in.session.is_none() && row.get("is_valid_without_session") {
             Ok((from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))

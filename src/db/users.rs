@@ -10,8 +10,9 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::second_factors::{self, StoredSecondFactor};
+use super::sessions::SignIn;
 use super::{Database, like_pattern, one_row, sql};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::rules::{self, email_in_ascii};
 use crate::model::timestamp::Timestamp;
@@ -127,8 +128,15 @@ pub struct AccountFields {
     pub is_invited: bool,
 }
 
-/// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`].
-pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> Result<User, Error> {
+/// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`], or with
+/// [`Error::InvalidToken`] if `sign_in` of the actor has ended.
+pub fn insert(
+    db: &Database,
+    account: &AccountFields,
+    sign_in: Option<SignIn>,
+    origin: &AuditOrigin,
+) -> Result<User, Error> {
+    let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
         sql!("users/insert"),
         &[
@@ -147,9 +155,11 @@ pub fn insert(db: &Database, account: &AccountFields, origin: &AuditOrigin) -> R
             &origin.request_id,
             &account.email.as_deref().and_then(email_in_ascii),
             &account.is_invited,
+            &session.flatten(),
+            &issued_at,
         ],
     )?;
-    Ok(from_row(&one_row(rows)?))
+    rows.first().map(from_row).ok_or(Error::InvalidToken(TokenProblem::SessionEnded))
 }
 
 /// Conditions that an account must still meet when it is changed or deleted.
@@ -161,15 +171,17 @@ pub struct ChangeConditions {
 }
 
 /// Changes an account as an administrator asks. Another role, password or `is_active` ends the account's sessions.
-/// Returns `None` if there is no such account, or if it does not meet the conditions. Fails with [`Error::Taken`] or
-/// [`Error::LastAdmin`].
+/// Returns `None` if there is no such account, if it does not meet the conditions, or if `sign_in` of the administrator
+/// has ended. Fails with [`Error::Taken`] or [`Error::LastAdmin`].
 pub fn update_by_admin(
     db: &Database,
     id: Uuid,
     changes: &AccountFields,
     conditions: &ChangeConditions,
+    sign_in: Option<SignIn>,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
+    let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
         sql!("users/update_by_admin"),
         &[
@@ -187,6 +199,8 @@ pub fn update_by_admin(
             &conditions.version,
             &conditions.spares_admins,
             &changes.email.as_deref().and_then(email_in_ascii),
+            &session.flatten(),
+            &issued_at,
         ],
     )?;
     Ok(rows.first().map(from_row))

@@ -40,6 +40,7 @@ mod auth {
     mod accounts;
     mod current_password;
     mod failed_sign_ins;
+    mod held_requests;
     mod key_rotation;
     mod personal_tokens;
     mod resets;

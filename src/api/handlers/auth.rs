@@ -62,7 +62,8 @@ fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&context.db, &account, &origin).map_err(Error::at_registration)?;
+        let user = users::insert(&context.db, &account, None, &origin);
+        let user = user.map_err(Error::at_registration)?;
         context.account = Some(user.id);
         return response::json(201, &user);
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::uploads::content_response;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::CurrentUser;
+use crate::api::middleware::identity::{CurrentUser, json_body};
 use crate::auth::{link_token, random_bytes};
 use crate::db::file_links::{self, NewFileLink};
 use crate::error::Error;
@@ -36,7 +36,7 @@ struct CreatedLink {
 /// `POST /api/v1/uploads/{file_id}/links`: makes a link to the user's own file. Only this response holds it.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let file = context.path_id()?;
-    let wanted = context.request.json()?.read(read_link)?;
+    let wanted = json_body(context, user)?.read(read_link)?;
     let token = link_token::encode(random_bytes()?);
     let (owner, hash) = ((user.id(), user.verified_version()), link_token::hash(&token));
     let stored = file_links::insert(&context.db, file, owner, &wanted, &hash, &context.origin())?;

@@ -2,7 +2,7 @@
 
 use super::current_password;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::CurrentUser;
+use crate::api::middleware::identity::{CurrentUser, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::db::users::{self, ChangeConditions, ProfileChange};
@@ -37,7 +37,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         let User { email, name, .. } = &user.account;
         Ok(vec![("email", Some(email.clone())), ("name", name.clone())])
     };
-    let (change, password) = context.request.json()?.read_change(read_profile_change, stored)?;
+    let (change, password) = json_body(context, user)?.read_change(read_profile_change, stored)?;
     let outcome = change_profile(context, user, change, password);
     let account =
         context.recorded(RefusedAction::EmailChange, Some(user.id()), Some(user.id()), outcome)?;
@@ -83,7 +83,7 @@ pub fn change_password(
     user: &CurrentUser,
 ) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (current, new) = context.request.json()?.read(read_passwords)?;
+    let (current, new) = json_body(context, user)?.read(read_passwords)?;
     let outcome = replace_password(context, user, &current, &new);
     context.recorded(RefusedAction::PasswordChange, Some(user.id()), Some(user.id()), outcome)?;
     response::message("Password changed successfully")
@@ -110,8 +110,8 @@ fn replace_password(
 /// `current_password`.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let password =
-        context.request.json()?.read(|body| body.required("current_password", rules::non_empty))?;
+    let password = json_body(context, user)?
+        .read(|body| body.required("current_password", rules::non_empty))?;
     let outcome = delete_account(context, user, &password);
     context.recorded(RefusedAction::UserDelete, Some(user.id()), Some(user.id()), outcome)?;
     context.app.wake_background();

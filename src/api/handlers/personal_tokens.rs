@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser};
+use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
 use crate::auth::{personal_token, random_bytes};
 use crate::db::personal_tokens::{self, NewPersonalToken};
 use crate::error::Error;
@@ -34,13 +34,14 @@ struct CreatedToken {
 
 /// `POST /api/v1/auth/tokens`: makes a personal access token. Only this response holds it.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let version = user.credentials_version()?;
-    let wanted = context.request.json()?.read(read_token)?;
+    let (sign_in, version) = user.signed_in_by()?;
+    let wanted = json_body(context, user)?.read(read_token)?;
     let token = personal_token::encode(random_bytes()?);
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
     let (db, origin) = (&context.db, context.origin());
-    let stored = personal_tokens::insert(db, user.id(), version, &wanted, &hash, &origin)?;
+    let owner = (user.id(), version, sign_in);
+    let stored = personal_tokens::insert(db, owner, &wanted, &hash, &origin)?;
     response::json(201, &CreatedToken { stored, token })
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{current_password, qr_code, second_factor_code};
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser};
+use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
 use crate::auth::random_bytes;
 use crate::auth::second_factor::{Code, TotpSecret, recovery_code};
 use crate::db::second_factors::{self, AcceptedCode};
@@ -62,8 +62,8 @@ pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 /// `POST /api/v1/auth/second-factor`: offers a second factor, in place of one that was offered before.
 pub fn begin(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let password =
-        context.request.json()?.read(|body| body.required("current_password", rules::non_empty))?;
+    let password = json_body(context, user)?
+        .read(|body| body.required("current_password", rules::non_empty))?;
     if user.account.second_factor {
         return Err(Error::SecondFactorEnabled);
     }
@@ -95,7 +95,7 @@ fn offer(
 /// lasts 15 minutes.
 pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let code = context.request.json()?.read(|body| body.required("code", rules::code))?;
+    let code = json_body(context, user)?.read(|body| body.required("code", rules::code))?;
     let outcome = switch_on(context, user, &code);
     let recovery_codes = recorded(context, RefusedAction::SecondFactorEnable, user, outcome)?;
     response::json(200, &RecoveryCodes { recovery_codes })
@@ -139,7 +139,7 @@ fn read_proofs(body: &mut Params) -> (String, String) {
 /// `POST /api/v1/auth/second-factor/recovery-codes`: replaces all recovery codes.
 pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (password, code) = context.request.json()?.read(read_proofs)?;
+    let (password, code) = json_body(context, user)?.read(read_proofs)?;
     let outcome = replace_codes(context, user, &password, &code);
     let recovery_codes = recorded(context, RefusedAction::SecondFactorEnable, user, outcome)?;
     response::json(200, &RecoveryCodes { recovery_codes })
@@ -163,7 +163,7 @@ fn replace_codes(
 /// `DELETE /api/v1/auth/second-factor`: takes it away.
 pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (password, code) = context.request.json()?.read(read_proofs)?;
+    let (password, code) = json_body(context, user)?.read(read_proofs)?;
     let outcome = take_away(context, user, &password, &code);
     recorded(context, RefusedAction::SecondFactorDisable, user, outcome)?;
     Ok(response::no_content())

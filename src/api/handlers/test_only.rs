@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::users::check_role;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::Admin;
+use crate::api::middleware::identity::{Admin, json_body};
 use crate::auth::hash_queue::HashPurpose;
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub fn alive(_: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
 /// `POST /api/v1/users/test-only/create`: creates an account. The usual rules for values do not apply, and everything
 /// that is not given is made up.
 pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
-    let body = context.request.json()?;
+    let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
     let (given, password) = body.read(read_account)?;
     let unique = Uuid::new_v4().simple().to_string();
@@ -35,7 +35,8 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         password_hash: Some(context.app.hasher.hash(&password, hash_request)?),
         ..given
     };
-    response::json(201, &users::insert(&context.db, &account, &context.origin())?)
+    let sign_in = admin.user().sign_in();
+    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
 }
 
 /// Reads the account and its password.

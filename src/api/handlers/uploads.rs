@@ -8,7 +8,7 @@ use super::paging::{is_descending, page_request};
 use super::upload_form::{self, UploadForm};
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::CurrentUser;
+use crate::api::middleware::identity::{self, CurrentUser, json_body};
 use crate::db::files::{self, FileQuery, FileSort};
 use crate::db::uploads::{FileQuotas, NewFile};
 use crate::error::{Error, Forbidden};
@@ -24,7 +24,9 @@ use crate::storage::Content;
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let room = room_for_file(context, user)?;
-    let UploadForm { file, description } = upload_form::receive(context, room)?;
+    let form = upload_form::receive(context, room);
+    identity::confirm(context, user)?;
+    let UploadForm { file, description } = form?;
     let mut draft = file.draft;
     let hash = draft.commit()?;
     let (size, origin) = (draft.size(), context.origin());
@@ -164,6 +166,7 @@ fn read_file_change(body: &mut Params) -> FileChange {
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let app = context.app;
+    let body = json_body(context, user)?;
     let stored = || match files::find(&context.db, id) {
         Ok(File { filename, description, user_id, .. }) if user_id == user.id() => {
             Ok(vec![("filename", Some(filename)), ("description", description)])
@@ -172,7 +175,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         Err(error) => Err(error),
     };
     let FileChange { filename, description, is_public } =
-        context.request.json()?.read_change(read_file_change, stored)?;
+        body.read_change(read_file_change, stored)?;
     let file = files::update(
         &context.db,
         id,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::current_password;
 use super::paging::{is_descending, page_request};
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::Admin;
+use crate::api::middleware::identity::{Admin, confirm_now, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::config::Smtp;
@@ -40,7 +40,7 @@ fn read_new_account(body: &mut Params) -> (AccountFields, Option<String>) {
 /// `POST /api/v1/users`: creates an account. With `invite` and without a password its owner gets a mail with a link to
 /// choose one.
 pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
-    let body = context.request.json()?;
+    let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
     let (account, password) = body.read(read_new_account)?;
     let hasher = &context.app.hasher;
@@ -50,7 +50,8 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         None => hasher.unusable_hash()?,
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
-    response::json(201, &users::insert(&context.db, &account, &context.origin())?)
+    let sign_in = admin.user().sign_in();
+    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.
@@ -177,12 +178,12 @@ fn read_account_change(body: &mut Params) -> AccountChange {
 pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     check_account(context, admin, id)?;
+    let body = json_body(context, admin.user())?;
     let stored = || match users::find(&context.db, id) {
         Ok(User { email, name, .. }) => Ok(vec![("email", Some(email)), ("name", name)]),
         Err(Error::UserNotFound) => Ok(Vec::new()),
         Err(error) => Err(error),
     };
-    let body = context.request.json()?;
     check_role(admin, &body)?;
     let mut change = body.read_change(read_account_change, stored)?;
     let version = confirm_own_change(context, admin, id, &mut change)?;
@@ -191,9 +192,14 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let password_hash = change.password.map(hash).transpose()?;
     let fields = AccountFields { password_hash, ..change.fields };
     let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
-    let user = users::update_by_admin(&context.db, id, &fields, &conditions, &context.origin())?;
-    // If a password was checked, the account was found, and its credentials have changed since.
-    let user = user.ok_or(version.map_or(Error::UserNotFound, |_| Error::WrongCurrentPassword))?;
+    let (db, sign_in, origin) = (&context.db, admin.user().sign_in(), context.origin());
+    let user = users::update_by_admin(db, id, &fields, &conditions, sign_in, &origin)?;
+    let Some(user) = user else {
+        // The administrator may have been signed out while the password was hashed.
+        confirm_now(context, admin.user())?;
+        // If a password was checked, the account was found, and its credentials have changed since.
+        return Err(version.map_or(Error::UserNotFound, |_| Error::WrongCurrentPassword));
+    };
     response::json(200, &user)
 }
 

@@ -1,16 +1,23 @@
 //! Finds out who a request comes from. Handlers for users and administrators take proofs that only this module can
 //! make.
 
+use std::time::{Duration, Instant};
+
 use uuid::Uuid;
 
 use crate::api::context::RequestContext;
-use crate::auth::jwt::{Claims, TokenType};
+use crate::auth::jwt::TokenType;
 use crate::auth::personal_token;
 use crate::config::{AdminSecondFactor, Config, Environment};
+use crate::db::sessions::SignIn;
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
+use crate::http::params::Params;
 use crate::model::rules;
 use crate::model::user::{Role, User};
+
+/// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
+const MAX_UNCONFIRMED: Duration = Duration::from_secs(1);
 
 /// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
 /// is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
@@ -26,7 +33,44 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     if personal_token::is_personal(token) {
         return CurrentUser::from_personal_token(&context.db, token);
     }
-    CurrentUser::from_claims(context, &app.verify_token(token, TokenType::Access)?)
+    let claims = app.verify_token(token, TokenType::Access)?;
+    let sign_in = SignIn { session: claims.session, issued_at: claims.issued_at };
+    CurrentUser::from_access_token(context, claims.user, claims.role, sign_in)
+}
+
+/// The parameters in the JSON body of a user's request, after [`confirm`].
+pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Params, Error> {
+    let body = context.request.json();
+    confirm(context, user)?;
+    body
+}
+
+/// Looks the user of a request up again if that was done more than a second ago, because the body took that long.
+/// Otherwise whoever keeps a request open could finish it after the owner of the account has ended the session. Must
+/// come between the last byte of the body and the first change. Fails as [`authenticate`] and
+/// [`CurrentUser::require_admin`] do, but not because the access token has expired meanwhile.
+pub fn confirm(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+    match user.authenticated_at.elapsed() > MAX_UNCONFIRMED {
+        true => confirm_now(context, user),
+        false => Ok(()),
+    }
+}
+
+/// Looks the user of a request up again, see [`confirm`].
+pub fn confirm_now(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+    let user = match user.credential {
+        Credential::AccessToken { sign_in, .. } => {
+            CurrentUser::from_access_token(context, user.id(), user.account.role, sign_in)?
+        }
+        Credential::PersonalToken { .. } => {
+            CurrentUser::from_personal_token(&context.db, context.request.bearer_token()?)?
+        }
+        Credential::Nothing => return Ok(()),
+    };
+    if context.needs_admin {
+        user.require_admin(&context.app.config)?;
+    }
+    Ok(())
 }
 
 /// Who may export users.
@@ -94,6 +138,7 @@ pub struct RefreshToken {
 pub struct CurrentUser {
     pub account: User,
     pub credential: Credential,
+    authenticated_at: Instant,
     /// Private, so that no other module can make a value of this type.
     _proof: (),
 }
@@ -102,8 +147,7 @@ pub struct CurrentUser {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
     AccessToken {
-        /// Tokens that other software signed have none.
-        session: Option<Uuid>,
+        sign_in: SignIn,
         /// The version of the user's credentials when the request was authenticated.
         credentials_version: i32,
     },
@@ -118,17 +162,24 @@ pub enum Credential {
 }
 
 impl CurrentUser {
-    /// The user of an access token with these claims, looked up together with its session in one round trip, and in two
-    /// if the token is refused. The role is the one in the token. That is safe, because the sessions of an account
-    /// end when its role changes.
-    fn from_claims(context: &RequestContext, claims: &Claims) -> Result<CurrentUser, Error> {
+    fn new(account: User, credential: Credential) -> CurrentUser {
+        CurrentUser { account, credential, authenticated_at: Instant::now(), _proof: () }
+    }
+
+    /// The user of an access token, looked up together with its session in one round trip, and in two if the token is
+    /// refused. The role is the one in the token. That is safe, because the sessions of an account end when its role
+    /// changes.
+    fn from_access_token(
+        context: &RequestContext,
+        user: Uuid,
+        role: Role,
+        sign_in: SignIn,
+    ) -> Result<CurrentUser, Error> {
         let app = context.app;
-        let Claims { user, session, issued_at, role, .. } = *claims;
-        let max_age = app.config.session_max_age;
         let (account, credentials_version) =
-            app.sessions.authenticate(&context.db, user, session, issued_at, max_age)?;
-        let credential = Credential::AccessToken { session, credentials_version };
-        Ok(CurrentUser { account: User { role, ..account }, credential, _proof: () })
+            app.sessions.authenticate(&context.db, user, sign_in, app.config.session_max_age)?;
+        let credential = Credential::AccessToken { sign_in, credentials_version };
+        Ok(CurrentUser::new(User { role, ..account }, credential))
     }
 
     /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
@@ -138,13 +189,13 @@ impl CurrentUser {
         let (account, read_only, credentials_version) =
             db::personal_tokens::authenticate(db, &hash)?;
         let credential = Credential::PersonalToken { read_only, credentials_version };
-        Ok(CurrentUser { account, credential, _proof: () })
+        Ok(CurrentUser::new(account, credential))
     }
 
     /// The user of every request while authentication is switched off.
     fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
         let account = db::users::development_admin(db)?;
-        Ok(CurrentUser { account, credential: Credential::Nothing, _proof: () })
+        Ok(CurrentUser::new(account, Credential::Nothing))
     }
 
     pub fn id(&self) -> Uuid {
@@ -153,17 +204,25 @@ impl CurrentUser {
 
     /// The session that the request belongs to, if any.
     pub fn session(&self) -> Option<Uuid> {
+        self.sign_in().and_then(|sign_in| sign_in.session)
+    }
+
+    /// The sign-in that the access token of the request comes from, for changes that must not happen once it has ended.
+    pub fn sign_in(&self) -> Option<SignIn> {
         match self.credential {
-            Credential::AccessToken { session, .. } => session,
+            Credential::AccessToken { sign_in, .. } => Some(sign_in),
             Credential::PersonalToken { .. } | Credential::Nothing => None,
         }
     }
 
-    /// The version of the user's credentials when the request was authenticated, for changes that must not happen
-    /// once that version is another one. Fails with [`Error::NotPermitted`] if the request has no access token.
-    pub fn credentials_version(&self) -> Result<i32, Error> {
+    /// The sign-in that the access token of the request comes from, and the version of the user's credentials when the
+    /// request was authenticated, for changes that must not happen once the sign-in has ended or that version is another
+    /// one. Fails with [`Error::NotPermitted`] if the request has no access token.
+    pub fn signed_in_by(&self) -> Result<(SignIn, i32), Error> {
         match self.credential {
-            Credential::AccessToken { credentials_version, .. } => Ok(credentials_version),
+            Credential::AccessToken { sign_in, credentials_version } => {
+                Ok((sign_in, credentials_version))
+            }
             Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
             Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
         }
