@@ -6,12 +6,11 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::sessions::SignIn;
 use super::users::from_row;
 use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{PersonalToken, User};
+use crate::model::user::{PersonalToken, SignIn, User};
 
 /// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;

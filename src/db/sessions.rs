@@ -19,7 +19,7 @@ use super::{Database, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::rules::email_in_ascii;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Session, User};
+use crate::model::user::{Session, SignIn, User};
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
 const MAX_SESSIONS: i64 = 1000;
@@ -39,22 +39,6 @@ pub struct NewSession {
     pub expires_at: OffsetDateTime,
     /// The cleaned value of the `User-Agent` header.
     pub user_agent: Option<String>,
-}
-
-/// What an access token says of the sign-in that it comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SignIn {
-    /// Tokens that other software signed have none.
-    pub session: Option<Uuid>,
-    /// When the token was issued (Unix time, seconds).
-    pub issued_at: Option<u64>,
-}
-
-impl SignIn {
-    /// The parameters of the database function `is_signed_in`.
-    pub(super) fn params(self) -> (Option<Uuid>, i64) {
-        (self.session, self.issued_at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0))
-    }
 }
 
 /// Looks up the sessions of access tokens and their users; one query serves all requests that come together.

@@ -10,13 +10,12 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::second_factors::{self, StoredSecondFactor};
-use super::sessions::SignIn;
 use super::{Database, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::rules::{self, email_in_ascii};
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Role, Stats, User};
+use crate::model::user::{Role, SignIn, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
 pub fn from_row(row: &Row) -> User {

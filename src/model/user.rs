@@ -91,6 +91,22 @@ impl<'a> Profile<'a> {
     }
 }
 
+/// What an access token says of the sign-in that it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignIn {
+    /// Tokens that other software signed have none.
+    pub session: Option<Uuid>,
+    /// When the token was issued (Unix time, seconds).
+    pub issued_at: Option<u64>,
+}
+
+impl SignIn {
+    /// The parameters of the database function `is_signed_in`.
+    pub fn params(self) -> (Option<Uuid>, i64) {
+        (self.session, self.issued_at.and_then(|at| i64::try_from(at).ok()).unwrap_or(0))
+    }
+}
+
 /// A session that has not ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct Session {

@@ -9,12 +9,11 @@ use crate::api::context::RequestContext;
 use crate::auth::jwt::TokenType;
 use crate::auth::personal_token;
 use crate::config::{AdminSecondFactor, Config, Environment};
-use crate::db::sessions::SignIn;
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
 use crate::model::rules;
-use crate::model::user::{Role, User};
+use crate::model::user::{Role, SignIn, User};
 
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
 const MAX_UNCONFIRMED: Duration = Duration::from_secs(1);
