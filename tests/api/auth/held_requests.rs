@@ -277,6 +277,9 @@ fn the_requests_are_all_that_a_signed_in_user_can_send_with_a_body() {
     assert_eq!(tested.collect::<BTreeSet<_>>(), documented);
 }
 
+/// What happens to the actors, and the refusal that follows.
+type Round<'a> = (&'a dyn Fn(&Actor), Option<(u16, &'static str)>);
+
 #[test]
 fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothing() {
     let world = World::start();
@@ -293,7 +296,7 @@ fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothin
     let demote = |actor: &Actor| (REVOCATIONS[5].1)(&world, actor);
     let delete = |actor: &Actor| (REVOCATIONS[6].1)(&world, actor);
     let ended = (401, INVALID);
-    let rounds: [(&dyn Fn(&Actor), _); 7] = [
+    let rounds: [Round; 7] = [
         (&|_| (), None),
         (&end_token, Some(ended)),
         (&end_tokens, Some(ended)),
