@@ -229,6 +229,30 @@ fn an_administrator_takes_a_second_factor_away_and_ends_the_sessions() {
 }
 
 #[test]
+fn administrators_do_not_take_their_own_second_factor_away_without_password_and_code() {
+    let api = service();
+    let root = api.sign_up_admin("root");
+    let refused = || {
+        api.reset_second_factor(&root, root.id())
+            .refused(403, "Not enough permissions")
+            .has(json!({"error_code": "FORBIDDEN", "reason": "OWN_SECOND_FACTOR"}));
+    };
+    // Whether or not there is one.
+    refused();
+    let factor = api.new_second_factor(&root, PASSWORD);
+    refused();
+    api.me(&root).expect(200).has(json!({"second_factor": true}));
+    assert_eq!(notices(&api, root.id()), ["second_factor_enabled"]);
+    assert_eq!(api.database.count("audit_events WHERE action = 'second_factor.disable'"), 0);
+    // Another administrator may, and so does the endpoint of one's own.
+    api.disable_second_factor(&root, PASSWORD, &factor.code()).expect(204);
+    api.new_second_factor(&root, PASSWORD);
+    let other = api.sign_up_admin("other");
+    api.reset_second_factor(&other, root.id()).expect(204);
+    api.login("root", PASSWORD).expect(200);
+}
+
+#[test]
 fn what_happens_to_a_second_factor_is_in_the_audit_log_without_any_code() {
     let api = Server::start(&[]);
     let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
