@@ -204,8 +204,8 @@ fn check_proofs(
 }
 
 /// `DELETE /api/v1/users/{user_id}/second-factor`: takes the second factor of another user away, if there is one, and
-/// ends all sessions of the user. Of one's own account [`disable`] takes it away: whoever finds a browser signed in must
-/// not be able to.
+/// ends all sessions of the user. One's own takes the password and a code, see [`disable`]: whoever finds a browser
+/// signed in must not be able to take it away.
 pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let (id, user) = (context.path_id()?, admin.user());
     // The development admin is not found among the accounts.

@@ -103,7 +103,7 @@ fn sign_ins_and_refusals_are_counted_as_they_happen() {
     wait_until(|| counted() == (1, 3));
 }
 
-/// Also in a flood, of which most have no event of their own.
+/// Also in a flood, of which some have no event of their own.
 #[test]
 fn a_sign_in_that_lacks_only_its_code_is_an_event_and_no_refusal() {
     let api = Server::start(&[]);
@@ -123,7 +123,6 @@ fn a_sign_in_that_lacks_only_its_code_is_an_event_and_no_refusal() {
     // Refused actions are written within a second.
     wait_until(|| recorded("action = 'auth.login'") == 480);
     assert_eq!(recorded("details ->> 'reason' = 'second_factor_required'"), 240);
-    assert!(api.database.count("audit_events WHERE details ? 'count' AND details ? 'reason'") > 0);
     assert_eq!(figures(&days(&api, &root, 1)[0])[4], 240);
     let counter = |name| {
         let name = format!("cloakroom_audit_failures_total{{recorded_as=\"{name}\"}}");
