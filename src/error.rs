@@ -117,6 +117,8 @@ pub enum Forbidden {
     AdminByPersonalToken,
     /// The request has a read-only personal access token, and is not a `GET`.
     ReadOnlyToken,
+    /// An administrator would take their own second factor away, without the password and a code.
+    OwnSecondFactor,
     /// The account is the development admin's.
     DevelopmentAdmin,
     /// Authentication is switched off, and a foreign web page may have sent the request.

@@ -1,6 +1,9 @@
--- Takes up to a hundred requests for password resets, the oldest first, writes an event for each that has the address
--- of an active account, and queues a message for each of these accounts; returns how many requests it took and how
--- many messages it queued. The account of an address is found as users/find_by_login does.
+-- Takes up to a hundred requests for password resets, the oldest first, and for each active account that has one of the
+-- addresses writes an event and queues a message; returns how many requests it took and how many messages it queued.
+-- The account of an address is found as users/find_by_login does.
+-- The event is about the first request. If there was an event about the account within two minutes, it has a row in
+-- password_reset_counts, and all requests are only counted there: the number that is returned is smaller than that of
+-- the requests only if the row is new.
 -- An account gets at most one message in two minutes, and after ten in a day one an hour; further requests are dropped,
 -- and so are those for other addresses. The condition of the update decides that, also between several processes:
 -- unlike a SELECT it sees the row as the process before it left it. The trigger outbox_limits then drops messages
@@ -11,9 +14,11 @@
 WITH taken AS (
     DELETE FROM password_reset_requests
     WHERE id = ANY (ARRAY(SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED))
-    RETURNING email, email_ascii, requested_at, address, request_id
+    RETURNING id, email, email_ascii, requested_at, address, request_id
 ), known AS (
-    SELECT u.id, taken.requested_at, taken.address, taken.request_id
+    SELECT u.id, taken.requested_at, taken.address, taken.request_id,
+           row_number() OVER (PARTITION BY u.id ORDER BY taken.id) AS place,
+           count(*) OVER (PARTITION BY u.id) AS requests
     FROM taken CROSS JOIN LATERAL (
         SELECT id, is_active FROM users
         WHERE lower(coalesce(email_ascii, email)) IN (lower(taken.email), lower(taken.email_ascii))
@@ -22,9 +27,16 @@ WITH taken AS (
         LIMIT 1
     ) AS u
     WHERE u.is_active
+), counted AS (
+    INSERT INTO password_reset_counts AS earlier (user_id, requests)
+    SELECT id, requests - 1 FROM known WHERE place = 1 ORDER BY id
+    ON CONFLICT (user_id) DO UPDATE SET requests = earlier.requests + excluded.requests + 1
+    RETURNING user_id, requests
 ), event AS (
     INSERT INTO audit_events (at, action, subject_type, subject_id, address, request_id)
-    SELECT requested_at, 'password.reset_request', 'user', id, address, request_id FROM known
+    SELECT known.requested_at, 'password.reset_request', 'user', known.id, known.address, known.request_id
+    FROM known JOIN counted ON counted.user_id = known.id AND counted.requests < known.requests
+    WHERE known.place = 1
 ), accounts AS (
     SELECT DISTINCT id FROM known
     WHERE NOT EXISTS (SELECT FROM outbox

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
+use crate::db::users::SignInName;
 use crate::db::{Database, Readiness};
 use crate::error::Error;
 use crate::http::representations::Representations;
@@ -43,8 +44,8 @@ pub struct App {
     pub buckets: TokenBuckets<BucketKey>,
     /// Accounts that were registered lately. These buckets fill in a day.
     pub registrations: TokenBuckets<BucketKey>,
-    /// Failed sign-ins by SHA-256 of the name that was typed, see [`crate::db::users::find_by_login`].
-    pub failed_sign_ins: TokenBuckets<Vec<u8>>,
+    /// Failed sign-ins to an account, or with a name that no account has.
+    pub failed_sign_ins: TokenBuckets<SignInName>,
     /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
     pub missing_codes: TokenBuckets<Uuid>,
     pub metrics: Metrics,

@@ -145,15 +145,21 @@ impl RequestContext<'_> {
         subject: Option<Uuid>,
         outcome: Result<T, Error>,
     ) -> Result<T, Error> {
-        let details = match outcome {
-            Err(Error::BadCredentials | Error::WrongCurrentPassword | Error::InvalidResetToken) => {
-                json!({})
+        let action = match outcome {
+            Err(Error::SecondFactorRequired { is_password_refused: false }) => {
+                RefusedAction::LoginWithoutCode
             }
+            _ => action,
+        };
+        let details = match outcome {
+            Err(
+                Error::BadCredentials
+                | Error::WrongCurrentPassword
+                | Error::InvalidResetToken
+                | Error::SecondFactorRequired { is_password_refused: false },
+            ) => action.details(),
             Err(Error::InactiveAccount) => json!({ "reason": "inactive_account" }),
             Err(Error::LastAdmin) => json!({ "reason": "last_admin" }),
-            Err(Error::SecondFactorRequired { is_password_refused: false }) => {
-                json!({ "reason": "second_factor_required" })
-            }
             Err(Error::SecondFactorRequired { is_password_refused: true }) => {
                 json!({ "reason": "too_many_wrong_codes" })
             }
@@ -176,13 +182,15 @@ impl RequestContext<'_> {
         let is_event = self.app.failures.add(Failure {
             at: Timestamp::now(),
             id: Uuid::new_v4(),
-            action: action.name(),
+            action,
             actor_id: actor,
             subject_id: subject,
             address: Some(self.client),
             request_id: Some(self.id),
             details,
         });
-        self.app.metrics.count_audit_failure(is_event);
+        if action != RefusedAction::LoginWithoutCode {
+            self.app.metrics.count_audit_failure(is_event);
+        }
     }
 }

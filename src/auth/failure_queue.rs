@@ -1,6 +1,6 @@
 //! Refused actions on their way into the audit log. Recording one costs a request no round trip, and a flood of them
-//! costs the database no more than a few rows a second. Each action is counted for itself, so that a flood of one,
-//! which anybody with an account can cause, does not hide the others.
+//! costs the database no more than a few rows a second. Each [`RefusedAction`] is counted for itself, so that a flood of
+//! one, which anybody with an account can cause, does not hide the others.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::model::audit::Failure;
+use crate::model::audit::{Failure, RefusedAction};
 use crate::model::timestamp::Timestamp;
 use crate::semaphore::lock;
 
@@ -29,8 +29,7 @@ pub struct FailureQueue {
 
 #[derive(Default)]
 struct FailureQueueState {
-    /// By action. There are no more of these than [`crate::model::audit::RefusedAction`] has.
-    failures: BTreeMap<&'static str, ActionFailures>,
+    failures: BTreeMap<RefusedAction, ActionFailures>,
     is_closed: bool,
 }
 
@@ -101,9 +100,11 @@ impl FailureQueueState {
 
     fn take(&mut self, now: Instant) -> Vec<Failure> {
         let mut taken = Vec::new();
-        for (action, failures) in &mut self.failures {
+        for (&action, failures) in &mut self.failures {
             taken.append(&mut failures.events);
             let count = failures.take_count(now, self.is_closed);
+            let mut details = action.details();
+            details["count"] = json!(count);
             taken.extend((count > 0).then(|| Failure {
                 at: Timestamp::now(),
                 id: Uuid::new_v4(),
@@ -112,7 +113,7 @@ impl FailureQueueState {
                 subject_id: None,
                 address: None,
                 request_id: None,
-                details: json!({ "count": count }),
+                details,
             }));
         }
         taken
@@ -165,9 +166,11 @@ impl ActionFailures {
 
 #[cfg(test)]
 mod tests {
+    use RefusedAction::*;
+
     use super::*;
 
-    fn failure(action: &'static str) -> Failure {
+    fn failure(action: RefusedAction) -> Failure {
         Failure {
             at: Timestamp::now(),
             id: Uuid::new_v4(),
@@ -176,7 +179,7 @@ mod tests {
             subject_id: None,
             address: None,
             request_id: Some(Uuid::new_v4()),
-            details: json!({}),
+            details: action.details(),
         }
     }
 
@@ -187,21 +190,25 @@ mod tests {
         let add = |state: &mut FailureQueueState, action, n: u32, now| {
             (0..n).filter(|_| state.add(failure(action), now)).count()
         };
-        assert_eq!(add(&mut state, "auth.login", 80, began), 50);
-        assert_eq!(add(&mut state, "access.denied", 53, began), 50);
+        assert_eq!(add(&mut state, Login, 80, began), 50);
+        assert_eq!(add(&mut state, Access, 53, began), 50);
+        assert_eq!(add(&mut state, LoginWithoutCode, 52, began), 50);
         // The counts wait for the end of the window, in which no more events are taken.
         let half = began + WINDOW / 2;
-        assert_eq!(state.take(half).len(), 100);
-        assert_eq!(add(&mut state, "auth.login", 7, half), 0);
-        assert_eq!(add(&mut state, "password.reset", 7, half), 7);
+        assert_eq!(state.take(half).len(), 150);
+        assert_eq!(add(&mut state, Login, 7, half), 0);
+        assert_eq!(add(&mut state, PasswordReset, 7, half), 7);
         assert_eq!(state.take(half).len(), 7);
         let over = began + WINDOW;
         let counts: Vec<_> =
             state.take(over).into_iter().map(|event| (event.action, event.details)).collect();
-        let expected =
-            [("access.denied", json!({ "count": 3 })), ("auth.login", json!({ "count": 37 }))];
+        let expected = [
+            (Login, json!({ "count": 37 })),
+            (LoginWithoutCode, json!({ "count": 2, "reason": "second_factor_required" })),
+            (Access, json!({ "count": 3 })),
+        ];
         assert_eq!(counts, expected);
-        assert_eq!(add(&mut state, "auth.login", 50, over), 50);
+        assert_eq!(add(&mut state, Login, 50, over), 50);
     }
 
     #[test]
@@ -210,7 +217,7 @@ mod tests {
         let mut state = FailureQueueState::default();
         for second in 0..4 {
             for _ in 0..80 {
-                state.add(failure("auth.login"), began + WINDOW * second);
+                state.add(failure(Login), began + WINDOW * second);
             }
             let taken = state.take(began + WINDOW * second + WINDOW / 2);
             let counts: Vec<_> = taken.iter().skip(50).map(|event| &event.details).collect();
@@ -225,7 +232,7 @@ mod tests {
         let mut state = FailureQueueState::default();
         for second in 0..100 {
             for _ in 0..10 {
-                state.add(failure("auth.login"), began + WINDOW * second);
+                state.add(failure(Login), began + WINDOW * second);
             }
         }
         let events = state.take(began + WINDOW * 100);
@@ -237,7 +244,7 @@ mod tests {
     fn a_closed_queue_gives_everything_at_once() {
         let queue = FailureQueue::new();
         for _ in 0..60 {
-            queue.add(failure("auth.login"));
+            queue.add(failure(Login));
         }
         queue.close();
         assert!(queue.wait(false));

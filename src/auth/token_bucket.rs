@@ -103,8 +103,13 @@ impl<K: Hash + Eq> TokenBuckets<K> {
         let shard = &mut *self.shard(&key);
         // A bucket that is not stored is full.
         if let Some(full_at) = shard.young.get_mut(&key).or_else(|| shard.old.get_mut(&key)) {
-            *full_at = full_at.saturating_sub(self.period / limit);
+            *full_at = full_at.saturating_sub(self.interval(limit));
         }
+    }
+
+    /// The time in which a token comes back to a bucket that holds so many.
+    pub fn interval(&self, limit: u32) -> Duration {
+        self.period / limit
     }
 
     /// Locks the part that holds the bucket of `key`.

@@ -49,8 +49,10 @@ type Row = (&'static str, Duration, i64, Task);
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 13] = [
+const TASKS: [Row; 14] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
+    // Before the next one, so that two minutes after an event a request has one of its own.
+    ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::resets::insert_counted(&work.db, limit)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),

@@ -1,5 +1,5 @@
-//! Password resets: the table `password_reset_requests`, whose rows wait for the background thread, and the table
-//! `used_password_reset_tokens`.
+//! Password resets: the table `password_reset_requests`, whose rows wait for the background thread, and the tables
+//! `password_reset_counts` and `used_password_reset_tokens`.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -30,6 +30,12 @@ pub struct QueuedMessages {
 pub fn queue_messages(db: &Database) -> Result<QueuedMessages, Error> {
     let row = one_row(db.write(sql!("resets/queue_messages"), &[])?)?;
     Ok(QueuedMessages { requests: row.get("requests"), messages: row.get("messages") })
+}
+
+/// Writes events for requests that came within two minutes of an event about their account, once these are over: for up
+/// to `limit` accounts. Returns how many accounts there were, with those that had no such request.
+pub fn insert_counted(db: &Database, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("resets/insert_counted"), &[&limit])?)?.get("accounts"))
 }
 
 /// The use of a reset token for a new password.

@@ -50,10 +50,19 @@ pub struct Credentials {
     pub second_factor: Option<StoredSecondFactor>,
 }
 
+/// Whose failed sign-ins are counted together. A username and an address of one account are the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum SignInName {
+    /// Any name of the account with this id.
+    OfAccount(Uuid),
+    /// The SHA-256 of a name in ASCII and lower case that no account has.
+    Unknown(Vec<u8>),
+}
+
 /// The answer to a search for the account of a login name.
 pub struct LoginLookup {
-    /// The SHA-256 of the name in ASCII and lower case, whether or not an account has it.
-    pub name_hash: Vec<u8>,
+    /// What a failure counts for.
+    pub counted: SignInName,
     /// Whether the account has signed in from the client's network within the last 30 days; false without an account. A
     /// network is an IPv4 /24 or an IPv6 /48.
     pub knows_network: bool,
@@ -65,9 +74,7 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
-/// Finds an account by its username or e-mail address, active or not, for a client with this address. The hash of the
-/// name is of the database's lower case, by which names are compared, and not of Rust's: if PostgreSQL takes a dotted
-/// capital I for `i`, one name would have several hashes.
+/// Finds an account by its username or e-mail address, active or not, for a client with this address.
 pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
     let params: SqlParams = &[&login, &client, &email_in_ascii(login)];
     let row = one_row(db.read(sql!("users/find_by_login"), params)?)?;
@@ -77,8 +84,11 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
         version: row.get("credentials_version"),
         second_factor: second_factors::from_row(&row).filter(|factor| factor.enabled_at.is_some()),
     });
-    let knows_network = row.get("knows_network");
-    Ok(LoginLookup { name_hash: row.get("name_hash"), knows_network, account })
+    let counted = match &account {
+        Some(account) => SignInName::OfAccount(account.user.id),
+        None => SignInName::Unknown(row.get("name_hash")),
+    };
+    Ok(LoginLookup { counted, knows_network: row.get("knows_network"), account })
 }
 
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no

@@ -299,6 +299,11 @@ mod tests {
                 "If it was not, change your password now, make new recovery codes",
             ),
             (
+                MessageKind::RecoveryCodesRenewed,
+                "New recovery codes of your Cloakroom account were made",
+                "If it was not, change your password now, make new recovery codes",
+            ),
+            (
                 MessageKind::TooManyWrongCodes,
                 "The password of your Cloakroom account must be reset",
                 "Reset your password now",

@@ -44,6 +44,10 @@ pub fn template(kind: MessageKind) -> Template {
         RecoveryCodeUsed => {
             template!("A recovery code of your Cloakroom account was used", "recovery_code_used")
         }
+        RecoveryCodesRenewed => template!(
+            "New recovery codes of your Cloakroom account were made",
+            "recovery_codes_renewed"
+        ),
         TooManyWrongCodes => template!(
             "The password of your Cloakroom account must be reset",
             "too_many_wrong_codes"

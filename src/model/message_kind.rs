@@ -19,6 +19,8 @@ pub enum MessageKind {
     SecondFactorDisabled,
     /// A notice that a recovery code was used.
     RecoveryCodeUsed,
+    /// A notice that new recovery codes were made, which end the ones before.
+    RecoveryCodesRenewed,
     /// A notice that the password serves no longer, because too many wrong codes were sent with it.
     TooManyWrongCodes,
     /// The message of `cloakroom send-test-mail`, which is never stored.
@@ -37,6 +39,7 @@ impl MessageKind {
             MessageKind::SecondFactorEnabled => "second_factor_enabled",
             MessageKind::SecondFactorDisabled => "second_factor_disabled",
             MessageKind::RecoveryCodeUsed => "recovery_code_used",
+            MessageKind::RecoveryCodesRenewed => "recovery_codes_renewed",
             MessageKind::TooManyWrongCodes => "too_many_wrong_codes",
             MessageKind::Test => "test",
         }
@@ -54,6 +57,7 @@ impl MessageKind {
             SecondFactorEnabled,
             SecondFactorDisabled,
             RecoveryCodeUsed,
+            RecoveryCodesRenewed,
             TooManyWrongCodes,
             Test,
         ];

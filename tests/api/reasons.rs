@@ -138,6 +138,8 @@ fn of_permissions(world: &World) -> Vec<Case> {
     };
     let of_admin = world.api.new_token(root, false);
     let own_account = world.request("PUT", &format!("/users/{}", root.id()));
+    let own_second_factor = format!("/users/{}/second-factor", root.id());
+    let own_second_factor = world.request("DELETE", &own_second_factor);
     vec![
         (world.request("GET", "/admin/stats").by(ann), 403, "ADMIN_REQUIRED"),
         (file("GET", "").by(ann), 403, "PRIVATE_FILE"),
@@ -152,6 +154,7 @@ fn of_permissions(world: &World) -> Vec<Case> {
             "PERSONAL_TOKEN_CANNOT_CHANGE_ADMIN",
         ),
         (file("DELETE", "").by(read_only), 403, "READ_ONLY_TOKEN"),
+        (own_second_factor.by(root), 403, "OWN_SECOND_FACTOR"),
     ]
 }
 

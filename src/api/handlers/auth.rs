@@ -150,12 +150,12 @@ fn check_password(
     login: &Login,
 ) -> Result<(Credentials, PasswordCheck), Error> {
     let app = context.app;
-    let LoginLookup { name_hash, knows_network, account } =
+    let LoginLookup { counted, knows_network, account } =
         users::find_by_login(&context.db, &login.name, context.client)?;
     context.account = account.as_ref().map(|account| account.user.id);
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request(HashPurpose::SignIn);
-    let attempt = rate_limit::begin_sign_in(context, name_hash, knows_network)?;
+    let attempt = rate_limit::begin_sign_in(context, counted, knows_network)?;
     let check = app.hasher.check(&login.password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),

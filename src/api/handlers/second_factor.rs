@@ -1,5 +1,5 @@
 //! The second factor of one's own account: setting it up, its recovery codes, and taking it away. Administrators may
-//! take anybody's away.
+//! take that of others away.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
 use crate::auth::random_bytes;
 use crate::auth::second_factor::{Code, TotpSecret, recovery_code};
 use crate::db::second_factors::{self, AcceptedCode};
-use crate::error::Error;
+use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
@@ -203,10 +203,15 @@ fn check_proofs(
     Ok((version, code))
 }
 
-/// `DELETE /api/v1/users/{user_id}/second-factor`: takes anybody's second factor away, if there is one, and ends all
-/// sessions of the user.
-pub fn reset(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let id = context.path_id()?;
+/// `DELETE /api/v1/users/{user_id}/second-factor`: takes the second factor of another user away, if there is one, and
+/// ends all sessions of the user. One's own takes the password and a code, see [`disable`]: whoever finds a browser
+/// signed in must not be able to take it away.
+pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+    let (id, user) = (context.path_id()?, admin.user());
+    // The development admin is not found among the accounts.
+    if id == user.id() && user.require_changeable().is_ok() {
+        return Err(Error::NotPermitted(Forbidden::OwnSecondFactor));
+    }
     second_factors::reset(&context.db, id, &context.origin())?;
     Ok(response::no_content())
 }

@@ -9,6 +9,7 @@ use crate::api::app::BucketKey;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
+use crate::db::users::SignInName;
 use crate::error::Error;
 use crate::http::client_address::{network, site};
 use crate::http::response::Response;
@@ -22,7 +23,7 @@ const SITE_FACTOR: u32 = 8;
 /// Sessions are free: whoever knows a password can open one after the other to guess at another one.
 const SESSIONS_FACTOR: u32 = 4;
 
-/// Failed sign-ins with one name that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
+/// Failed sign-ins to one account that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
 /// allows at most 100 in a row.
 const MAX_FAILED_SIGN_INS: u32 = 100;
 
@@ -245,25 +246,26 @@ pub fn begin_registration<'a>(
     Ok(attempt)
 }
 
-/// Begins to check a password at sign-in, if not too many have failed with the name that has this hash, from all
-/// addresses together. It does not matter whether an account has the name. The attempt counts if the password is wrong,
-/// and is counted from its beginning, so that parallel ones cannot exceed the limit. Fails with [`Error::RateLimited`].
+/// Begins to check a password at sign-in, if not too many have failed for the account, from all addresses together. A
+/// name that no account has is limited alike, so that the limit does not tell which accounts exist. The attempt counts
+/// if the password is wrong, and is counted from its beginning, so that parallel ones cannot exceed the limit. Fails
+/// with [`Error::RateLimited`].
 ///
 /// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
 pub fn begin_sign_in<'a>(
     context: &mut RequestContext<'a>,
-    name_hash: Vec<u8>,
+    name: SignInName,
     knows_network: bool,
-) -> Result<Attempt<'a, Vec<u8>>, Error> {
+) -> Result<Attempt<'a, SignInName>, Error> {
     let app = context.app;
     let mut attempt = Attempt { buckets: &app.failed_sign_ins, taken: Vec::new() };
     if !app.config.rate_limit_enabled {
         return Ok(attempt);
     }
     let now = app.started.elapsed();
-    let decision = app.failed_sign_ins.take(name_hash.clone(), MAX_FAILED_SIGN_INS, now);
+    let decision = app.failed_sign_ins.take(name.clone(), MAX_FAILED_SIGN_INS, now);
     if decision.allowed {
-        attempt.taken.push((name_hash, MAX_FAILED_SIGN_INS));
+        attempt.taken.push((name, MAX_FAILED_SIGN_INS));
     } else if !knows_network {
         context.limit = Some(decision);
         return Err(refuse(context, "login-name", &decision, true));
@@ -287,6 +289,7 @@ pub fn forgive_missing_code(context: &mut RequestContext, account: Uuid) {
     }
     if let Some(shown) = &mut context.limit {
         shown.remaining = shown.limit.min(shown.remaining + 1);
+        shown.full_in = shown.full_in.saturating_sub(app.buckets.interval(shown.limit));
     }
 }
 

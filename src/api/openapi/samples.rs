@@ -43,7 +43,7 @@ fn token_problems() -> [TokenProblem; 6] {
     [NotOurs, NotAccess, NotRefresh, Expired, SessionEnded, PersonalTokenEnded]
 }
 
-fn refusals() -> [Forbidden; 7] {
+fn refusals() -> [Forbidden; 8] {
     use Forbidden::*;
     [
         PrivateFile,
@@ -51,6 +51,7 @@ fn refusals() -> [Forbidden; 7] {
         PersonalToken,
         AdminByPersonalToken,
         ReadOnlyToken,
+        OwnSecondFactor,
         DevelopmentAdmin,
         ForeignPage,
     ]

@@ -180,6 +180,58 @@ fn what_was_counted_is_written_after_a_restart_and_once_by_two_processes() {
     assert_eq!(database.value::<String>(counts), "7");
 }
 
+/// Also with two processes, whoever sends the requests.
+#[test]
+fn requests_to_reset_a_password_are_an_event_in_two_minutes_and_none_goes_uncounted() {
+    let api = Server::start(&[]);
+    let other = Server::start_with(&api.database, &api.data, &[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let events = |user: &Tokens| {
+        api.all_events(&root, &format!("action=password.reset_request&subject_id={}", user.id()))
+    };
+    let request = |server: &Server, name: &str| {
+        let answer = server.request_reset(&format!("{name}@example.com")).expect(200);
+        answer.header("X-Request-ID").to_owned()
+    };
+    let all_are_taken = || wait_until(|| api.database.count("password_reset_requests") == 0);
+    let sent = parallel(8, |n| {
+        let server = if n % 2 == 0 { &api } else { &other };
+        let ids: Vec<_> = (0..25).map(|_| request(server, "ann")).collect();
+        ids
+    });
+    let of_root = request(&api, "root");
+    all_are_taken();
+    let first = events(&ann);
+    assert_eq!((first.len(), &first[0]["details"]), (1, &json!({})));
+    let id = first[0]["request_id"].as_str().expect("an id").to_owned();
+    assert!(sent.concat().contains(&id) && first[0]["address"].is_string(), "{first:?}");
+    // Those of another account are events of their own.
+    assert_eq!(events(&root)[0]["request_id"], json!(of_root));
+    let end_two_minutes = || {
+        let earlier = "event_at = event_at - interval '2 minutes'";
+        api.database.run(&format!("UPDATE password_reset_counts SET {earlier}"));
+    };
+    end_two_minutes();
+    wait_until(|| events(&ann).len() == 2);
+    let counted = events(&ann)[0].clone();
+    assert_eq!(counted["details"], json!({"count": 199}));
+    assert_eq!((&counted["outcome"], &counted["actor_id"]), (&json!("success"), &json!(null)));
+    // That one begins two minutes as well, after which one more is counted, and then nothing.
+    request(&other, "ann");
+    all_are_taken();
+    assert_eq!(events(&ann).len(), 2);
+    end_two_minutes();
+    wait_until(|| events(&ann).len() == 3);
+    assert_eq!(events(&ann)[0]["details"], json!({"count": 1}));
+    end_two_minutes();
+    wait_until(|| api.database.count("password_reset_counts") == 0);
+    let next = request(&api, "ann");
+    all_are_taken();
+    let last = events(&ann);
+    assert_eq!((last.len(), &last[0]["details"]), (4, &json!({})));
+    assert_eq!(last[0]["request_id"], json!(next));
+}
+
 #[test]
 fn rows_that_limit_nothing_any_more_are_removed() {
     let api = Server::start(&[]);

@@ -1,5 +1,5 @@
-//! The limit of failed sign-ins with one name, which counts over all addresses, and the networks that are exempt from
-//! it because the account has signed in from there.
+//! The limit of failed sign-ins to one account or with one name, which counts over all addresses, and the networks that
+//! are exempt from it because the account has signed in from there.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -33,7 +33,12 @@ fn new_address() -> String {
 /// caller then has at least 20 of the 36 seconds after which another attempt is allowed.
 #[track_caller]
 fn fail_until_refused(api: &Server, name: &str) -> Answer {
-    let (begin, mut failures) = (Instant::now(), 0);
+    go_on_until_refused(api, name, 0, Instant::now())
+}
+
+/// The same after `failures` that count for the same account, the first of them at `begin`.
+#[track_caller]
+fn go_on_until_refused(api: &Server, name: &str, mut failures: u64, begin: Instant) -> Answer {
     loop {
         let answer = login_from(api, &new_address(), name, "wrong horse");
         if answer.status == 429 {
@@ -58,6 +63,41 @@ fn all_spellings_of_an_address_are_one_name() {
     }
 }
 
+/// Also if the username is another one by then, and whatever the address was typed like.
+#[test]
+fn all_names_of_an_account_count_together() {
+    let api = Server::start(&[ON, TRUSTED]);
+    let body = json!({"username": "bob", "email": "Bo@b\u{fc}cher.example", "password": PASSWORD});
+    api.register_with(body).expect(201);
+    let bob = login_from(&api, "203.0.113.7", "bob", PASSWORD).expect(200).tokens();
+    let addresses =
+        ["bo@b\u{fc}cher.example", "BO@xn--bcher-kva.example", "bo@b\u{fc}cher.ex\u{ff41}mple"];
+    let begin = Instant::now();
+    for name in addresses.iter().chain(&["bob", "BOB"]) {
+        for _ in 0..16 {
+            login_from(&api, &new_address(), name, "wrong horse").refused(401, WRONG);
+        }
+    }
+    api.update_me(&bob, json!({"username": "rob"})).expect(200);
+    go_on_until_refused(&api, "rob", 80, begin);
+    for name in addresses {
+        login_from(&api, &new_address(), name, PASSWORD).refused(429, TOO_MANY);
+        login_from(&api, "203.0.113.8", name, PASSWORD).expect(200);
+    }
+    // A name that nobody has counts for itself, also if an account had it, or if it is the id of one.
+    for name in ["bob", bob.id()] {
+        login_from(&api, &new_address(), name, PASSWORD).refused(401, WRONG);
+    }
+}
+
+#[test]
+fn a_name_that_is_the_id_of_an_account_does_not_count_for_the_account() {
+    let api = Server::start(&[ON, TRUSTED]);
+    let id = api.register("ann").expect(201).json()["id"].as_str().expect("an id").to_owned();
+    fail_until_refused(&api, &id);
+    login_from(&api, &new_address(), "ann", PASSWORD).expect(200);
+}
+
 #[test]
 fn after_a_hundred_failures_a_name_is_refused_whether_or_not_an_account_has_it() {
     let api = Server::start(&[ON, TRUSTED]);
@@ -79,8 +119,8 @@ fn after_a_hundred_failures_a_name_is_refused_whether_or_not_an_account_has_it()
     let name = "cloakroom_rate_limit_refusals_total{class=\"login-name\"} ";
     let counter = metrics.lines().find_map(|line| line.strip_prefix(name)).expect("a counter");
     assert!(counter.parse::<u32>().unwrap() >= 6, "{counter}");
-    // The other name of the account counts for itself, and so do other accounts.
-    login_from(&api, &new_address(), "ann@example.com", PASSWORD).expect(200);
+    // The other name of the account is refused as well, and other accounts are not.
+    login_from(&api, &new_address(), "ann@example.com", PASSWORD).refused(429, TOO_MANY);
     api.register("bob").expect(201);
     login_from(&api, &new_address(), "bob", PASSWORD).expect(200);
 }
@@ -154,8 +194,8 @@ fn owners_sign_in_from_where_they_did_before_while_strangers_fail() {
     login_from(&api, "203.0.113.8", "ann", "wrong horse").refused(401, WRONG);
     // An owner's sign-in gives a stranger no attempt more.
     login_from(&api, &new_address(), "ann", "wrong horse").refused(429, TOO_MANY);
-    // The other name of the account has an own limit and the same networks.
-    fail_until_refused(&api, "ann@example.com");
+    // The other name of the account has the same limit and the same networks.
+    login_from(&api, &new_address(), "ann@example.com", PASSWORD).refused(429, TOO_MANY);
     login_from(&api, "203.0.113.10", "ann@example.com", PASSWORD).expect(200);
 }
 

@@ -285,6 +285,8 @@ fn a_sign_in_that_lacks_only_the_code_does_not_count_twenty_times_an_hour() {
     for _ in 0..20 {
         let answer = login_from(&limited, "203.0.113.7", PASSWORD, "").refused(401, REQUIRED);
         assert_eq!(answer.rate_limit(), (2, 2));
+        let reset: u64 = answer.header("X-RateLimit-Reset").parse().expect("a time");
+        assert!(reset <= now() + 1, "the bucket is full: {reset}");
     }
     let statuses: Vec<_> =
         (0..4).map(|_| login_from(&limited, "203.0.113.7", PASSWORD, "").status).collect();

@@ -74,6 +74,7 @@ const NOT_ON_THE_TOUR: &[(&str, &[&str])] = &[
             "removals/list_contents",
             "removals/next",
             "removals/remove",
+            "resets/insert_counted",
             "resets/sweep",
             "schema_history/unsuited",
             "sessions/end_epoch",

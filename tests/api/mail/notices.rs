@@ -141,6 +141,26 @@ fn the_owner_of_an_account_is_told_of_new_personal_access_tokens_a_few_times_a_d
 }
 
 #[test]
+fn the_owner_of_an_account_is_told_of_new_recovery_codes() {
+    let (smtp, api) = service_with_mail();
+    let ann = api.sign_up("ann");
+    let factor = api.new_second_factor(&ann, PASSWORD);
+    smtp.wait_for(1);
+    api.renew_recovery_codes(&ann, PASSWORD, &factor.wrong_code()).refused(400, "Invalid code");
+    let answer = api.renew_recovery_codes(&ann, PASSWORD, &factor.code()).expect(200);
+    let mail = smtp.wait_for(2).remove(1);
+    let subject = "New recovery codes of your Cloakroom account were made";
+    assert_eq!((&*mail.recipient, &*mail.subject()), ("ann@example.com", subject));
+    assert!(mail.text().contains("new recovery codes of your Cloakroom account were made on"));
+    let codes = answer.json()["recovery_codes"].clone();
+    for code in codes.as_array().expect("codes").iter().filter_map(|code| code.as_str()) {
+        assert!(!mail.text().contains(code), "{mail:?}");
+    }
+    wait_until(|| api.database.count("outbox") == 0);
+    assert_eq!(smtp.received().len(), 2);
+}
+
+#[test]
 fn other_changes_send_no_notice() {
     let (smtp, api) = service_with_mail();
     let root = api.sign_up_admin("root");

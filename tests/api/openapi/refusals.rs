@@ -127,6 +127,9 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
             senders.extend([&ann.access, &without.access]);
         }
+        if shown.iter().any(|key| key.contains("OWN_SECOND_FACTOR")) {
+            senders.push(&admin.access);
+        }
         let body = json!({ "role": "admin" });
         let answers = senders
             .into_iter()

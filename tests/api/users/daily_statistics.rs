@@ -35,6 +35,9 @@ fn add_history(database: &Database, owner: &str) {
              (interval '0', 'auth.login', 'success', '{{}}'), ('1 second', 'auth.login', 'success', '{{}}'),
              ('1 second', 'auth.login', 'failure', '{{}}'), ('2 seconds', 'auth.login', 'failure', '{{\"count\": 70}}'),
              ('3 seconds', 'access.denied', 'failure', '{{\"count\": 5}}'),
+             ('2 seconds', 'auth.login', 'failure', '{{\"reason\": \"second_factor_required\"}}'),
+             ('2 seconds', 'auth.login', 'failure', '{{\"reason\": \"second_factor_required\", \"count\": 40}}'),
+             ('2 seconds', 'auth.login', 'failure', '{{\"reason\": \"second_factor_invalid\"}}'),
              ('1 day', 'access.denied', 'failure', '{{}}'), ('1 day', 'file.update', 'success', '{{\"count\": 9}}')
          ) v (moment, action, outcome, details)"
     ));
@@ -54,7 +57,7 @@ fn each_day_has_what_came_in_it_and_others_are_zeros() {
     assert_eq!(answered.join(" "), dates);
     let [users, files, bytes, sign_ins, refusals] = today;
     let now = [users + 1, files + 1, bytes + 1, sign_ins + 1, refusals];
-    let expected = [[0; 5], [0, 1, 1000, 0, 0], [2, 2, 110, 1, 77], now];
+    let expected = [[0; 5], [0, 1, 1000, 0, 0], [2, 2, 110, 1, 78], now];
     assert_eq!(found.iter().map(figures).collect::<Vec<_>>(), expected);
     assert_eq!(days(&api, &root, 365).len(), 365);
     assert_eq!(days(&api, &root, 365)[361..], found);
@@ -98,6 +101,34 @@ fn sign_ins_and_refusals_are_counted_as_they_happen() {
     };
     // Refused actions are written within a second.
     wait_until(|| counted() == (1, 3));
+}
+
+/// Also in a flood, of which some have no event of their own.
+#[test]
+fn a_sign_in_that_lacks_only_its_code_is_an_event_and_no_refusal() {
+    let api = Server::start(&[]);
+    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    api.new_second_factor(&ann, PASSWORD);
+    parallel(8, |n| {
+        let password = if n % 2 == 0 { PASSWORD } else { "wrong password" };
+        for _ in 0..60 {
+            api.login("ann", password).expect(401);
+        }
+    });
+    let recorded = |filter: &str| {
+        let number = "SELECT coalesce(sum(coalesce((details ->> 'count')::bigint, 1)), 0)::bigint";
+        let sql = format!("{number} FROM audit_events WHERE outcome = 'failure' AND {filter}");
+        api.database.value::<i64>(&sql)
+    };
+    // Refused actions are written within a second.
+    wait_until(|| recorded("action = 'auth.login'") == 480);
+    assert_eq!(recorded("details ->> 'reason' = 'second_factor_required'"), 240);
+    assert_eq!(figures(&days(&api, &root, 1)[0])[4], 240);
+    let counter = |name| {
+        let name = format!("cloakroom_audit_failures_total{{recorded_as=\"{name}\"}}");
+        api.metric(&name).unwrap_or_default()
+    };
+    assert_eq!(counter("event") + counter("count"), 240.0);
 }
 
 #[test]
