@@ -5,9 +5,9 @@
 -- administrator creates is settled. The unique indexes decide whether username and address are free.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
-                       email_ascii, is_settled)
+                       email_ascii, is_settled, is_self_registered)
     VALUES ($1, $2, $3, $4, $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
-            coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL)
+            coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL, $11::uuid IS NULL)
     RETURNING *
 ), invitation AS (
     INSERT INTO outbox (kind, user_id) SELECT 'invitation', id FROM created WHERE $15

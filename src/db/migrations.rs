@@ -67,6 +67,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(21, "largest_files_first"),
     migration!(22, "deleted_contents"),
     migration!(23, "folded_events"),
+    migration!(24, "self_registered_accounts", suits 23),
 ];
 
 /// The newest version of the schema that this program knows.
