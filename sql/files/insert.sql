@@ -1,7 +1,7 @@
 -- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
 -- $6: hash; $7: description; $8: the owner's quota of bytes; $9: the owner's quota of files; $10: quota of bytes of
--- the whole service; $11, $12: address and request id of the event. No row means that there is no such user; a row
--- without an id means that the file does not fit.
+-- the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
+-- registered themselves. No row means that there is no such user; a row without an id means that the file does not fit.
 -- The lock of the owner's row makes parallel uploads of one user wait for each other. Each then sees the totals that
 -- the one before it left, to which the triggers on files add, so the quotas are exact. Uploads of several users wait
 -- for each other only near the quota of the service. The owner's row is always locked first; otherwise two uploads
@@ -12,7 +12,8 @@
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS (
-    SELECT id, total_uploads, total_storage_used
+    SELECT id, total_uploads, total_storage_used,
+           is_self_registered AND created_at > now() - interval '7 days' AS is_young
     FROM users, patience WHERE id = $2 AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE OF users
 ), file AS (
@@ -20,6 +21,7 @@ WITH patience AS (
                        description)
     SELECT $1, id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7 FROM owner
     WHERE total_storage_used + $5 <= $8 AND total_uploads < $9 AND has_storage_for($5, $10)
+      AND (NOT is_young OR $5 <= storage_left_to_young_accounts($5, $13))
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)

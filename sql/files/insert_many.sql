@@ -1,12 +1,13 @@
 -- Records those of several files that certainly fit into all quotas, each by the rules of insert.sql, in one commit.
 -- What the triggers and the commit cost is shared by all of them. $1 to $9, with an element for each file: ids; owners;
 -- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10: an
--- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service. A row for each
--- recorded file.
+-- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service; $13: quota of
+-- bytes of young accounts that registered themselves. A row for each recorded file.
 -- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
 -- which the event of an upload changes, or if there is none yet. Nor is a file recorded here that would not fit after
 -- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
--- and if they do not fit into the service's quota, none is recorded. The caller decides about the others one by one.
+-- and if they do not fit into the service's quota, none is recorded. If those of young accounts do not fit into theirs,
+-- none of these is. The caller decides about the others one by one.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), upload AS (
@@ -17,21 +18,25 @@ WITH patience AS (
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
-    SELECT id, total_uploads, total_storage_used
+    SELECT id, total_uploads, total_storage_used,
+           is_self_registered AND created_at > now() - interval '7 days' AS is_young
     FROM users JOIN own_changes ON user_id = id, patience
     WHERE id = ANY ($2) AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE OF users, own_changes SKIP LOCKED
 ), fitting AS MATERIALIZED (
-    SELECT upload.* FROM upload JOIN owner ON owner.id = user_id
+    SELECT upload.*, is_young FROM upload JOIN owner ON owner.id = user_id
     WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
       AND bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
+), room_of_young AS MATERIALIZED (
+    SELECT bytes <= storage_left_to_young_accounts(bytes, $13) AS is_left
+    FROM (SELECT sum(file_size)::bigint AS bytes FROM fitting WHERE is_young) young
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                        description)
     SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description
-    FROM fitting, room WHERE is_left
+    FROM fitting, room, room_of_young WHERE room.is_left AND (NOT is_young OR room_of_young.is_left)
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)

@@ -7,9 +7,9 @@
 -- the actor is not signed in any more.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
-                       email_ascii, is_settled)
+                       email_ascii, is_settled, is_self_registered)
     SELECT $1, $2, $3, $4, $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
-           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL
+           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL, $11::uuid IS NULL
     WHERE $17::bigint IS NULL OR is_signed_in($11, $16, $17)
     RETURNING *
 ), invitation AS (

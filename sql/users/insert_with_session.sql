@@ -3,8 +3,8 @@
 -- client's address, whose network is remembered; $9: its user agent; $10: request id of the event; $11: ASCII form of
 -- the address, if it differs.
 WITH registered AS (
-    INSERT INTO users (id, username, email, email_ascii, name, password_hash, last_login)
-    VALUES ($1, NULL, $2, $11, $3, $4, now())
+    INSERT INTO users (id, username, email, email_ascii, name, password_hash, last_login, is_self_registered)
+    VALUES ($1, NULL, $2, $11, $3, $4, now(), true)
     RETURNING *
 ), opened AS (
     INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent)

@@ -13,6 +13,7 @@ WITH admin AS (
         role = 'admin',
         is_active = true,
         is_settled = true,
+        is_self_registered = false,
         credentials_version = users.credentials_version + 1,
         sessions_ended_at = now(),
         updated_at = now()

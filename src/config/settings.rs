@@ -290,6 +290,12 @@ impl Config {
         }
     }
 
+    /// Bytes that the files of all young accounts which registered themselves may have together. Where registrations
+    /// are limited, half of the quota is left to others, so that one address cannot fill the service for all.
+    pub fn young_storage_quota(&self) -> u64 {
+        if self.registrations_per_day == 0 { MAX_BYTES } else { self.storage_quota / 2 }
+    }
+
     /// Every configured secret whose tokens are valid, each with its name for messages.
     pub fn signing_secrets(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let current = self.jwt_secret.iter().map(|secret| ("CLOAKROOM_JWT_SECRET", secret));

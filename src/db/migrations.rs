@@ -69,6 +69,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(23, "folded_events"),
     migration!(24, "signed_in", suits 23),
     migration!(25, "password_reset_counts", suits 23),
+    migration!(26, "self_registered_accounts", suits 23),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::batches::Batches;
+use super::connection::SqlParams;
 use super::files::from_row;
 use super::{Database, sql};
 use crate::error::Error;
@@ -44,6 +45,8 @@ pub struct FileQuotas {
     pub user_files: u32,
     /// Bytes of all files.
     pub service_bytes: u64,
+    /// Bytes of the files of all young accounts that registered themselves.
+    pub young_bytes: u64,
 }
 
 /// The uploads that wait to be recorded.
@@ -95,6 +98,7 @@ fn insert_many(
             &(quotas.user_bytes as i64),
             &i64::from(quotas.user_files),
             &(quotas.service_bytes as i64),
+            &(quotas.young_bytes as i64),
         ],
     )?;
     let mut recorded: Vec<File> = rows.iter().filter_map(from_row).collect();
@@ -121,8 +125,22 @@ fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Er
             &(quotas.service_bytes as i64),
             &file.address,
             &file.request_id,
+            &(quotas.young_bytes as i64),
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     from_row(row).ok_or(Error::StorageFull)
+}
+
+/// Returns how many bytes young accounts that registered themselves may still store together, if `quota` is what they
+/// may have, or at least `wanted`; `None` if the young account `user` did not register itself.
+pub fn left_to_young_accounts(
+    db: &Database,
+    user: Uuid,
+    wanted: u64,
+    quota: u64,
+) -> Result<Option<u64>, Error> {
+    let params: SqlParams = &[&user, &(wanted as i64), &(quota as i64)];
+    let rows = db.read(sql!("files/left_to_young_accounts"), params)?;
+    Ok(rows.first().map(|row| u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0)))
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use time::Duration;
 use uuid::Uuid;
 
 use super::timestamp::Timestamp;
@@ -56,6 +57,17 @@ pub struct User {
     /// Serialised only as part of a [`Profile`].
     #[serde(skip)]
     pub stats: Stats,
+}
+
+/// How long an account is young. Anyone can make accounts, so a limit for each of them limits nobody, and those that are
+/// young share some.
+const YOUNG: Duration = Duration::days(7);
+
+impl User {
+    /// Whether the account is younger than seven days.
+    pub fn is_young(&self) -> bool {
+        Timestamp::now().0 - self.created_at.0 < YOUNG
+    }
 }
 
 /// What an account has stored.

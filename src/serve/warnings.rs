@@ -23,6 +23,7 @@ pub fn find(config: &Config) -> Vec<Warning> {
         .into_iter()
         .chain(environment_warnings)
         .chain(patterns_of_types(config))
+        .chain(room_for_new_users(config))
         .chain(misspelt)
         .chain(open_access(config))
         .collect()
@@ -110,6 +111,24 @@ fn patterns_of_types(config: &Config) -> Option<Warning> {
     );
     let advice = "List each type, such as image/png.";
     (!patterns.is_empty()).then_some((Level::Warn, text, advice))
+}
+
+/// The fewest full accounts that the half of new users is to hold.
+const MIN_NEW_USERS: u64 = 4;
+
+/// Warns about a quota of which very few new users can use up the half that they share.
+fn room_for_new_users(config: &Config) -> Option<Warning> {
+    let is_limited = config.registration == Registration::Open && config.registrations_per_day > 0;
+    let wanted = MIN_NEW_USERS.saturating_mul(config.user_storage_quota);
+    let text = format!(
+        "CLOAKROOM_STORAGE_QUOTA is less than {} times CLOAKROOM_USER_STORAGE_QUOTA: fewer than {MIN_NEW_USERS} new \
+         users can use up the half of it that all share who have registered within seven days",
+        2 * MIN_NEW_USERS
+    );
+    let advice =
+        "Raise it, lower CLOAKROOM_USER_STORAGE_QUOTA, or set CLOAKROOM_REGISTRATION to off.";
+    let is_little = is_limited && config.young_storage_quota() < wanted;
+    is_little.then_some((Level::Warn, text, advice))
 }
 
 /// Warns about a service without authentication, which production refuses, and about development on a network.

@@ -84,6 +84,7 @@ mod files {
     #[cfg(feature = "s3")]
     mod store_faults;
     mod uploads;
+    mod young_accounts;
 }
 
 mod mail {

@@ -10,7 +10,7 @@ use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
 use crate::db::files::{self, FileQuery, FileSort};
-use crate::db::uploads::{FileQuotas, NewFile};
+use crate::db::uploads::{self, FileQuotas, NewFile};
 use crate::error::{Error, Forbidden};
 use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
@@ -45,6 +45,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         user_bytes: app.config.user_storage_quota,
         user_files: app.config.user_file_quota,
         service_bytes: app.config.storage_quota,
+        young_bytes: app.config.young_storage_quota(),
     };
     let recorded = app.uploads.record(&context.db, upload, &quotas);
     match &recorded {
@@ -59,7 +60,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     response::json(201, &recorded?)
 }
 
-/// How many bytes another file of the user may have, by what both quotas have left. Fails with [`Error::StorageFull`]
+/// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
 /// if a quota is used up already, so that no body is received in vain. The database decides in the end: uploads that
 /// run at once see the same room.
 fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
@@ -71,10 +72,13 @@ fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
         return Err(Error::StorageFull);
     }
     let wanted = own_room.min(config.max_upload_size);
-    match app.stored_bytes.room(&context.db, config.storage_quota, wanted)? {
-        0 => Err(Error::StorageFull),
-        room => Ok(own_room.min(room)),
+    let mut room = app.stored_bytes.room(&context.db, config.storage_quota, wanted)?;
+    let (stored, young_quota) = (config.storage_quota - room, config.young_storage_quota());
+    if user.account.is_young() && stored + wanted > young_quota {
+        let left = uploads::left_to_young_accounts(&context.db, user.id(), wanted, young_quota)?;
+        room = room.min(left.unwrap_or(room));
     }
+    if room == 0 { Err(Error::StorageFull) } else { Ok(own_room.min(room)) }
 }
 
 /// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page

@@ -13,7 +13,7 @@ use crate::db::users::SignInName;
 use crate::error::Error;
 use crate::http::client_address::{network, site};
 use crate::http::response::Response;
-use crate::model::timestamp::{Timestamp, unix_time};
+use crate::model::timestamp::unix_time;
 
 /// All networks of an IPv6 site together have this many times the limit of one network, if [`Limit::Auth`] applies.
 /// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
@@ -39,10 +39,6 @@ const ACCOUNT_LIMIT: u32 = 30;
 
 /// Requests a minute of one address that [`Limit::Links`] allows.
 const LINKS_LIMIT: u32 = 600;
-
-/// How long the requests of a new account also count against the limit of their address. Anyone can make accounts, so
-/// a limit for each of them limits nobody.
-const YOUNG: time::Duration = time::Duration::days(7);
 
 /// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,12 +158,11 @@ fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bu
 /// trusted proxy: such a peer may be a proxy with many clients.
 fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Option<Bucket> {
     let size = context.app.config.rate_limit_address;
-    let is_young = |user: &CurrentUser| Timestamp::now().0 - user.account.created_at.0 < YOUNG;
     let counts = match caller {
         _ if size == 0 || limit == REFRESH || limit == Limit::Account => false,
         Caller::Anonymous => true,
         Caller::Refresh(_) => false,
-        Caller::User(user) => is_young(user),
+        Caller::User(user) => user.account.is_young(),
     };
     let network = context.limited_network().filter(|_| counts);
     network.map(|network| (BucketKey::Address("address", network), size))

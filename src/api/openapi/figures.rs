@@ -58,6 +58,7 @@ pub fn figures(config: &Config) -> Figures {
         ("{user_file_quota}", config.user_file_quota.to_string()),
         ("{user_storage_quota}", size(config.user_storage_quota)),
         ("{user_storage_quota_bytes}", config.user_storage_quota.to_string()),
+        ("{young_accounts}", young_accounts(config)),
         ("{version}", env!("CARGO_PKG_VERSION").to_owned()),
     ]);
     figures.extend([
@@ -135,6 +136,17 @@ fn rate_limits(config: &Config) -> String {
             &format!(" An address may register {} accounts a day.", config.registrations_per_day);
     }
     text
+}
+
+/// What young accounts may store together, where that is limited.
+fn young_accounts(config: &Config) -> String {
+    if config.registrations_per_day == 0 {
+        return String::new();
+    }
+    format!(
+        " Accounts younger than seven days that registered themselves may have {} together.",
+        size(config.young_storage_quota())
+    )
 }
 
 /// Who may export the accounts. `api::middleware::identity::exporters` and the pipeline decide.

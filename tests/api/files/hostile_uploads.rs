@@ -7,7 +7,7 @@ use crate::harness::*;
 const MIB: u64 = 1024 * 1024;
 
 /// Begins an upload and reads its answer, also if not all of the body was sent.
-fn answer_to(api: &Server, user: &Tokens, framing: &str, body: &[u8]) -> RawAnswer {
+pub fn answer_to(api: &Server, user: &Tokens, framing: &str, body: &[u8]) -> RawAnswer {
     let stream = api.begin_upload(user, framing, body);
     RawConnection::over(stream).expect("a connection").answer()
 }

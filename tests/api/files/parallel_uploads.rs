@@ -107,6 +107,24 @@ fn each_of_those_that_come_together_has_its_own_quota_and_owner() {
     assert_eq!(api.data.contents().len(), 1 + 3 + 2);
 }
 
+#[test]
+fn each_of_those_that_come_together_counts_for_the_half_of_young_accounts_if_it_is_theirs() {
+    let limited = ("CLOAKROOM_REGISTRATIONS_PER_DAY", "50");
+    let api = Server::start(&[limited, ("CLOAKROOM_STORAGE_QUOTA", "240000")]);
+    let [ann, bob, carl] = ["ann", "bob", "carl"].map(|name| api.sign_up(name));
+    // As if their half had been used up after the requests had begun.
+    let fill = || {
+        api.database.run(
+            "UPDATE users SET created_at = now() - interval '7 days' WHERE username IN ('carl', 'first');
+             UPDATE users SET total_storage_used = 120000 WHERE username = 'ann';
+             UPDATE storage_shards SET used = 120000 WHERE shard = 0",
+        );
+    };
+    let answers = together(&api, &[&ann, &carl, &bob, &carl, &ann], fill);
+    let statuses: Vec<_> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [507, 201, 507, 201, 507]);
+}
+
 /// Statements that lock a row which the upload of a user needs.
 fn locks(user: &str) -> [String; 3] {
     [

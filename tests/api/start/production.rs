@@ -114,11 +114,19 @@ fn production_warns_of_limits_that_are_missing() {
         ("CLOAKROOM_REGISTRATIONS_PER_DAY", "0", "any number of accounts"),
         ("CLOAKROOM_RATE_LIMIT_ADDRESS", "0", "limits of its own"),
         ("CLOAKROOM_TRUSTED_PROXIES", "", "are not told apart"),
+        ("CLOAKROOM_STORAGE_QUOTA", "7G", "fewer than 4 new users can use up the half"),
     ] {
         let log = Server::start(&[&quiet, &[(name, value)][..]].concat()).log();
         let warnings: Vec<_> = log.lines().filter(|line| line.contains("WARN")).collect();
         assert_eq!(warnings.len(), 1, "{log}");
         assert!(warnings[0].contains(name) && warnings[0].contains(warning), "{log}");
+    }
+    for (name, value) in
+        [("CLOAKROOM_REGISTRATION", "off"), ("CLOAKROOM_USER_STORAGE_QUOTA", "800M")]
+    {
+        let small = [("CLOAKROOM_STORAGE_QUOTA", "7G"), (name, value)];
+        let log = Server::start(&[&quiet, &small[..]].concat()).log();
+        assert!(!log.contains("WARN"), "{log}");
     }
     let development = Server::start(&[on, ("CLOAKROOM_RATE_LIMIT_ADDRESS", "0")]).log();
     assert!(!development.contains("WARN"), "{development}");

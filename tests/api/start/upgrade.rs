@@ -347,3 +347,30 @@ fn a_database_of_version_14_is_upgraded_and_its_accounts_and_files_are_listed_an
     }
     backup.roll_back();
 }
+
+#[test]
+fn of_the_accounts_of_version_23_the_young_ones_that_registered_themselves_are_known() {
+    let database = Database::create();
+    database.migrate_to(23);
+    let accounts = [
+        ("registered", "6 days", "auth.register", true),
+        ("made", "6 days", "user.create", false),
+        ("old", "8 days", "auth.register", false),
+    ];
+    for (name, age, action, _) in accounts {
+        database.run(&format!(
+            "WITH account AS (
+                 INSERT INTO users (id, username, email, password_hash, is_settled, created_at)
+                 VALUES (gen_random_uuid(), '{name}', '{name}@example.com', '-', true, now() - interval '{age}')
+                 RETURNING id
+             )
+             INSERT INTO audit_events (action, actor_id, subject_type, subject_id)
+             SELECT '{action}', id, 'user', id FROM account"
+        ));
+    }
+    run(&database.url, &["migrate"], &[]).exits(0);
+    for (name, .., expected) in accounts {
+        let is_known = format!("SELECT is_self_registered FROM users WHERE username = '{name}'");
+        assert_eq!(database.value::<bool>(&is_known), expected, "{name}");
+    }
+}
