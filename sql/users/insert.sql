@@ -1,12 +1,13 @@
 -- Creates an account. $1: id; $2: username; $3: e-mail address; $4: display name; $5: password hash; $6: role; $7:
 -- permissions; $8: whether it is active; $9: creation time; $10: last login; $11, $12, $13: actor, address and request
 -- id of the event; $14: ASCII form of the address, if it differs; $15: whether its owner is invited by mail. A null
--- from $6 to $10 stands for the column's default. An account that nobody else creates registers itself; one that an
--- administrator creates is settled. The unique indexes decide whether username and address are free.
+-- from $6 to $10 stands for the column's default, and an empty name is none. An account that nobody else creates
+-- registers itself; one that an administrator creates is settled. The unique indexes decide whether username and
+-- address are free.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
                        email_ascii, is_settled)
-    VALUES ($1, $2, $3, $4, $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
+    VALUES ($1, $2, $3, nullif($4, ''), $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
             coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL)
     RETURNING *
 ), invitation AS (
