@@ -1,6 +1,6 @@
 -- Changes file $1 if user $2 owns it. $3: filename; $4: description; $5: whether it is public; null leaves a column
--- as it is. $6, $7: address and request id of the event. No row means that there is no such file, or that its owner is
--- deleted; a row without an id means that it is not the user's.
+-- as it is, and an empty description is none. $6, $7: address and request id of the event. No row means that there is
+-- no such file, or that its owner is deleted; a row without an id means that it is not the user's.
 -- The row is locked before it is compared, so that the event says what this statement changed, and not what another
 -- one did meanwhile. A request that changes nothing is no event.
 WITH before AS (
@@ -10,7 +10,7 @@ WITH before AS (
 ), file AS (
     UPDATE files
     SET filename = coalesce($3, before.filename),
-        description = coalesce($4, before.description),
+        description = nullif(coalesce($4, before.description), ''),
         is_public = coalesce($5, before.is_public),
         updated_at = now()
     FROM before

@@ -1,9 +1,10 @@
 -- Changes account $1 as an administrator asks. $2: username; $3: e-mail address; $4: display name; $5: role; $6:
--- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is. $9, $10, $11: actor, address
--- and request id of the events; $12: version of the credentials that were checked, null if none were; $13: whether an
--- administrator's account is left as it is, because the request has a personal access token; $14: ASCII form of the
--- address, if it differs; $15, $16: session and time of issue of the actor's access token, see is_signed_in, both null
--- for other actors. No row means that there is no such account, or that one of these conditions does not hold.
+-- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is, and an empty name is none.
+-- $9, $10, $11: actor, address and request id of the events; $12: version of the credentials that were checked, null if
+-- none were; $13: whether an administrator's account is left as it is, because the request has a personal access token;
+-- $14: ASCII form of the address, if it differs; $15, $16: session and time of issue of the actor's access token, see
+-- is_signed_in, both null for other actors. No row means that there is no such account, or that one of these conditions
+-- does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
@@ -20,7 +21,7 @@ WITH before AS (
     SET username = coalesce($2, before.username),
         email = coalesce($3, before.email),
         email_ascii = CASE WHEN lower($3) <> lower(before.email) THEN $14 ELSE before.email_ascii END,
-        name = coalesce($4, before.name),
+        name = nullif(coalesce($4, before.name), ''),
         role = coalesce($5, before.role),
         permissions = coalesce($6, before.permissions),
         is_active = coalesce($7, before.is_active),

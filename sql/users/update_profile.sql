@@ -1,7 +1,7 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
--- as it is. $5: version of the credentials that were checked, null if none were; $6, $7: address and request id of
--- the events; $8: ASCII form of the address, if it differs. No row means that the account was deleted, or its
--- credentials changed, in the meantime.
+-- as it is, and an empty name is none. $5: version of the credentials that were checked, null if none were; $6, $7:
+-- address and request id of the events; $8: ASCII form of the address, if it differs. No row means that the account was
+-- deleted, or its credentials changed, in the meantime.
 -- Another e-mail address increments the version of the credentials, so that reset tokens that were sent to the old one
 -- become invalid.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
@@ -15,7 +15,7 @@ WITH before AS (
     SET username = coalesce($2, before.username),
         email = coalesce($3, before.email),
         email_ascii = CASE WHEN lower($3) <> lower(before.email) THEN $8 ELSE before.email_ascii END,
-        name = coalesce($4, before.name),
+        name = nullif(coalesce($4, before.name), ''),
         credentials_version = credentials_version + (coalesce($3, before.email) <> before.email)::integer,
         updated_at = now()
     FROM before

@@ -63,8 +63,8 @@ pub enum Tool {
     /// Make a backup of the database and of all contents, also beside a running service.
     ///
     /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
-    /// Contents that the last backup has are hard-linked to it, so they take their space once; each is read before, and
-    /// copied anew if it has rotted.
+    /// Contents that the last backup has are hard-linked to it, so they take their space once; each is read, there and
+    /// in the data directory, and copied anew if it has rotted in the last backup.
     Backup {
         /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
         #[arg(value_name = "DIR")]
@@ -73,7 +73,7 @@ pub enum Tool {
         #[arg(long, conflicts_with_all = ["keep", "verify_share"])]
         verify: bool,
         /// Read only this part of the contents that are linked to the last backup, such as 1/14: another part each
-        /// time, so all of them within 14 backups.
+        /// time, so all of them within 14 whole backups.
         #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = parse_share)]
         verify_share: u32,
         /// After a whole backup, keep so many of this installation, and remove the older ones.

@@ -156,10 +156,10 @@ pub fn is_reset_url(text: &str) -> bool {
     is_web_url(text) && text.contains("{token}")
 }
 
-/// Parses an http or https URL without user, query and fragment. Slashes at its end are dropped.
+/// Parses an http or https URL without user, path, query and fragment. A slash at its end is dropped.
 pub fn public_url(text: &str) -> Option<String> {
-    let url = text.trim_end_matches('/');
-    (is_web_url(url) && !url.contains(['?', '#', '@', '{', '}'])).then(|| url.to_owned())
+    let url = text.strip_suffix('/').unwrap_or(text);
+    (is_web_url(url) && is_origin(url) && !url.contains(['@', '{', '}'])).then(|| url.to_owned())
 }
 
 /// Whether `text` is an http or https URL in ASCII.
@@ -273,11 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn the_public_url_is_an_origin_and_perhaps_a_path() {
+    fn the_public_url_is_an_origin_and_perhaps_a_slash() {
         for (text, expected) in [
             ("https://files.example.com", Some("https://files.example.com")),
             ("https://files.example.com/", Some("https://files.example.com")),
-            ("http://[::1]:8000/cloakroom/", Some("http://[::1]:8000/cloakroom")),
+            ("http://[::1]:8000/", Some("http://[::1]:8000")),
+            ("https://files.example.com//", None),
+            ("https://files.example.com/cloakroom", None),
             ("", None),
             ("files.example.com", None),
             ("ftp://files.example.com", None),

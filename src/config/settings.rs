@@ -191,7 +191,7 @@ impl Config {
             console: r.choice("CLOAKROOM_CONSOLE", console) == Switch::On,
             public_url: r.optional(
                 "CLOAKROOM_PUBLIC_URL",
-                "an http or https URL without a query, such as https://files.example.com",
+                "an http or https URL without user, path, query and fragment, such as https://files.example.com",
                 public_url,
             ),
             data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),

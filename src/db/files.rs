@@ -71,7 +71,8 @@ pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     rows.first().and_then(from_row).ok_or(Error::FileNotFound)
 }
 
-/// Changes a file of `user`; `None` keeps a value. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
+/// Changes a file of `user`; `None` keeps a value, and an empty description is none. Fails with [`Error::FileNotFound`]
+/// or [`Error::NotPermitted`].
 pub fn update(
     db: &Database,
     id: Uuid,

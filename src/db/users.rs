@@ -121,7 +121,7 @@ pub struct AccountFields {
     pub username: Option<String>,
     /// E-mail address; has no default.
     pub email: Option<String>,
-    /// Display name.
+    /// Display name; an empty one is none.
     pub name: Option<String>,
     pub role: Option<Role>,
     pub permissions: Option<Vec<String>>,
@@ -220,7 +220,7 @@ pub fn update_by_admin(
 pub struct ProfileChange {
     pub username: Option<String>,
     pub email: Option<String>,
-    /// Display name.
+    /// Display name; an empty one is none.
     pub name: Option<String>,
 }
 

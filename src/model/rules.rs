@@ -85,11 +85,12 @@ fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem>
     check_text(text.trim(), length).and_then(check_visible).map(str::to_owned)
 }
 
-/// The description of a file: at most 4096 characters, without control characters but for tabs and line breaks.
+/// The description of a file: at most 4096 characters, without control characters but for tabs and line breaks. One of
+/// blanks only is empty, and no other is trimmed.
 pub fn description(text: &str) -> Result<String, Problem> {
     let text = check_text(text, 0..=MAX_DESCRIPTION)?;
     text.split(['\t', '\n', '\r']).try_for_each(|part| check_visible(part).map(drop))?;
-    Ok(text.to_owned())
+    Ok(if text.trim().is_empty() { String::new() } else { text.to_owned() })
 }
 
 /// Cleans the value of a `User-Agent` header before it is stored and shown to users: removes control characters and

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 
+use log::Level;
+
 use crate::api::app::App;
 use crate::api::{openapi, pipeline};
 use crate::arguments::VERSION;
@@ -93,9 +95,12 @@ pub fn migrate() -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `cloakroom config`: prints the effective settings, secrets masked.
+/// `cloakroom config`: prints the effective settings, secrets masked, and on standard error the variables that are
+/// named like settings but are none.
 pub fn print_config() -> Result<(), CommandError> {
     let config = read_settings(ALL_SETTINGS)?;
+    let warnings = config.unknown.iter().map(UnknownVariable::warning);
+    logging::write_lines(Level::Warn, warnings.map(|warning| format!("cloakroom: {warning}")));
     let line = |ShownSetting { name, value, .. }: &ShownSetting| format!("{name}={value}\n");
     output::print(&config.shown.iter().map(line).collect::<String>())?;
     Ok(())

@@ -2,7 +2,7 @@
 //! sees what is wrong with the settings.
 
 use super::print_line;
-use crate::config::{Config, Smtp};
+use crate::config::{Config, Smtp, UnknownVariable};
 use crate::mail::{Mail, MailError, Mailer, Phase};
 use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
@@ -14,8 +14,12 @@ const SERVER: &str =
 
 /// Sends the message to this address, whether or not an account has it. Needs no database.
 pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError> {
-    let mailer =
-        Mailer::new(config).ok_or_else(|| CommandError::Settings(missing_settings(config)))?;
+    let mailer = Mailer::new(config).ok_or_else(|| {
+        let mut missing = missing_settings(config);
+        let others = config.unknown.iter().filter(|unknown| !unknown.explain(&mut missing));
+        let warnings: Vec<_> = others.map(UnknownVariable::warning).collect();
+        CommandError::Settings([missing, warnings].concat())
+    })?;
     print_line(format_args!("Sending a test message through {}", config.smtp));
     let mail = Mail { kind: MessageKind::Test, at: Timestamp::now(), reset: None };
     mailer

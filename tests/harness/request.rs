@@ -91,6 +91,10 @@ impl Request {
         self.header("Content-Type", "application/json").body(body.to_string())
     }
 
+    pub fn form(self, pairs: String) -> Request {
+        self.header("Content-Type", "application/x-www-form-urlencoded").body(pairs)
+    }
+
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
         self.body = Some(body.into());
         self

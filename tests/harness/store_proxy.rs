@@ -16,6 +16,8 @@ pub enum StoreFault {
     Refuse,
     /// Takes the request and never answers.
     Hang,
+    /// Takes the head of the request, and no more.
+    Stall,
     /// Passes a half of the answer on, and closes the connection.
     Cut,
     /// Passes the first half of the answer on at once, and then a byte each tenth of a second.
@@ -125,10 +127,18 @@ fn pass_all(socket: TcpStream, shared: &Shared) -> Option<()> {
         let is_idle_closed = shared.fault_for("") == Some(StoreFault::CloseIdle);
         let idle = is_idle_closed.then_some(Duration::from_millis(100));
         client.get_ref().set_read_timeout(idle).ok()?;
-        let mut request = HttpMessage::read(&mut client, true)?;
+        let mut request = HttpMessage::read_head(&mut client)?;
         client.get_ref().set_read_timeout(None).ok()?;
         let method = request.method().to_owned();
         let fault = shared.fault_for(&request.first_line);
+        if fault == Some(StoreFault::Stall) {
+            // Until the test ends it: what is in the buffers of the connection is not read.
+            while shared.fault_for(&request.first_line) == fault {
+                thread::sleep(Duration::from_millis(50));
+            }
+            return None;
+        }
+        request.read_body(&mut client)?;
         let own = match fault {
             Some(StoreFault::Hang) => {
                 // The client or the test ends the connection.

@@ -34,6 +34,15 @@ impl HttpMessage {
     /// Reads a message with a body of known length. `None` at the end of the connection. `has_body` is false for the
     /// answer to `HEAD`.
     pub fn read(from: &mut impl BufRead, has_body: bool) -> Option<HttpMessage> {
+        let mut message = HttpMessage::read_head(from)?;
+        if has_body {
+            message.read_body(from)?;
+        }
+        Some(message)
+    }
+
+    /// Reads a message up to its body.
+    pub fn read_head(from: &mut impl BufRead) -> Option<HttpMessage> {
         let mut line = |text: &mut String| from.read_line(text).ok().filter(|count| *count > 0);
         let mut message = HttpMessage::default();
         line(&mut message.first_line)?;
@@ -43,11 +52,13 @@ impl HttpMessage {
             let Some((name, value)) = text.trim_end().split_once(':') else { break };
             message.headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
         }
-        let length = message.headers.get("content-length").and_then(|text| text.parse().ok());
-        let length: usize = length.filter(|_| has_body).unwrap_or(0);
-        message.body.resize(length, 0);
-        from.read_exact(&mut message.body).ok()?;
         Some(message)
+    }
+
+    /// Reads the body of a message whose head was read.
+    pub fn read_body(&mut self, from: &mut impl BufRead) -> Option<()> {
+        self.body.resize(self.header("content-length").parse().unwrap_or(0), 0);
+        from.read_exact(&mut self.body).ok()
     }
 
     /// The message as it is sent.

@@ -379,6 +379,10 @@ fn settings_without_a_mail_server_or_a_sender_are_refused() {
         assert!(output.err().contains(text), "{}", output.err());
     }
     run(NOWHERE, &["send-test-mail"], &[]).exits(2);
+    let misspelt = [("CLOAKROOM_SMTP_URL", ""), ("CLOAKROOM_SMTP_ULR", url)];
+    let text = send(url, &misspelt).exits(2).err();
+    let expected = "  CLOAKROOM_SMTP_URL is not set (CLOAKROOM_SMTP_ULR looks like it), so no mail is sent; set it";
+    assert!(text.contains(expected), "{text}");
     // Outside production the service starts, and warns.
     let log = Server::start(&[("CLOAKROOM_SMTP_URL", url)]).log();
     assert!(log.contains("CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"), "{log}");

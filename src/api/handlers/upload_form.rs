@@ -93,6 +93,7 @@ fn receive_parts(
         form.add_error("file", problems::MISSING);
     }
     let description = form.optional("description", rules::description);
+    let description = description.filter(|text| !text.is_empty());
     form.finish(file.take().map(|file| UploadForm { file, description }))
 }
 

@@ -121,7 +121,9 @@ fn error_body(format: ErrorFormat) -> &'static str {
 /// How often endpoints may be called.
 fn rate_limits(config: &Config) -> String {
     if !config.rate_limit_enabled {
-        return "There are no rate limits.".to_owned();
+        return "There are no rate limits but one: after ten wrong codes of a second factor in an hour, further ones \
+                for the account from the same network are refused with 429."
+            .to_owned();
     }
     let mut text = include_str!("text/rate_limits.md").trim_end().to_owned();
     if config.rate_limit_address > 0 {

@@ -13,6 +13,7 @@
 
 mod errors;
 mod figures;
+mod limits;
 mod samples;
 mod sharing;
 
@@ -57,6 +58,7 @@ pub fn document(config: &Config) -> String {
     for part in PARTS.into_iter().filter_map(|part| adapter.adapted(parse(part))) {
         merge(&mut document, part);
     }
+    limits::add_headers(&mut document);
     sharing::share(&mut document);
     document.to_string()
 }

@@ -12,9 +12,10 @@ use ureq::config::{AutoHeaderValue, Config};
 use ureq::http::request::Builder;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::unversioned::transport::DefaultConnector;
+use ureq::unversioned::transport::{Connector, RustlsConnector};
 use ureq::{Agent, Body, SendBody};
 
+use super::connection::StoreConnector;
 use super::listing::element;
 use super::resolver::HostResolver;
 use super::signature::{SignedParts, Signer, date, encode_path, encode_query};
@@ -127,7 +128,8 @@ impl Client {
             .max_idle_connections_per_host(MAX_IDLE_CONNECTIONS)
             .tls_config(tls_config(settings)?)
             .build();
-        let agent = Agent::with_parts(config, DefaultConnector::default(), HostResolver::default());
+        let connector = StoreConnector.chain(RustlsConnector::default());
+        let agent = Agent::with_parts(config, connector, HostResolver::default());
         Ok(Client { agent, settings: settings.clone(), host, root })
     }
 

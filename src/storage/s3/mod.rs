@@ -5,6 +5,7 @@
 //! and `installation-id`. Nothing else below the prefix is touched.
 
 mod client;
+mod connection;
 mod content_reader;
 mod listing;
 mod outage;

@@ -35,8 +35,9 @@ pub const CONTENTS: &str = "files";
 pub const PARTIAL: &str = ".partial";
 
 /// Makes a backup below `directory`, and then removes the oldest whole ones, so that `keep` are left; `None` keeps all.
-/// Of the contents that are linked to the last backup, one in `verify_share` is read, another one each time. Changes
-/// nothing of the installation but the mark of its last backup. The backup is whole or its name says that it is not.
+/// Of the contents that are linked to the last backup, one in `verify_share` is read there and in the data directory,
+/// another one after each whole backup. Changes nothing of the installation but the mark of its last backup. The backup
+/// is whole or its name says that it is not.
 pub fn backup(
     config: &Config,
     directory: &Path,

@@ -168,6 +168,36 @@ fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
 }
 
 #[test]
+fn a_public_file_is_private_while_its_owner_is_inactive() {
+    let api = Server::start(&[]);
+    let (ann, bob, root) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up_admin("root"));
+    let id = api.new_file(&ann, "a.txt", "public");
+    api.update_file(&ann, &id, json!({"is_public": true})).expect(200);
+    let tag = api.download(&bob, &id).expect(200).header("ETag").to_owned();
+    for is_active in [false, true, false] {
+        api.update_user(&root, ann.id(), json!({ "is_active": is_active })).expect(200);
+        for user in [&bob, &root] {
+            let answers = [
+                (api.show_file(user, &id), 200),
+                (api.download(user, &id), 200),
+                (api.download_request("GET", user, &id).header("Range", "bytes=1-2").send(), 206),
+                (api.download_request("GET", user, &id).header("If-None-Match", &tag).send(), 304),
+            ];
+            for (answer, status) in answers {
+                match is_active {
+                    true => drop(answer.expect(status)),
+                    false => drop(answer.refused(403, "Not enough permissions")),
+                }
+            }
+            let head = api.download_request("HEAD", user, &id).send();
+            assert_eq!(head.status, if is_active { 200 } else { 403 });
+        }
+    }
+    api.delete_user(&root, ann.id()).expect(204);
+    api.show_file(&bob, &id).refused(404, "File not found");
+}
+
+#[test]
 fn ids_of_files_are_uuids() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
@@ -201,8 +231,8 @@ fn an_update_changes_what_is_given_and_nothing_else() {
             "d",
         ),
         (json!({"description": "e"}), "b.txt", "e"),
-        (json!({"description": ""}), "b.txt", ""),
-        (json!({"filename": longest}), &longest, ""),
+        (json!({"filename": longest}), &longest, "e"),
+        (json!({"description": " f "}), &longest, " f "),
     ] {
         let expected = json!({"filename": filename, "description": description, "file_size": 3, "is_public": false});
         update(body).expect(200).has(expected);
@@ -236,6 +266,26 @@ fn an_update_changes_what_is_given_and_nothing_else() {
         ("body.description", "string_type"),
         ("body.is_public", "bool_type"),
     ]);
+}
+
+#[test]
+fn a_blank_description_is_none() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let none = json!({ "description": null });
+    for blank in ["", " ", "\t\r\n \u{3000}"] {
+        let form = file_form("a.txt", "text/plain", b"").field("description", blank);
+        let id = api.upload_form(&ann, form).expect(201).has(none.clone()).id();
+        api.update_file(&ann, &id, json!({"description": "d"})).expect(200);
+        let unset = api.update_file(&ann, &id, json!({ "description": blank })).expect(200);
+        unset.has(none.clone());
+        api.show_file(&ann, &id).expect(200).has(none.clone());
+    }
+    // Former versions stored an empty one.
+    let id = api.new_file(&ann, "a.txt", "");
+    api.database.run("UPDATE files SET description = ''");
+    api.show_file(&ann, &id).expect(200).has(json!({"description": ""}));
+    api.update_file(&ann, &id, json!({"description": ""})).expect(200).has(none);
 }
 
 #[test]

@@ -77,6 +77,22 @@ fn an_upload_is_acknowledged_only_if_the_store_has_it() {
 }
 
 #[test]
+fn a_store_that_takes_no_bytes_ends_an_upload_after_ten_seconds() {
+    let (store, proxy, api) = start();
+    let ann = api.sign_up("ann");
+    proxy.misbehave(StoreFault::Stall, "PUT");
+    // More than the buffers of the connection take.
+    let form = file_form("a.txt", "text/plain", &vec![b'x'; 10_000_000]);
+    let begin = Instant::now();
+    expect_unavailable(api.upload_form(&ann, form));
+    let seconds = begin.elapsed().as_secs();
+    assert!((10..15).contains(&seconds), "{seconds}");
+    proxy.behave();
+    api.new_file(&ann, "b.txt", "x");
+    assert_eq!((store.contents().len(), api.all_files(&ann).len()), (1, 1));
+}
+
+#[test]
 fn a_download_fails_before_its_first_byte_or_breaks_off_but_is_never_short() {
     let (_store, proxy, api) = start();
     let ann = api.sign_up("ann");

@@ -152,7 +152,7 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
 fn a_description_has_room_for_4096_characters() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), "", " as given "] {
+    for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), " as given "] {
         let form = file_form("a.txt", "text/plain", b"one").field("description", text);
         api.upload_form(&ann, form).expect(201).has(json!({ "description": text }));
     }

@@ -15,6 +15,7 @@ use crate::openapi::request_examples::parameters_of;
 enum Place {
     Query,
     Json,
+    Form,
     Multipart,
 }
 
@@ -56,6 +57,7 @@ fn inputs_of<'a>(
         let schema = follow(document, &content["schema"]);
         let place = match media_type.as_str() {
             "application/json" => Place::Json,
+            "application/x-www-form-urlencoded" => Place::Form,
             "multipart/form-data" => Place::Multipart,
             other => panic!("{other}"),
         };
@@ -103,6 +105,7 @@ impl Inputs<'_> {
         let request = match self.place {
             Place::Query => api.request_at_root(&self.method, &format!("{path}?{encoded}")),
             Place::Json => api.request_at_root(&self.method, &path).json(json.into()),
+            Place::Form => api.request_at_root(&self.method, &path).form(encoded),
             Place::Multipart => {
                 let form = pairs
                     .iter()

@@ -94,6 +94,12 @@ impl Stage {
         let request = api.request_at_root(method, &path).by(&sender);
         match media_type {
             "application/json" => request.json(body).send(),
+            "application/x-www-form-urlencoded" => {
+                let fields = body.as_object().expect("an object").iter();
+                let pairs = fields.map(|(name, value)| (name, value.as_str().expect("a text")));
+                let mut form = form_urlencoded::Serializer::new(String::new());
+                request.form(form.extend_pairs(pairs).finish()).send()
+            }
             "multipart/form-data" => {
                 let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
                 request.header("Content-Type", &media_type).body(form_of(&body).bytes()).send()

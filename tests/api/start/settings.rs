@@ -198,8 +198,46 @@ fn a_misspelt_setting_and_an_open_address_are_warned_about() {
     ] {
         assert!(log.contains(warning), "{warning} is not in {log}");
     }
+    let misspelt = [("CLOAKROOM_RATE_LIMIT_AUHT", "7"), ("CLOAKROOM_LISTN", "")];
+    let output = run(NOWHERE, &["config"], &misspelt).exits(0);
+    let expected = "cloakroom: CLOAKROOM_LISTN is no setting; did you mean CLOAKROOM_LISTEN?\n\
+                    cloakroom: CLOAKROOM_RATE_LIMIT_AUHT is no setting; did you mean CLOAKROOM_RATE_LIMIT_AUTH?\n";
+    assert_eq!(output.err(), expected);
+    assert!(!output.out().contains("LISTN") && !output.out().contains("AUHT"), "{}", output.out());
     let quiet = Server::start(&[]).log();
     assert!(!quiet.contains("WARN") && !quiet.contains("ERROR"), "{quiet}");
+}
+
+#[test]
+fn the_public_url_is_an_origin() {
+    let name = "CLOAKROOM_PUBLIC_URL";
+    for url in [
+        "https://files.example.com",
+        "https://files.example.com/",
+        "http://127.0.0.1:8000",
+        "http://[::1]:8000/",
+    ] {
+        run(NOWHERE, &["config"], &[(name, url)]).exits(0);
+    }
+    for url in [
+        "https://files.example.com/cloakroom",
+        "https://files.example.com/cloakroom/",
+        "https://files.example.com//",
+        "https://files.example.com?a=1",
+        "https://files.example.com/?a=1",
+        "https://files.example.com#a",
+        "https://ann:pw@files.example.com",
+        "https://ann@files.example.com",
+        "ftp://files.example.com",
+        "//files.example.com",
+    ] {
+        let text = run(NOWHERE, &["serve"], &[(name, url)]).exits(2).err();
+        let expected = format!(
+            "{name} holds \"{url}\"; allowed: an http or https URL without user, path, query and fragment, such as \
+             https://files.example.com\n"
+        );
+        assert!(text.ends_with(&expected), "{text}");
+    }
 }
 
 #[test]

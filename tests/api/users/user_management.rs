@@ -120,6 +120,43 @@ fn an_update_changes_what_is_given_and_nothing_else() {
 }
 
 #[test]
+fn a_blank_name_is_none() {
+    let api = Server::start(&[]);
+    let root = api.sign_up_admin("root");
+    let ann = api.sign_up("ann");
+    let none = json!({ "name": null });
+    let paths = ["/users/me".to_owned()];
+    let of_admins = ["users", "admin/users"].map(|list| format!("/{list}/{}", ann.id()));
+    let events = || api.all_events(&root, "action=user.update").len();
+    for (path, sender) in
+        paths.iter().map(|path| (path, &ann)).chain(of_admins.iter().map(|path| (path, &root)))
+    {
+        for blank in ["", " \t\u{3000}"] {
+            api.put(path, sender, json!({"name": " Ann "})).expect(200).has(json!({"name": "Ann"}));
+            let unset = api.put(path, sender, json!({ "name": blank })).case(path).expect(200);
+            unset.has(none.clone());
+            let before = events();
+            api.put(path, sender, json!({ "name": blank })).expect(200).has(none.clone());
+            assert_eq!(events(), before, "nothing has changed");
+            api.show_user(&root, ann.id()).expect(200).has(none.clone());
+        }
+    }
+    let mut body = json!({"email": "bo@example.com", "name": " ", "password": PASSWORD});
+    api.create_user(&root, body.clone()).expect(201).has(none.clone());
+    body["email"] = json!("cy@example.com");
+    let signed_in = api.register_with(body.clone()).expect(201).json();
+    assert_eq!(signed_in["user"]["name"], json!(null));
+    body["email"] = json!("dot@example.com");
+    body["username"] = json!("dot");
+    api.register_with(body).expect(201);
+    assert_eq!(api.database.count("users WHERE name = ''"), 0);
+    // Former versions stored an empty one.
+    api.database.run("UPDATE users SET name = '' WHERE username = 'ann'");
+    api.show_user(&root, ann.id()).expect(200).has(json!({"name": ""}));
+    api.update_me(&ann, json!({"name": ""})).expect(200).has(none);
+}
+
+#[test]
 fn role_activity_and_password_end_the_users_sessions() {
     let api = Server::start(&[]);
     let root = api.sign_up_admin("root");
