@@ -29,6 +29,10 @@ pub struct ContentCopier<'a> {
     pub linked: u64,
     /// Contents that were read, and are what they should be: copied ones, and linked ones of the share.
     pub verified: u64,
+    /// Contents of the present batch that have rotted in the data directory only.
+    rotted: Vec<(Uuid, Damage)>,
+    /// How many contents are damaged in the data directory, and whole in the backup.
+    pub damaged_sources: usize,
 }
 
 /// Which of the linked contents are read, in the last backup and in the data directory: one in `parts` for each backup,
@@ -60,7 +64,19 @@ impl<'a> ContentCopier<'a> {
         let last = last.map(|path| path.join(CONTENTS));
         // A symbolic link would show what is elsewhere, such as the data directory.
         let last = last.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()));
-        Ok(ContentCopier { storage, backup, last, share, copied: 0, linked: 0, verified: 0 })
+        let (rotted, damaged_sources) = (Vec::new(), 0);
+        let (copied, linked, verified) = (0, 0, 0);
+        Ok(ContentCopier {
+            storage,
+            backup,
+            last,
+            share,
+            copied,
+            linked,
+            verified,
+            rotted,
+            damaged_sources,
+        })
     }
 
     /// Puts all contents that the snapshot names into the backup, and notes each in the manifest. A content that is
@@ -88,6 +104,8 @@ impl<'a> ContentCopier<'a> {
             damaged += faults.len();
             progress.erase();
             print_faults(snapshot, &faults)?;
+            self.damaged_sources += self.rotted.len();
+            print_faults(snapshot, &std::mem::take(&mut self.rotted))?;
         }
         if damaged == 0 {
             return Ok(());
@@ -114,7 +132,9 @@ impl<'a> ContentCopier<'a> {
         if self.link(content, &target, progress)? {
             // It may have rotted in the data directory nevertheless. A store compares hashes by itself.
             let is_read = self.share.has(content.id) && self.storage.content_directory().is_some();
-            return Ok(if is_read { found.examine(content, true, |_| {})? } else { None });
+            let rotted = if is_read { found.examine(content, true, |_| {})? } else { None };
+            self.rotted.extend(rotted.map(|damage| (content.id, damage)));
+            return Ok(None);
         }
         let file = create_file(&target)?;
         let copied = found.copy(content, file, |bytes| progress.advance(bytes));

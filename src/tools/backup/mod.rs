@@ -74,7 +74,7 @@ pub fn backup(
     let last = last.map(|(path, _)| path);
     let mut copier = ContentCopier::new(&storage, &partial.path, last, share)?;
     copier.copy_all(&mut snapshot, &mut manifest)?;
-    let ContentCopier { copied, linked, verified, .. } = copier;
+    let ContentCopier { copied, linked, verified, damaged_sources, .. } = copier;
     manifest.finish()?;
     snapshot.finish()?;
     let at = Timestamp(partial.time);
@@ -91,7 +91,15 @@ pub fn backup(
         quantity::bytes(bytes),
         begin.elapsed().as_secs_f32()
     ));
-    removed
+    removed?;
+    match damaged_sources {
+        0 => Ok(()),
+        damaged => Err(format!(
+            "the backup is whole, but {damaged} of its contents have rotted in the data directory: copy them back from \
+             {}",
+            path.join(CONTENTS).display()
+        )),
+    }
 }
 
 /// Leaves the mark in the data directory by which the service and `cloakroom status` know the age of the last backup.
