@@ -105,6 +105,8 @@ mod openapi {
 
 mod scripts {
     mod nginx;
+    mod nginx_limits;
+    mod nginx_logs;
     mod package;
     mod run;
 }

@@ -2,6 +2,7 @@
 traps, a slow network; and what the pages cost and keep."""
 
 import json
+import re
 import statistics
 import time
 
@@ -252,12 +253,29 @@ def test_errors_of_the_other_shape_are_understood(page, start_service):
 
 def test_only_the_refresh_token_is_kept_and_only_for_the_tab(page, service):
     page.sign_in(service.new_user())
-    kept = page.run("return [document.cookie, Object.keys(localStorage), Object.values(sessionStorage)]")
-    assert kept[:2] == ["", []], kept
+    kept = page.run("return [document.cookie, Object.entries(localStorage), Object.values(sessionStorage)]")
+    assert kept[0] == "", kept
+    # The ids of the newest tokens of sessions, which are no tokens.
+    newest = re.compile(r"cloakroom\.newest\.[0-9a-f-]{36} \d+ ([0-9a-f-]{36}|ended)")
+    assert kept[1] and all(newest.fullmatch(" ".join(entry)) for entry in kept[1]), kept
     tokens = [value for value in kept[2] if value.startswith("ey")]
     assert len(tokens) == 1, kept
     databases = page.driver.execute_async_script("indexedDB.databases().then(arguments[0])")
     assert databases == [], databases
+
+
+@pytest.mark.parametrize("lack", [
+    "delete AbortSignal.any", "delete String.prototype.toWellFormed", "delete window.BroadcastChannel",
+    "CSS.supports = () => false",
+    "Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('', 'SecurityError'); } })",
+])
+def test_browser_that_lacks_what_the_pages_need_is_told_so(page, lack):
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", source=lack)
+    page.open("/console/files")
+    page.see("This browser cannot show the console")
+    page.see_no("Sign in", "The service")
+    page.check("unable")
+    page.driver.get_log("browser")  # modules that fail say so
 
 
 def test_first_page_is_small_and_can_be_used_at_once(page):

@@ -297,6 +297,24 @@ def test_an_upload_that_is_cancelled_leaves_nothing(page, service, tmp_path):
     assert stored(service, user) == ["next.txt"]
 
 
+def test_a_fault_in_what_shows_transfers_stops_no_upload(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.driver.execute_async_script("""
+        const main = document.querySelector("script[type=module]").src;
+        const { watchTransfers } = await import(main.replace("main.js", "transfers.js"));
+        watchTransfers(() => { throw new Error("a fault of the list"); });
+        arguments[0]();""")
+    page.choose_files(write(tmp_path, "a.txt"), write(tmp_path, "b.txt"))
+    finished(page, "2 done")
+    page.choose_files(write(tmp_path, "c.txt"))
+    finished(page, "3 done")
+    assert stored(service, user) == ["c.txt", "b.txt", "a.txt"]
+    said = [entry["message"] for entry in page.driver.get_log("browser")]
+    assert any("a fault of the list" in message for message in said), said
+
+
 @pytest.mark.long
 def test_uploads_end_with_the_session(page, service, tmp_path):
     first, second = service.new_user(), service.new_user()

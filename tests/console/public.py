@@ -31,9 +31,12 @@ def test_signing_in_and_out(page, service):
     page.see("Sign out")
     page.reload()
     page.see("Sign out")
+    page.activate("Account")
+    page.heading("Profile")
     page.activate("Sign out")
     page.heading("Sign in")
     page.back()
+    page.at("/console/files")
     page.heading("Sign in")
 
 

@@ -11,6 +11,7 @@ const MAX_LOOK_UPS = 20;
 
 /** Names by ids. `null` for an account that does not exist any more. */
 const names = new Map();
+addEventListener("person", () => names.clear());
 
 /** What an account is called: its name, username or e-mail address, whichever it has first. */
 export const nameOf = (user) => user.name || user.username || user.email;

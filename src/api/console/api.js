@@ -1,10 +1,11 @@
 // Everything that goes to the API: the tokens, their renewal, requests, uploads, and errors as sentences.
 //
-// The refresh token is kept in `sessionStorage`, for one tab, and the access token only in memory. A tab that was
-// duplicated begins with the same refresh token; each renewal is told to such tabs, because a refresh token that is
-// used a second time, later than the service's grace, ends the session.
+// The refresh token is kept in `sessionStorage`, for one tab, and the access token only in memory. Whenever what is known
+// of the signed-in user changes, there is an event `session`; before it another one, `person`, where it is another user
+// or nobody: whoever keeps anything of a person drops it then.
 
 import { ApiError, errorOf, offlineError } from "./errors.js";
+import { announce, askForNewest, endForAll, inTurn, isNewest, listen, setNewest } from "./tabs.js";
 
 const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
@@ -33,14 +34,10 @@ export function whenNeeded(handlers) {
   Object.assign(ask, handlers);
 }
 
-const otherTabs = new BroadcastChannel("cloakroom.session");
-otherTabs.onmessage = ({ data }) => {
-  if (data.from !== refreshToken()) return;
-  if (data.answer) keep(data.answer);
-  else drop();
-};
-
 const refreshToken = () => sessionStorage.getItem(REFRESH_TOKEN);
+const setRefreshToken = (token) => sessionStorage.setItem(REFRESH_TOKEN, token);
+
+listen({ token: refreshToken, renew: keep, replace: setRefreshToken, end: drop });
 
 /** Whether this tab has a session, which may have ended. */
 export const hasSession = () => refreshToken() !== null;
@@ -49,17 +46,20 @@ export const currentUser = () => user;
 export const isAdmin = () => user?.role === "admin";
 /** Takes over what the API answered about the signed-in user, for what the frame shows of it. */
 export function setCurrentUser(answer) {
+  const isAnother = user?.id !== answer?.id;
   user = answer;
+  if (isAnother) dispatchEvent(new Event("person"));
   dispatchEvent(new Event("session"));
 }
 
 /** Begins a session with the API's token response. */
 export function beginSession(answer) {
+  setNewest(answer.refresh_token);
   keep(answer);
 }
 
 function keep(answer) {
-  sessionStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
+  setRefreshToken(answer.refresh_token);
   access = answer.access_token;
   expiresAt = Date.now() + answer.expires_in * 1000;
   setCurrentUser(answer.user);
@@ -67,7 +67,7 @@ function keep(answer) {
 
 /** Drops the tokens of this tab, and of tabs with the same session. They show the page for signing in then. */
 export function forget() {
-  if (hasSession()) otherTabs.postMessage({ from: refreshToken() });
+  if (hasSession()) endForAll(refreshToken());
   drop();
 }
 
@@ -129,15 +129,21 @@ const isEnded = ({ status, reason }) => status === 401 && !KEY_REASONS.includes(
  */
 async function authorized({ anonymous = false, again = true, signal }, attempt) {
   const owner = user?.id;
+  const checkOwner = () => {
+    if (!anonymous && user?.id !== owner) throw new DOMException("Another person is signed in.", "AbortError");
+  };
   let isRenewed = false;
   for (let tries = 1; ; tries += 1) {
     let token = null;
     try {
       if (!anonymous) token = await accessToken();
-      if (!anonymous && user?.id !== owner) throw new DOMException("Another person is signed in.", "AbortError");
-      return await withKey(() => attempt(token));
+      checkOwner();
+      const answer = await withKey(() => attempt(token));
+      checkOwner();
+      return answer;
     } catch (error) {
       signal?.throwIfAborted();
+      checkOwner();
       if (anonymous || tries === 5 || !isEnded(error)) throw error;
       if (error.reason === ENDED || isRenewed) {
         if (!again || !(await recover())) throw error;
@@ -150,24 +156,43 @@ async function authorized({ anonymous = false, again = true, signal }, attempt) 
 }
 
 async function accessToken() {
-  if (!access || Date.now() > expiresAt - MARGIN) await renew();
+  if (!hasAccess()) await renew();
   return access;
 }
 
 /** Renews both tokens, once for all requests that wait for it. */
 function renew() {
-  refreshing ??= exchange().finally(() => { refreshing = null; });
+  refreshing ??= withKey(renewInTurn).finally(() => { refreshing = null; });
   return refreshing;
 }
 
+const hasAccess = () => access && Date.now() <= expiresAt - MARGIN;
+
+/** One tab renews at a time, so that each goes on with what the one before it has got. */
+async function renewInTurn() {
+  if (!refreshToken()) throw new ApiError({ status: 401, reason: ENDED });
+  try {
+    await inTurn(refreshToken(), async () => {
+      if (hasAccess()) return;
+      if (refreshToken() && !isNewest(refreshToken())) await askForNewest(refreshToken());
+      if (!hasAccess()) await exchange();
+    });
+  } catch (error) {
+    throw error.name === "TimeoutError" ? offlineError(error) : error;
+  }
+}
+
+/** Uses the refresh token, unless it is an old one: the tab that has the newest is closed then, or sleeps. */
 async function exchange() {
   const from = refreshToken();
-  if (!from) throw new ApiError({ status: 401, reason: ENDED });
+  if (from && !isNewest(from)) sessionStorage.removeItem(REFRESH_TOKEN);
+  if (!hasSession()) throw new ApiError({ status: 401, reason: ENDED });
   try {
-    const answer = await withKey(() => send("POST", "/auth/refresh", { body: { refresh_token: from } }, null));
+    const answer = await send("POST", "/auth/refresh", { body: { refresh_token: from } }, null);
     if (refreshToken() !== from) return;
+    setNewest(answer.refresh_token);
     keep(answer);
-    otherTabs.postMessage({ from, answer });
+    announce(from, answer);
   } catch (error) {
     if (refreshToken() !== from) return;
     if (!isEnded(error)) throw error;

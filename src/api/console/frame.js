@@ -4,7 +4,6 @@ import { currentUser, hasSession, isAdmin, signOut } from "./api.js";
 import { button } from "./controls.js";
 import { el, icon, nameText, replace } from "./dom.js";
 import { noticePlace, notify } from "./notices.js";
-import { go } from "./router.js";
 import { texts } from "./texts.js";
 
 const place = el("main", { id: "page", tabindex: "-1" });
@@ -44,7 +43,6 @@ export async function leave() {
 
 async function endSession() {
   const isTold = await signOut();
-  go("/console");
   if (!isTold) notify(texts.main.signed_out_here);
 }
 

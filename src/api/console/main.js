@@ -60,7 +60,9 @@ function plainPage(title, text, action = buttonLink(texts.main.to_start, "/conso
 
 async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {}) {
   const visit = (visits += 1);
+  if (isOfAnother()) return leaveAddress();
   const { route, params } = find();
+  if (currentUser()) history.replaceState({ ...history.state, owner: currentUser().id }, "");
   const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
   if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
   if (currentUser() && route.for === "guests") return go(HOME, { replace: true });
@@ -186,13 +188,26 @@ async function resume() {
   showAddress({ isStart: true });
 }
 
-/** Another account, or none: the address is shown anew, so nothing of the former one stays. */
+/** Another account, or none: nothing of the former one stays, its address neither. Another role: the page anew. */
 function sessionChanged() {
   if (!shown || shown.viewer === viewer()) return;
   clearNotices();
   closeDialogs({ all: true });
   if (shown.route.stays) return;
-  showAddress({ isReload: true });
+  if (shown.viewer && !currentUser()) leaveAddress();
+  else showAddress({ isReload: true });
+}
+
+/** Whether another person has been at this entry of the history, such as at a search. */
+function isOfAnother() {
+  const owner = history.state?.owner;
+  return Boolean(owner && currentUser()) && owner !== currentUser().id;
+}
+
+/** Goes to the start, and forgets what the history keeps with the present address. */
+function leaveAddress() {
+  history.replaceState(null, "", "/console");
+  return showAddress({ isReload: true });
 }
 
 async function signInAgain() {
@@ -206,7 +221,10 @@ addEventListener("unhandledrejection", (event) => {
 });
 // A page that the browser has kept in memory could be one of somebody who has signed out since.
 addEventListener("pageshow", (event) => event.persisted && location.reload());
-buildFrame();
-showPage(hasSession() ? skeleton(4) : el("div", {}), { isBare: !hasSession(), focus: false });
-whenNeeded({ signIn: signInAgain, apiKey: askApiKey });
-start();
+// Otherwise `browser.js` has said that this browser cannot show the pages.
+if (document.getElementById("unable").hidden) {
+  buildFrame();
+  showPage(hasSession() ? skeleton(4) : el("div", {}), { isBare: !hasSession(), focus: false });
+  whenNeeded({ signIn: signInAgain, apiKey: askApiKey });
+  start();
+}

@@ -1,6 +1,6 @@
 // Saving what the API answers as a file.
 
-import { currentUser, download } from "./api.js";
+import { download } from "./api.js";
 import { el } from "./dom.js";
 
 /** Milliseconds after which the browser has surely begun to save, and the contents may go. */
@@ -14,8 +14,7 @@ const BEGUN = 60_000;
 export async function saveAttachment(path, query) {
   const stop = new AbortController();
   const { signal } = stop;
-  const owner = currentUser()?.id;
-  addEventListener("session", () => currentUser()?.id !== owner && stop.abort(), { signal });
+  addEventListener("person", () => stop.abort(), { signal });
   try {
     const { contents, disposition } = await download(path, { query, signal });
     const name = /filename=([\w.-]+)/.exec(disposition)?.[1] ?? "export.csv";

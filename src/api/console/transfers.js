@@ -6,12 +6,9 @@
 // is the sentence that says why; `file` the API's metadata where they are known; `again` is there for what can be tried
 // again; `isHidden` leaves it out of the list that is shown.
 
-import { currentUser } from "./api.js";
-
 /** All transfers, oldest first, finished ones too until they are dismissed. */
 export const transfers = [];
 const listeners = new Set();
-let owner = null;
 
 /** Calls `listener(transfer)` whenever one has changed, and `listener()` when the list has. */
 export function watchTransfers(listener, signal) {
@@ -19,15 +16,23 @@ export function watchTransfers(listener, signal) {
   signal?.addEventListener("abort", () => listeners.delete(listener));
 }
 
-/** Tells all listeners that a transfer, or without one the list, has changed. */
+/**
+ * Tells all listeners that a transfer, or without one the list, has changed. One that fails is reported, and hinders
+ * neither the others nor the transfer.
+ */
 export function transferChanged(transfer) {
-  for (const listener of listeners) listener(transfer);
+  for (const listener of listeners) {
+    try {
+      listener(transfer);
+    } catch (error) {
+      reportError(error);
+    }
+  }
 }
 
 export const isActive = ({ state }) => state === "waiting" || state === "running";
 
 export function addTransfers(added) {
-  owner = currentUser()?.id;
   transfers.push(...added);
   transferChanged();
 }
@@ -42,9 +47,7 @@ export function dismiss(which) {
 }
 
 /** What one person began is never sent in the name of another. */
-addEventListener("session", () => {
-  if (transfers.length && currentUser()?.id !== owner) dismiss([...transfers]);
-});
+addEventListener("person", () => dismiss([...transfers]));
 
 /** The browser asks before it closes the tab with unfinished transfers. */
 addEventListener("beforeunload", (event) => {

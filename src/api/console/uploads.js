@@ -27,6 +27,8 @@ export const currentPause = () => pause;
 let isRunning = false;
 let unreached = 0;
 
+addEventListener("person", () => { unreached = 0; });
+
 /** Adds files to the queue. Answers how many found no place in it. */
 export function addUploads(files) {
   const waiting = transfers.filter((transfer) => transfer.kind === "upload" && isActive(transfer)).length;
@@ -70,8 +72,11 @@ const isWaiting = ({ kind, state }) => kind === "upload" && state === "waiting";
 async function run() {
   if (isRunning) return;
   isRunning = true;
-  for (let next; (next = transfers.find(isWaiting)); ) await send(next);
-  isRunning = false;
+  try {
+    for (let next; (next = transfers.find(isWaiting)); ) await send(next);
+  } finally {
+    isRunning = false;
+  }
 }
 
 async function send(transfer) {

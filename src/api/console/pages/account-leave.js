@@ -7,7 +7,6 @@ import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../notices.js";
-import { go } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.account.leave;
@@ -55,7 +54,6 @@ function leaveForm({ username, email }) {
         throw error;
       }
       forget();
-      go("/console", { replace: true });
       notify(t.done);
     },
   });

@@ -8,7 +8,7 @@ import { el, nameText } from "../dom.js";
 import { formatDate, formatDateTime, formatRelative } from "../format.js";
 import { leave } from "../frame.js";
 import { notify } from "../notices.js";
-import { go, query } from "../router.js";
+import { query } from "../router.js";
 import { pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 import { deviceName, deviceText } from "../user-agents.js";
@@ -114,6 +114,5 @@ async function endAll() {
   });
   if (!isDone) return;
   forget();
-  go("/console", { replace: true });
   notify(t.all_done);
 }

@@ -1,0 +1,22 @@
+// Says so where the browser lacks something that the pages need. What needs it would fail as if the service were away.
+//
+// It is a script of its own in an old form of the language, because such a browser may not read what the others are
+// written in. What it looks for is the youngest that they use; all else is older.
+
+(function () {
+  "use strict";
+
+  function isAble() {
+    try {
+      window.localStorage.getItem("");
+      window.sessionStorage.getItem("");
+    } catch (error) {
+      return false; // the browser keeps no data of this site
+    }
+    return Boolean(window.AbortSignal && AbortSignal.any && AbortSignal.timeout && window.BroadcastChannel
+      && window.HTMLDialogElement && String.prototype.toWellFormed && window.CSS
+      && CSS.supports("color", "light-dark(#000, #fff)") && CSS.supports("selector(:has(a))"));
+  }
+
+  if (!isAble()) document.getElementById("unable").hidden = false;
+})();
