@@ -4,7 +4,7 @@
 WITH days AS (
     SELECT date_trunc('month', now() AT TIME ZONE 'UTC' - interval '400 days')::date AS first
 ), accounts AS (
-    SELECT CASE WHEN month < first THEN date_trunc('month', month::timestamp)::date ELSE month END, role, is_active,
+    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, role, is_active,
            sum(accounts)
     FROM account_totals, days GROUP BY 1, 2, 3 HAVING sum(accounts) <> 0
 ), counted_accounts AS (
@@ -12,7 +12,7 @@ WITH days AS (
     FROM (SELECT (created_at AT TIME ZONE 'UTC')::date AS day, role, is_active FROM listable_users) u, days
     GROUP BY 1, 2, 3
 ), file_sums AS (
-    SELECT CASE WHEN month < first THEN date_trunc('month', month::timestamp)::date ELSE month END, sum(files),
+    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, sum(files),
            sum(bytes)
     FROM file_totals, days GROUP BY 1 HAVING sum(files) <> 0 OR sum(bytes) <> 0
 ), counted_files AS (

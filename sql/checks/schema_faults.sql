@@ -8,7 +8,7 @@ WITH expected AS (
         'deleted_contents_age', 'deleted_contents_pkey', 'ended_epochs_pkey', 'file_links_expiry',
         'file_links_file', 'file_links_pkey',
         'file_links_token_hash_key', 'file_links_user', 'files_name', 'files_newest', 'files_pkey',
-        'files_size', 'files_type', 'installation_pkey', 'kept_contents_pkey', 'listed_users_admins',
+        'files_size', 'files_type', 'installation_pkey', 'listed_users_admins',
         'listed_users_created', 'listed_users_email', 'listed_users_inactive', 'listed_users_name',
         'listed_users_name_desc', 'listed_users_oldest', 'listed_users_pkey', 'mail_counts_pkey', 'outbox_due',
         'outbox_failed', 'outbox_password_reset_key', 'outbox_pkey', 'own_changes_pkey',
@@ -19,7 +19,7 @@ WITH expected AS (
         'sessions_pkey', 'sign_in_networks_last_sign_in_at', 'sign_in_networks_pkey', 'skipped_changes_pkey',
         'storage_shards_pkey', 'used_password_reset_tokens_expiry', 'used_password_reset_tokens_pkey',
         'used_password_reset_tokens_token_hash_key', 'users_admins', 'users_created', 'users_email_key',
-        'users_email_unfilled', 'users_pkey', 'users_second_factor', 'users_username_key'
+        'users_pkey', 'users_second_factor', 'users_username_key'
     ]) AS name
     UNION ALL
     SELECT 'constraint', unnest(ARRAY[

@@ -21,10 +21,8 @@ WITH taken AS (
            count(*) OVER (PARTITION BY u.id) AS requests
     FROM taken CROSS JOIN LATERAL (
         SELECT id, is_active FROM users
-        WHERE lower(coalesce(email_ascii, email)) IN (lower(taken.email), lower(taken.email_ascii))
+        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email))
           AND NOT is_deleted AND NOT is_development_admin
-        ORDER BY lower(coalesce(email_ascii, email)) = lower(taken.email) DESC
-        LIMIT 1
     ) AS u
     WHERE u.is_active
 ), counted AS (

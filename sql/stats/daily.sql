@@ -5,10 +5,10 @@
 -- length of the range. A day of UTC has 24 hours, and a day of the connection's time zone may have others.
 WITH counts AS MATERIALIZED (
     -- Materialized, because the condition on the day would be evaluated for each event otherwise.
-    SELECT month AS day, accounts AS users, 0 AS files, 0 AS bytes, 0 AS sign_ins, 0 AS refusals
+    SELECT day, accounts AS users, 0 AS files, 0 AS bytes, 0 AS sign_ins, 0 AS refusals
     FROM account_totals
     UNION ALL
-    SELECT month, 0, files, bytes, 0, 0 FROM file_totals
+    SELECT day, 0, files, bytes, 0, 0 FROM file_totals
     UNION ALL
     -- Files of deleted users whose records are still to be removed.
     SELECT (upload_date AT TIME ZONE 'UTC')::date, 0, -1, -file_size, 0, 0

@@ -11,11 +11,11 @@ WITH days AS (
     RETURNING *
 ), folded_accounts AS (
     INSERT INTO account_totals
-    SELECT CASE WHEN month < first THEN date_trunc('month', month::timestamp)::date ELSE month END, role, is_active,
+    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, role, is_active,
            sum(accounts)
     FROM accounts, days
     GROUP BY 1, 2, 3 HAVING sum(accounts) <> 0
-    RETURNING month
+    RETURNING day
 ), files AS (
     DELETE FROM file_totals
     WHERE ctid = ANY (ARRAY(SELECT ctid FROM file_totals
@@ -23,11 +23,11 @@ WITH days AS (
     RETURNING *
 ), folded_files AS (
     INSERT INTO file_totals
-    SELECT CASE WHEN month < first THEN date_trunc('month', month::timestamp)::date ELSE month END, sum(files),
+    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, sum(files),
            sum(bytes)
     FROM files, days
     GROUP BY 1 HAVING sum(files) <> 0 OR sum(bytes) <> 0
-    RETURNING month
+    RETURNING day
 )
 SELECT (SELECT count(*) FROM accounts) - (SELECT count(*) FROM folded_accounts)
        + (SELECT count(*) FROM files) - (SELECT count(*) FROM folded_files) AS fewer

@@ -8,10 +8,10 @@ SELECT a.*, f.files - removed.files AS files, f.bytes - removed.bytes AS bytes,
                       WHERE upload_date >= began) AS new_files
 FROM (SELECT coalesce(sum(accounts), 0)::bigint AS users,
              coalesce(sum(accounts) FILTER (WHERE is_active), 0)::bigint AS active_users,
-             coalesce(sum(accounts) FILTER (WHERE account_totals.month >= this.month), 0)::bigint AS new_users
+             coalesce(sum(accounts) FILTER (WHERE day >= month), 0)::bigint AS new_users
       FROM account_totals, this) a,
      (SELECT coalesce(sum(files), 0)::bigint AS files, coalesce(sum(bytes), 0)::bigint AS bytes,
-             coalesce(sum(files) FILTER (WHERE file_totals.month >= this.month), 0)::bigint AS new_files
+             coalesce(sum(files) FILTER (WHERE day >= month), 0)::bigint AS new_files
       FROM file_totals, this) f,
      (SELECT coalesce(sum(total_uploads), 0)::bigint AS files, coalesce(sum(total_storage_used), 0)::bigint AS bytes
       FROM pending_removals JOIN users ON users.id = user_id) removed

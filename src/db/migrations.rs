@@ -1,18 +1,22 @@
-//! The steps of the schema: brings a database up to date, or compares it with them.
+//! The schema: makes it in a new database, brings that of an older one up to date, or compares it with this program.
 
-use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use postgres::error::SqlState;
-use postgres::{Client, Row};
-use siphasher::sip::SipHasher13;
+use postgres::{Client, Row, Transaction};
 
 use super::postgres_error::describe;
-use super::{Database, addresses, sql};
+use super::{Database, sql};
 use crate::error::Error;
 use crate::supervisor;
 
-/// One step of the schema.
+/// The oldest version of the schema from which the migrations lead to the newest one.
+const OLDEST_VERSION: i32 = 23;
+
+/// What a database that was made by `sql/schema.sql` records in the place of the migrations that are in it.
+const NEW_SCHEMA: &str = "schema";
+
+/// One step from a version of the schema to the next.
 struct Migration {
     version: i32,
     name: &'static str,
@@ -42,81 +46,61 @@ macro_rules! migration {
     };
 }
 
-/// All migrations in the order in which they are applied. The versions count from 1, without a gap.
+/// The migrations after [`OLDEST_VERSION`] in the order in which they are applied, without a gap. What each of them makes
+/// is in `sql/schema.sql` as well.
 const MIGRATIONS: &[Migration] = &[
-    migration!(1, "accounts"),
-    migration!(2, "files"),
-    migration!(3, "administration"),
-    migration!(4, "installation_and_tombstones"),
-    migration!(5, "outbox"),
-    migration!(6, "sign_in_networks"),
-    migration!(7, "sessions_and_tokens"),
-    migration!(8, "audit"),
-    migration!(9, "files_of_the_month"),
-    migration!(10, "ascii_addresses"),
-    migration!(11, "audit_limits"),
-    migration!(12, "mail_limits"),
-    migration!(13, "names_descending"),
-    migration!(14, "session_epochs"),
-    migration!(15, "storage_shards"),
-    migration!(16, "listed_users"),
-    migration!(17, "totals"),
-    migration!(18, "second_factor"),
-    migration!(19, "file_links"),
-    migration!(20, "daily_statistics"),
-    migration!(21, "largest_files_first"),
-    migration!(22, "deleted_contents"),
-    migration!(23, "folded_events"),
     migration!(24, "signed_in", suits 23),
     migration!(25, "password_reset_counts", suits 23),
     migration!(26, "self_registered_accounts", suits 23),
+    migration!(27, "former_releases"),
 ];
 
 /// The newest version of the schema that this program knows.
 pub fn newest_schema_version() -> i32 {
-    MIGRATIONS.last().map_or(0, |migration| migration.version)
+    MIGRATIONS.last().map_or(OLDEST_VERSION, |migration| migration.version)
 }
 
-/// Applies pending migrations under an advisory lock, so that of several processes that start together one migrates and
-/// the others find nothing to do. Fails, before it changes anything, if the database has migrations that do not suit
-/// this program, or that it knows with another content. `max_time` is how long each statement may take.
+/// Makes the schema in a new database, or applies the migrations that another one lacks, under an advisory lock: of
+/// several processes that start together one does so, and the others find nothing to do. Fails, before it changes
+/// anything, if the database has migrations that do not suit this program, or is too old for it. `max_time` is how long
+/// each statement may take.
 pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
     supervisor::starting("Waiting for another process that migrates", max_time);
     client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
-    if applied.is_none() {
-        client.batch_execute(sql!("schema_history/create")).map_err(failed)?;
-    }
-    let applied = applied.unwrap_or_default();
     verify(&applied)?;
-    let newer = applied.last().map_or(0, |row| row.get("version"));
-    if newer > newest_schema_version() {
-        log::info!("the database has schema version {newer}, which suits this program too");
+    let version = applied.last().map(|row| row.get("version"));
+    if version > Some(newest_schema_version()) {
+        log::info!(
+            "the database has schema version {}, which suits this program too",
+            version.unwrap_or_default()
+        );
     }
-    for migration in MIGRATIONS.iter().skip(applied.len()) {
+    if version.is_none() {
+        create(client, max_time).map_err(failed)?;
+        log::info!("the schema was made, version {}", newest_schema_version());
+    }
+    for migration in MIGRATIONS.iter().filter(|one| version.is_some_and(|last| last < one.version))
+    {
         let Migration { version, name, .. } = migration;
         apply(client, migration, max_time)
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
         log::info!("migration V{version}__{name} applied");
     }
-    if let Err(error) = addresses::fill(client) {
-        // Until the next start these accounts are known by their addresses as they are.
-        log::warn!("ASCII forms of e-mail addresses: {}", describe(&error));
-    }
     client.batch_execute(sql!("schema_history/unlock")).map_err(failed)
 }
 
-/// Returns the applied migrations, the oldest first; `None` if there is no table of them yet.
-pub fn find_applied(client: &mut Client) -> Result<Option<Vec<Row>>, postgres::Error> {
+/// Returns the applied migrations, the oldest first. There are none in a new database.
+pub fn find_applied(client: &mut Client) -> Result<Vec<Row>, postgres::Error> {
     match client.query_typed(sql!("schema_history/find"), &[]) {
-        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
-        outcome => outcome.map(Some),
+        Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
+        outcome => outcome,
     }
 }
 
-/// Fails unless the applied migrations are the first ones of this program, or all of its own and later ones that suit
-/// it. The message is meant for the operator.
+/// Fails if the database is older than the migrations of this program, or has one that is not this program's and does
+/// not suit it. The message is meant for the operator.
 pub fn verify(applied: &[Row]) -> Result<(), String> {
     let newest = newest_schema_version();
     let is_unsuited = |row: &&Row| {
@@ -126,17 +110,24 @@ pub fn verify(applied: &[Row]) -> Result<(), String> {
     if let Some(row) = applied.iter().rfind(is_unsuited) {
         return Err(unsuited(row.get("version")));
     }
-    for (row, migration) in applied.iter().zip(MIGRATIONS) {
-        let (version, name): (i32, Option<&str>) = (row.get("version"), row.get("name"));
-        let checksum: Option<String> = row.get("checksum");
-        let Migration { version: expected_version, name: expected_name, .. } = migration;
-        if (version, name) != (*expected_version, Some(expected_name))
-            || checksum != Some(migration.checksum())
-        {
+    if let Some(version) = applied.last().map(|row| row.get::<_, i32>("version"))
+        && version < OLDEST_VERSION
+    {
+        return Err(format!(
+            "the database has schema version {version}, and this program upgrades from {OLDEST_VERSION} on: \
+             start the version before this one first"
+        ));
+    }
+    for migration in MIGRATIONS {
+        let is_other = |row: &&Row| {
+            let (version, name): (i32, &str) = (row.get("version"), row.get("name"));
+            version == migration.version && ![migration.name, NEW_SCHEMA].contains(&name)
+        };
+        if let Some(row) = applied.iter().find(is_other) {
+            let (Migration { version, name, .. }, found) = (migration, row.get::<_, &str>("name"));
             return Err(format!(
-                "the database has applied migration V{version}__{}, which is not V{expected_version}__{expected_name} \
-                 of this program: another build of cloakroom made it",
-                name.unwrap_or_default()
+                "the database has applied migration V{version}__{found}, which is not V{version}__{name} of this \
+                 program: another build of cloakroom made it"
             ));
         }
     }
@@ -157,6 +148,16 @@ fn unsuited(version: i32) -> String {
     )
 }
 
+/// Makes the newest schema in a new database, and records it as one migration.
+fn create(client: &mut Client, max_time: Duration) -> Result<(), postgres::Error> {
+    let mut transaction = client.transaction()?;
+    supervisor::starting("Making the schema", max_time);
+    transaction.batch_execute(sql!("schema_history/create"))?;
+    transaction.batch_execute(sql!("schema"))?;
+    record(&mut transaction, newest_schema_version(), NEW_SCHEMA, newest_schema_version())?;
+    transaction.commit()
+}
+
 /// Applies one migration and records it in the same transaction, so that a crash leaves both or neither. Waits for the
 /// end of a running backup first. That has read all tables: if the migration waited for a lock of one of them instead,
 /// everybody else who uses the table would wait behind it. `max_time` is how long each statement may take.
@@ -172,25 +173,22 @@ fn apply(
         supervisor::starting("Waiting for a backup to end", max_time);
         transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
     }
-    transaction.batch_execute(sql!("schema_history/extend"))?;
-    let Migration { version, name, oldest_program, .. } = migration;
+    let Migration { version, name, oldest_program, .. } = *migration;
     supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
     transaction.batch_execute(migration.sql)?;
-    transaction.execute(
-        sql!("schema_history/insert"),
-        &[version, name, &migration.checksum(), oldest_program],
-    )?;
+    record(&mut transaction, version, name, oldest_program)?;
     transaction.commit()
 }
 
-impl Migration {
-    /// The checksum of the crate `refinery`, which earlier versions of this program migrated with: SipHash-1-3 with a
-    /// key of zeros, in decimal.
-    fn checksum(&self) -> String {
-        let mut hasher = SipHasher13::new();
-        (self.name, self.version, self.sql).hash(&mut hasher);
-        hasher.finish().to_string()
-    }
+fn record(
+    transaction: &mut Transaction,
+    version: i32,
+    name: &str,
+    oldest_program: i32,
+) -> Result<(), postgres::Error> {
+    transaction
+        .execute(sql!("schema_history/insert"), &[&version, &name, &oldest_program])
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -199,16 +197,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_a_migration_and_versions_count_from_1_without_a_gap() {
+    fn every_file_is_a_migration_and_versions_follow_each_other_without_a_gap() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/sql/migrations");
         let entries = std::fs::read_dir(directory).expect("a directory");
         let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
         files.sort();
-        let name = |(i, migration): (usize, &Migration)| {
-            assert_eq!(migration.version, i as i32 + 1);
-            format!("V{}__{}.sql", migration.version, migration.name).into()
+        let name = |(version, migration): (i32, &Migration)| {
+            assert_eq!(migration.version, version);
+            format!("V{version}__{}.sql", migration.name).into()
         };
-        let mut listed: Vec<std::ffi::OsString> = MIGRATIONS.iter().enumerate().map(name).collect();
+        let listed = (OLDEST_VERSION + 1..).zip(MIGRATIONS).map(name);
+        let mut listed: Vec<std::ffi::OsString> = listed.collect();
         listed.sort();
         assert_eq!(listed, files);
     }

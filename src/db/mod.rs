@@ -2,7 +2,6 @@
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
-pub mod addresses;
 pub mod audit;
 mod batches;
 mod connection;

@@ -21,9 +21,6 @@ pub struct Params {
 /// A rule for texts from clients: parses one, or says what is wrong with it. `model::rules` has them all.
 pub type Rule<T> = fn(&str) -> Result<T, Problem>;
 
-/// Texts of a record that a client may change, by the names of their parameters.
-pub type StoredTexts = Vec<(&'static str, Option<String>)>;
-
 impl Params {
     /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
     pub fn new(location: FieldLocation) -> Params {
@@ -65,27 +62,6 @@ impl Params {
         }
         let value = read(&mut self);
         self.finish(Some(value))
-    }
-
-    /// Like [`Params::read`], for a change of a record: a text that breaks a rule is left out if the record has exactly
-    /// this text, which older rules allowed. `stored` returns the record's texts by name. It is called only if a rule
-    /// is broken.
-    pub fn read_change<T>(
-        mut self,
-        read: impl Fn(&mut Params) -> T,
-        stored: impl FnOnce() -> Result<StoredTexts, Error>,
-    ) -> Result<T, Error> {
-        let value = read(&mut self);
-        if self.errors.is_empty() {
-            return Ok(value);
-        }
-        for (name, text) in stored()? {
-            if text.is_some() && self.values.get(name).and_then(Value::as_str) == text.as_deref() {
-                self.values.remove(name);
-            }
-        }
-        self.errors.clear();
-        self.read(read)
     }
 
     /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.

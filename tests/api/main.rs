@@ -123,13 +123,11 @@ mod server {
 }
 
 mod start {
-    mod former_release;
     mod installation;
     mod messages;
     mod production;
     mod settings;
     mod supervisor;
-    mod upgrade;
 }
 
 mod users {

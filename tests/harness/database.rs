@@ -9,10 +9,6 @@ use postgres::{Client, NoTls};
 use super::data_directory::unique_name;
 use super::{OutputText, run, wait_until};
 
-mod embedded {
-    refinery::embed_migrations!("sql/migrations");
-}
-
 /// A new database. It is dropped when its last owner is.
 pub struct Database {
     /// Where servers under test reach it.
@@ -37,6 +33,13 @@ impl Database {
         Database::copy_of(&TEMPLATE)
     }
 
+    /// Creates one of schema 23, with rows in each of its tables.
+    pub fn create_of_schema_23() -> Arc<Database> {
+        let database = Database::create();
+        database.run(include_str!("schema_23.sql"));
+        database
+    }
+
     fn copy_of(template: &str) -> Arc<Database> {
         let mut database = Database::new(&server_url(), template);
         if let Ok(pooler) = std::env::var("CLOAKROOM_TEST_POOLER") {
@@ -57,13 +60,6 @@ impl Database {
         let url = create(superuser_url, &name, template);
         let (direct_url, superuser_url) = (url.clone(), superuser_url.to_owned());
         Database { url, direct_url, name, superuser_url }
-    }
-
-    /// Brings the schema to a version that is not the newest one.
-    pub fn migrate_to(&self, version: i32) {
-        let target = refinery::Target::Version(version);
-        let runner = embedded::migrations::runner().set_target(target);
-        runner.run(&mut self.client()).expect("the migrations");
     }
 
     pub fn name(&self) -> &str {

@@ -230,22 +230,20 @@ fn what_the_role_may_not_do_is_said_and_the_rest_is_checked() {
 fn another_schema_is_a_fault_and_stays_as_it_is() {
     let (service, ()) = StoppedService::after(|api| drop(api.sign_up("ann")));
     let newest: i32 = service.database.value("SELECT max(version) FROM refinery_schema_history");
-    let older = Database::create();
-    older.migrate_to(newest - 1);
+    let older = Database::create_of_schema_23();
     let faults_on = |database: &Arc<Database>| {
         let service = StoppedService { database: database.clone(), data: service.data.clone() };
         service.faults(&[])
     };
-    let versions = format!("schema version {}, this program has version {newest}", newest - 1);
+    let versions = format!("schema version 23, this program has version {newest}");
     one_names(&faults_on(&older), &[&versions, "cloakroom migrate"]);
-    assert_eq!(older.count("refinery_schema_history"), i64::from(newest) - 1);
+    assert_eq!(older.count("refinery_schema_history"), 23);
     let empty = Database::create();
     one_names(&faults_on(&empty), &["schema version 0", "cloakroom migrate"]);
     assert_eq!(empty.count("pg_tables WHERE schemaname = 'public'"), 0);
-    service.database.run(
-        "INSERT INTO refinery_schema_history (version, name, applied_on, checksum)
-         SELECT 999, 'later', applied_on, checksum FROM refinery_schema_history LIMIT 1",
-    );
+    service
+        .database
+        .run("INSERT INTO refinery_schema_history (version, name) VALUES (999, 'later')");
     one_names(&faults_on(&service.database), &["999", &format!("up to {newest}")]);
 }
 

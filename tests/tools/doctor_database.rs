@@ -76,17 +76,13 @@ fn a_database_that_answers_no_more_over_a_unix_socket_hides_nothing_else() {
 
 #[test]
 fn an_older_schema_is_a_warning_and_stays_and_a_newer_one_a_fault() {
-    let (database, data) = (Database::create(), Directory::create());
-    database.migrate_to(3);
+    let (database, data) = (Database::create_of_schema_23(), Directory::create());
     let report = doctor(&database.url, &data, &[]);
-    expect_finding(&report, "warning schema: version 3, and this program makes version ", "");
+    expect_finding(&report, "warning schema: version 23, and this program makes version ", "");
     expect_finding(&report, "ok      installation id: not compared", "");
-    assert_eq!(database.count("refinery_schema_history"), 3);
+    assert_eq!(database.count("refinery_schema_history"), 23);
     let (database, data) = stopped_service("ann");
-    database.run(
-        "INSERT INTO refinery_schema_history (version, name, applied_on, checksum)
-         SELECT 999, 'later', applied_on, checksum FROM refinery_schema_history LIMIT 1",
-    );
+    database.run("INSERT INTO refinery_schema_history (version, name) VALUES (999, 'later')");
     let report = doctor(&database.url, &data, &[]);
     expect_finding(&report, "fault   schema: ", "schema version 999");
     expect_finding(&report, "ok      installation id: ", "");

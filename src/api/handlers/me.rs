@@ -33,11 +33,7 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
 /// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let stored = || {
-        let User { email, name, .. } = &user.account;
-        Ok(vec![("email", Some(email.clone())), ("name", name.clone())])
-    };
-    let (change, password) = json_body(context, user)?.read_change(read_profile_change, stored)?;
+    let (change, password) = json_body(context, user)?.read(read_profile_change)?;
     let outcome = change_profile(context, user, change, password);
     let account =
         context.recorded(RefusedAction::EmailChange, Some(user.id()), Some(user.id()), outcome)?;

@@ -170,16 +170,8 @@ fn read_file_change(body: &mut Params) -> FileChange {
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let app = context.app;
-    let body = json_body(context, user)?;
-    let stored = || match files::find(&context.db, id) {
-        Ok(File { filename, description, user_id, .. }) if user_id == user.id() => {
-            Ok(vec![("filename", Some(filename)), ("description", description)])
-        }
-        Ok(_) | Err(Error::FileNotFound) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    };
     let FileChange { filename, description, is_public } =
-        body.read_change(read_file_change, stored)?;
+        json_body(context, user)?.read(read_file_change)?;
     let file = files::update(
         &context.db,
         id,

@@ -179,13 +179,8 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let id = context.path_id()?;
     check_account(context, admin, id)?;
     let body = json_body(context, admin.user())?;
-    let stored = || match users::find(&context.db, id) {
-        Ok(User { email, name, .. }) => Ok(vec![("email", Some(email)), ("name", name)]),
-        Err(Error::UserNotFound) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    };
     check_role(admin, &body)?;
-    let mut change = body.read_change(read_account_change, stored)?;
+    let mut change = body.read(read_account_change)?;
     let version = confirm_own_change(context, admin, id, &mut change)?;
     let hash_request = context.hash_request(HashPurpose::SignedIn);
     let hash = |text: String| context.app.hasher.hash(&text, hash_request);

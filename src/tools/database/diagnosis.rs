@@ -5,15 +5,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use postgres::Client;
 use postgres::error::SqlState;
-use postgres::types::Type;
-use uuid::Uuid;
 
 use super::connect::{ConnectedServer, one_row};
 use super::schema::{SchemaVersions, schema_versions};
 use super::second_factors;
 use super::server::{self, answered};
 use crate::config::Config;
-use crate::db::addresses::unfilled_after;
 use crate::db::installation::DatabaseSide;
 use crate::db::postgres_error::describe;
 use crate::db::sql;
@@ -30,8 +27,6 @@ const TESTED_VERSIONS: [u32; 2] = [15, 17];
 const MAX_CLOCK_DIFFERENCE: f64 = 1.0;
 /// From this difference on, in seconds, what expires early or late is a fault.
 const MAX_BEARABLE_CLOCK_DIFFERENCE: f64 = 30.0;
-/// How many pairs of accounts with one address are listed.
-const MAX_LISTED_PAIRS: usize = 20;
 
 /// Facts of the database that other parts of the diagnosis need. One that could not be asked for is `None`.
 #[derive(Default)]
@@ -73,9 +68,6 @@ pub fn diagnose(
     let mut stored = None;
     if is_current {
         stored = answered(findings, find_stored(client));
-        let pairs = same_addresses(client).map_err(|e| describe(&e));
-        let pairs = answered(findings, pairs).unwrap_or_default();
-        judge_addresses(findings, &pairs);
         let counted = second_factors::count(client, &second_factors::sealing_keys(config));
         let counted = answered(findings, counted.map_err(|e| describe(&e)));
         judge_second_factors(findings, counted);
@@ -178,30 +170,4 @@ pub fn find_stored(client: &mut Client) -> Result<Stored, String> {
         mail_failed: row.get("mail_failed"),
         mail_oldest: Duration::from_secs(mail_oldest.try_into().unwrap_or_default()),
     })
-}
-
-/// Finds pairs of accounts whose addresses have the same ASCII form, each by its username, or else by its id. Looks at
-/// the first thousand accounts that may have such an address.
-fn same_addresses(client: &mut Client) -> Result<Vec<(String, String)>, postgres::Error> {
-    let Some((_, (ids, _, forms))) = unfilled_after(client, Uuid::nil())? else {
-        return Ok(Vec::new());
-    };
-    let params = [(&ids as _, Type::UUID_ARRAY), (&forms as _, Type::TEXT_ARRAY)];
-    let rows = client.query_typed(sql!("users/same_addresses"), &params)?;
-    Ok(rows.iter().map(|row| (row.get("account"), row.get("other"))).collect())
-}
-
-/// Warns of accounts that were made before addresses were compared by their ASCII forms.
-fn judge_addresses(findings: &mut Findings, pairs: &[(String, String)]) {
-    for (account, other) in pairs.iter().take(MAX_LISTED_PAIRS) {
-        findings.warning(
-            format_args!("accounts {account} and {other}: their e-mail addresses are one to mail servers"),
-            "Both go on as they are, each by its address as it is stored. Ask their owners which of them is to have \
-             another address.",
-        );
-    }
-    if pairs.len() > MAX_LISTED_PAIRS {
-        let more = pairs.len() - MAX_LISTED_PAIRS;
-        findings.warning(format_args!("accounts with one e-mail address: {more} more pairs"), "");
-    }
 }

@@ -20,9 +20,10 @@ pub struct SchemaVersions {
 /// Fails, and changes nothing in any case, unless all migrations of this program are applied and no others. On failure:
 /// what to tell the operator.
 pub fn check_schema(db: &Database) -> Result<(), String> {
-    let applied = db.run(MAX_CHECK_TIME, find_applied)?.unwrap_or_default();
+    let applied = db.run(MAX_CHECK_TIME, find_applied)?;
     verify(&applied)?;
-    let (applied, newest) = (applied.len() as i32, newest_schema_version());
+    let applied = applied.last().map_or(0, |row| row.get("version"));
+    let newest = newest_schema_version();
     if applied < newest {
         return Err(format!(
             "the database has schema version {applied}, this program has version {newest}: `cloakroom migrate` brings \
@@ -35,7 +36,7 @@ pub fn check_schema(db: &Database) -> Result<(), String> {
 /// Compares the schema with the migrations of this program. Changes nothing. Fails if the database has migrations that
 /// this program does not know, or knows with another content. The message is meant for the operator.
 pub fn schema_versions(client: &mut Client) -> Result<SchemaVersions, String> {
-    let applied = find_applied(client).map_err(|e| describe(&e))?.unwrap_or_default();
+    let applied = find_applied(client).map_err(|e| describe(&e))?;
     verify(&applied)?;
     let applied = applied.last().map_or(0, |row| row.get("version"));
     Ok(SchemaVersions { applied, newest: newest_schema_version() })

@@ -2,7 +2,6 @@
 //! are exempt from it because the account has signed in from there.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -306,21 +305,4 @@ fn a_login_in_flight_leaves_no_network_of_a_deleted_account() {
         deletion.join().expect("no panic").expect(204);
     });
     assert_eq!(api.database.count(&format!("sign_in_networks WHERE user_id = '{id}'")), 0);
-}
-
-#[test]
-fn accounts_of_an_earlier_version_learn_their_networks_at_the_next_sign_in() {
-    let other = Server::start(&[]);
-    other.register("ann").expect(201);
-    let hash: String = other.database.value("SELECT password_hash FROM users");
-    let database = Database::create();
-    database.migrate_to(4);
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-         VALUES ('{UNKNOWN_ID}', 'ann', 'ann@example.com', '{hash}')"
-    ));
-    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[ON, TRUSTED]);
-    login_from(&api, "203.0.113.7", "ann", PASSWORD).expect(200);
-    fail_until_refused(&api, "ann");
-    login_from(&api, "203.0.113.8", "ann", PASSWORD).expect(200);
 }

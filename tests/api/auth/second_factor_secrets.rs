@@ -6,8 +6,6 @@ use serde_json::json;
 
 use crate::harness::*;
 
-/// The version of the schema before there were second factors.
-const BEFORE_SECOND_FACTORS: i32 = 17;
 const A: (&str, &str) = ("CLOAKROOM_SEAL_KEYS", "a-key-for-second-factors-0123456789");
 const B_THEN_A: (&str, &str) = (
     "CLOAKROOM_SEAL_KEYS",
@@ -158,24 +156,4 @@ fn a_sealed_secret_cannot_be_moved_to_another_account() {
     api.login_with_code("ann", PASSWORD, &own.code())
         .expect(200)
         .has(json!({"token_type": "bearer"}));
-}
-
-#[test]
-fn accounts_from_before_an_upgrade_sign_in_as_before_and_can_set_one_up() {
-    let other = Server::start(&[]);
-    other.sign_up("ann");
-    let hash: String = other.database.value("SELECT password_hash FROM users");
-    let database = Database::create();
-    database.migrate_to(BEFORE_SECOND_FACTORS);
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-         VALUES ('{}', 'ann', 'ann@example.com', '{hash}')",
-        uuid(1)
-    ));
-    let api = Server::start_on(&database, &[]);
-    let ann = api.sign_in("ann");
-    assert_eq!(ann.user["second_factor"], json!(false));
-    let factor = api.new_second_factor(&ann, PASSWORD);
-    api.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
-    assert_eq!(api.database.count("outbox WHERE kind = 'second_factor_enabled'"), 1);
 }

@@ -1,13 +1,10 @@
 //! A user has at most a thousand live sessions.
 
-use std::sync::Arc;
 use std::thread;
 
 use crate::harness::*;
 
 const MOST: i64 = 1000;
-/// The newest version of the schema in which sessions have no epoch.
-const BEFORE_EPOCHS: i32 = 13;
 const INVALID: &str = "Invalid token";
 
 /// Makes a session that was opened so long ago, and was refreshed so long ago, or never.
@@ -111,40 +108,4 @@ fn users_who_have_more_sessions_than_that_become_fewer_with_each_sign_in() {
         assert_eq!(api.database.live_sessions(&ann), MOST + 500 - n);
         api.me(&tokens).expect(200);
     }
-}
-
-#[test]
-fn an_upgrade_keeps_the_latest_thousand_sessions_of_each_user() {
-    let database = Database::create();
-    database.migrate_to(BEFORE_EPOCHS);
-    let (ann, bob) = (uuid(1), uuid(2));
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-')"
-    ));
-    database.insert_sessions(&ann, MOST + 500);
-    database.insert_sessions(&bob, 3);
-    // The oldest one is still used.
-    let oldest: String = database.value(&format!(
-        "UPDATE sessions SET rotated_at = ARRAY[now()]
-         WHERE id = (SELECT id FROM sessions WHERE user_id = '{ann}' ORDER BY created_at LIMIT 1) RETURNING id::text"
-    ));
-    let expected = format!(
-        "(SELECT id FROM sessions WHERE user_id = '{ann}' ORDER BY created_at DESC LIMIT {}) s",
-        MOST - 1
-    );
-    let latest: String =
-        database.value(&format!("SELECT string_agg(id::text, ',' ORDER BY id) FROM {expected}"));
-    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
-    assert_eq!((database.live_sessions(&ann), database.live_sessions(&bob)), (MOST, 3));
-    api.me(&tokens_of_session(&ann, &oldest, UNKNOWN_ID)[0]).expect(200);
-    for id in latest.split(',').step_by(100) {
-        api.me(&tokens_of_session(&ann, id, UNKNOWN_ID)[0]).expect(200);
-    }
-    wait_until(|| database.count("sessions WHERE ended_at IS NULL") == MOST + 3);
-    let kept: String = database.value(&format!(
-        "SELECT string_agg(id::text, ',' ORDER BY id) FROM sessions
-         WHERE user_id = '{ann}' AND ended_at IS NULL AND id <> '{oldest}'"
-    ));
-    assert_eq!(kept, latest);
 }

@@ -1,7 +1,6 @@
 //! The endpoints that list and end sessions, and the maximum age of a session. `sessions.rs` has sign-in, refresh and
 //! logout.
 
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -362,39 +361,4 @@ fn a_smaller_maximum_age_applies_to_existing_sessions() {
         "SELECT to_json(('{created_at}'::timestamptz + interval '24 h') AT TIME ZONE 'UTC') #>> '{{}}'"
     ));
     assert_eq!(shown[0]["expires_at"], utc(&expires_at));
-}
-
-#[test]
-fn sessions_from_before_an_upgrade_go_on_without_address_and_user_agent() {
-    let other = Server::start(&[]);
-    other.sign_up("ann");
-    let hash: String = other.database.value("SELECT password_hash FROM users");
-    let database = Database::create();
-    database.migrate_to(4);
-    let (user, session, refresh) = (uuid(1), uuid(2), uuid(3));
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-         VALUES ('{user}', 'ann', 'ann@example.com', '{hash}');
-         INSERT INTO sessions (id, user_id, refresh_id, rotated_ids, rotated_at, expires_at)
-         VALUES ('{session}', '{user}', '{refresh}', '{{{UNKNOWN_ID}}}', '{{2026-01-02T03:04:05Z}}',
-                 now() + interval '7 days')"
-    ));
-    let api = Server::start_with(&database, &Arc::new(Directory::create()), &[]);
-    let token = |kind: &str, id: &str| {
-        sign(json!({
-            "sub": user, "role": "user", "type": kind, "sid": session, "jti": id,
-            "iat": now(), "exp": now() + 600,
-        }))
-    };
-    let access = token("access", UNKNOWN_ID);
-    let shown = sessions(api.list_sessions(&access));
-    assert_eq!((&shown[0]["address"], &shown[0]["user_agent"]), (&Value::Null, &Value::Null));
-    assert_eq!(shown[0]["last_refreshed_at"], "2026-01-02T03:04:05.000000Z");
-    api.refresh(&token("refresh", &refresh)).expect(200);
-    let shown = sessions(api.list_sessions(&access));
-    assert_eq!((shown.len(), &shown[0]["address"]), (1, &json!("127.0.0.1")));
-    // What ends personal access tokens works for accounts from before the upgrade too.
-    api.new_token(&access, false);
-    api.change_password(&access, PASSWORD, NEW_PASSWORD).expect(200);
-    assert_eq!(database.count("personal_tokens"), 0);
 }

@@ -328,22 +328,3 @@ fn messages_that_were_given_up_and_times_that_limit_nothing_are_removed_in_the_e
     assert_eq!(database.count("outbox"), 1);
     assert_eq!(database.count("password_reset_messages"), 1);
 }
-
-#[test]
-fn an_upgrade_keeps_requests_that_wait_and_begins_to_send_notices() {
-    let other = Server::start(&[]);
-    other.sign_up("ann");
-    let hash: String = other.database.value("SELECT password_hash FROM users");
-    let database = Database::create();
-    database.migrate_to(4);
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-         VALUES ('11111111-1111-4111-8111-111111111111', 'ann', 'ann@example.com', '{hash}');
-         INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')"
-    ));
-    let smtp = SmtpServer::start(SmtpOptions::default());
-    let api = serve_beside(&smtp, &database, &Arc::new(Directory::create()));
-    let token = smtp.wait_for(1)[0].token(RESET_URL);
-    api.reset_password(&token, NEW_PASSWORD).expect(200);
-    smtp.wait_for(2);
-}

@@ -475,8 +475,7 @@ fn what_young_accounts_have_stored_is_read_from_theirs_alone() {
 
 #[test]
 fn a_page_of_files_reads_no_files_of_other_users() {
-    let database = Database::create();
-    database.migrate_to(8);
+    let database = Database::create_migrated();
     let (ann, bob) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
     // Nearly all files are Bob's, and the table has them in the order of their upload, as real ones have.
     database.run(&format!(

@@ -80,7 +80,7 @@ fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_s
             assert!(time > least * 1_000_000, "{lines:?}");
             steps.push(step);
         }
-        for step in ["Waiting for the database", "Migrating: V1__accounts"] {
+        for step in ["Waiting for the database", "Making the schema"] {
             assert!(steps.iter().any(|found| found == step), "{step}: {steps:?}");
         }
         api.signal(Signal::TERM);
@@ -91,8 +91,7 @@ fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_s
 
 #[test]
 fn a_supervisor_gives_a_migration_the_time_that_it_waits_for_a_backup_and_its_own_afterwards() {
-    let (database, data) = (Database::create(), Directory::create());
-    database.migrate_to(18);
+    let (database, data) = (Database::create_of_schema_23(), Directory::create());
     let supervisor = Supervisor::start(&data);
     let backup = database.begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: backup'))");
     let settings = [("NOTIFY_SOCKET", &*supervisor.path)];
@@ -105,7 +104,7 @@ fn a_supervisor_gives_a_migration_the_time_that_it_waits_for_a_backup_and_its_ow
         };
         has_an_hour("STATUS=Waiting for a backup to end");
         backup.commit();
-        has_an_hour("STATUS=Migrating: V19__file_links");
+        has_an_hour("STATUS=Migrating: V24__signed_in");
         migration.join().expect("no panic").exits(0);
     });
 }

@@ -184,53 +184,6 @@ fn deleting_all_users_removes_their_files_too_but_not_those_of_the_development_a
     strict.delete_user(&root, root.id()).refused(409, "At least one active admin is required");
 }
 
-/// The development admin's id, which databases of all versions hold.
-const DEVELOPMENT_ADMIN: &str = "0dead000-0000-8000-8000-000000000001";
-
-#[test]
-fn an_upgrade_erases_accounts_deleted_before_and_keeps_all_others() {
-    let other = Server::start(&[]);
-    other.sign_up("ann");
-    let hash: String = other.database.value("SELECT password_hash FROM users");
-    let database = Database::create();
-    database.migrate_to(3);
-    let (root, ann, gone) = (uuid(1), uuid(2), uuid(3));
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_deleted) VALUES
-         ('{root}', 'root', 'root@example.com', NULL, '{hash}', 'admin', '{{}}', false),
-         ('{ann}', 'ann', 'ann@example.com', 'Ann', '{hash}', 'user', '{{read}}', false),
-         ('{gone}', 'secret1', 'secret2@example.com', 'secret3', 'secret4', 'admin', '{{secret5}}', true),
-         ('{DEVELOPMENT_ADMIN}', 'dev_admin', 'dev_admin@example.com', NULL, NULL, 'admin', '{{}}', false);
-         INSERT INTO sessions (id, user_id, refresh_id, expires_at)
-         SELECT gen_random_uuid(), id, gen_random_uuid(), now() + interval '1 day' FROM users"
-    ));
-    for owner in [&ann, &gone, DEVELOPMENT_ADMIN] {
-        database.insert_files(owner, &[1, 1]);
-    }
-    let data = Arc::new(Directory::create());
-    let strict = Server::start_with(&database, &data, &[]);
-    let row: String = database.value(&format!("SELECT u::text FROM users u WHERE id = '{gone}'"));
-    assert!(!row.contains("secret"), "{row}");
-    wait_until(|| database.count(&format!("files WHERE user_id = '{gone}'")) == 0);
-    // Who was there is still there, and whose name was free is still so.
-    let (ann, root) = (strict.sign_in("ann"), strict.sign_in("root"));
-    strict.profile(&ann).expect(200).has(json!({"name": "Ann", "permissions": ["read"]}));
-    assert_eq!(strict.all_files(&ann).len(), 2);
-    strict.register("ann").refused(400, "Username already exists");
-    let spelt = json!({"username": "x_x", "email": "ANN@example.com", "password": PASSWORD});
-    strict.register_with(spelt).refused(400, "Email already exists");
-    strict.sign_up("secret1");
-    strict.register("dev_admin").expect(201);
-    assert_eq!(strict.list_users(&root, "").expect(200).json()["total"], 4);
-    strict.delete_user(&root, root.id()).refused(409, "At least one active admin is required");
-    // The development admin keeps its row and its files, and is no account.
-    let open = Server::start_with(&database, &data, &[("CLOAKROOM_AUTH_ENABLED", "false")]);
-    open.profile(Anonymous).expect(200).has(json!({"id": DEVELOPMENT_ADMIN}));
-    assert_eq!(open.all_files(Anonymous).len(), 2);
-    open.show_user(Anonymous, DEVELOPMENT_ADMIN).refused(404, "User not found");
-    open.delete_user(Anonymous, DEVELOPMENT_ADMIN).refused(404, "User not found");
-}
-
 #[test]
 fn deleting_a_user_with_a_million_files_answers_at_once_and_stalls_no_upload() {
     let api = Server::start(&[]);
