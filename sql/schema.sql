@@ -230,16 +230,18 @@ $$;
 
 -- Whether user `actor` is still signed in by an access token: its session is live, or, for a token without a session,
 -- it was issued (`issued_at`, Unix time in seconds) after all sessions of the user were last ended. For statements that
--- come so long after the request was authenticated that the answer may have changed. They and this read one snapshot,
--- so the end of the session comes either before the change, and prevents it, or after it.
-CREATE FUNCTION is_signed_in(actor uuid, session uuid, issued_at bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
-SELECT EXISTS (
-    SELECT FROM users u LEFT JOIN sessions s ON s.id = session AND s.user_id = u.id AND s.epoch = u.session_epoch
-    WHERE u.id = actor AND u.is_active AND NOT u.is_deleted
-      AND CASE WHEN session IS NOT NULL THEN s.ended_at IS NULL AND s.expires_at > now()
-               ELSE u.sessions_ended_at IS NULL OR issued_at > floor(extract(epoch FROM u.sessions_ended_at))
-          END
-)
+-- come so long after the request was authenticated that the answer may have changed. A function for its new snapshot:
+-- asked after a statement has got the lock of a row, it sees what was committed while the statement waited.
+CREATE FUNCTION is_signed_in(actor uuid, session uuid, issued_at bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM users u LEFT JOIN sessions s ON s.id = session AND s.user_id = u.id AND s.epoch = u.session_epoch
+        WHERE u.id = actor AND u.is_active AND NOT u.is_deleted
+          AND CASE WHEN session IS NOT NULL THEN s.ended_at IS NULL AND s.expires_at > now()
+                   ELSE u.sessions_ended_at IS NULL OR issued_at > floor(extract(epoch FROM u.sessions_ended_at))
+              END
+    );
+END
 $$;
 
 -- The networks from which each account has signed in lately. After too many failed sign-ins with a name, further ones
@@ -909,6 +911,9 @@ CREATE INDEX audit_events_subject ON audit_events (subject_id, action, outcome, 
 WHERE subject_id IS NOT NULL;
 -- The events that stand for several, which are few, for stats/daily.sql.
 CREATE INDEX audit_events_folded ON audit_events (action, at) WHERE details ? 'count';
+-- Sign-ins that lacked only the code of a second factor, which are no refusals: stats/daily.sql subtracts them from the
+-- failed ones, which it counts in an index alone.
+CREATE INDEX audit_events_missing_code ON audit_events (at) WHERE details ->> 'reason' = 'second_factor_required';
 
 -- Events stay as they are. This protects them from mistakes, not from the owner of the database. Only the query
 -- audit/sweep.sql, which sets this setting for its own transaction, may delete some.

@@ -4,10 +4,10 @@
 -- there is in the schema of the table files. The table is null if the object is missing.
 WITH expected AS (
     SELECT 'index' AS kind, unnest(ARRAY[
-        'audit_events_actor', 'audit_events_folded', 'audit_events_kind', 'audit_events_pkey', 'audit_events_subject',
-        'deleted_contents_age', 'deleted_contents_pkey', 'ended_epochs_pkey', 'file_links_expiry',
-        'file_links_file', 'file_links_pkey',
-        'file_links_token_hash_key', 'file_links_user', 'files_name', 'files_newest', 'files_pkey',
+        'audit_events_actor', 'audit_events_folded', 'audit_events_kind', 'audit_events_missing_code',
+        'audit_events_pkey', 'audit_events_subject', 'deleted_contents_age', 'deleted_contents_pkey',
+        'ended_epochs_pkey', 'file_links_expiry', 'file_links_file', 'file_links_pkey', 'file_links_token_hash_key',
+        'file_links_user', 'files_name', 'files_newest', 'files_pkey',
         'files_size', 'files_type', 'installation_pkey', 'listed_users_admins',
         'listed_users_created', 'listed_users_email', 'listed_users_inactive', 'listed_users_name',
         'listed_users_name_desc', 'listed_users_oldest', 'listed_users_pkey', 'mail_counts_pkey', 'outbox_due',

@@ -6,11 +6,12 @@
 -- count.
 -- The lock makes parallel requests of a user wait for each other, and for a change of the password, which ends all
 -- tokens: otherwise somebody with the old password could store a token just after that.
-WITH owner AS (
+WITH locked AS (
     SELECT id FROM users
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin
-      AND is_signed_in($1, $11, $12)
     FOR NO KEY UPDATE
+), owner AS (
+    SELECT id FROM locked WHERE is_signed_in(id, $11, $12)
 ), token AS (
     INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
     SELECT $3, id, $4, $5, $6, now() + make_interval(hours => 24 * $7) FROM owner

@@ -20,7 +20,10 @@ WITH counts AS MATERIALIZED (
     UNION ALL
     SELECT (at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, count(*) FROM audit_events
     WHERE action = 'auth.login' AND outcome = 'failure'
-      AND details ->> 'reason' IS DISTINCT FROM 'second_factor_required'
+      AND at >= date_trunc('day', now(), 'UTC') - make_interval(hours => 24 * ($1::bigint::int - 1)) GROUP BY 1
+    UNION ALL
+    SELECT (at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, -count(*) FROM audit_events
+    WHERE details ->> 'reason' = 'second_factor_required' AND action = 'auth.login' AND outcome = 'failure'
       AND at >= date_trunc('day', now(), 'UTC') - make_interval(hours => 24 * ($1::bigint::int - 1)) GROUP BY 1
     UNION ALL
     SELECT (at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, count(*) FROM audit_events

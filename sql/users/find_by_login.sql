@@ -1,9 +1,9 @@
 -- The account with username or e-mail address $1, for a login of a client with address $2, and whether the account has
 -- signed in from the client's network within the last 30 days. $3: ASCII form of the e-mail address, if it differs. A
--- username cannot contain "@", so at most one account matches. If none does, the one row has no id: the work is the same
--- for every name. name_hash tells names that no account has apart as the database does, whose lower() depends on its
--- locale. is_refused: no code is taken until the password is another one;
--- wait_seconds: for how long none is taken from the client's network, or null.
+-- username cannot contain "@", so at most one account matches, other than one that was made for tests; then that with the
+-- address counts. If none matches, the one row has no id: the work is the same for every name. name_hash tells names
+-- that no account has apart as the database does, whose lower() depends on its locale. is_refused: no code is taken
+-- until the password is another one; wait_seconds: for how long none is taken from the client's network, or null.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor, password_hash,
        credentials_version, second_factor_at, second_factor_sealed, recovery_codes,
@@ -19,4 +19,6 @@ FROM (SELECT) AS always LEFT JOIN LATERAL (
     SELECT * FROM users
     WHERE (lower(username) = lower($1) OR lower(coalesce(email_ascii, email)) = lower(coalesce($3, $1)))
       AND NOT is_deleted AND NOT is_development_admin
+    ORDER BY lower(coalesce(email_ascii, email)) = lower(coalesce($3, $1)) DESC
+    LIMIT 1
 ) AS found ON true

@@ -9,13 +9,14 @@
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
 -- one did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
-WITH before AS (
+WITH locked AS (
     SELECT id, username, email, email_ascii, name, role, permissions, is_active
     FROM users
     WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin
-      AND ($16::bigint IS NULL OR is_signed_in($9, $15, $16))
     FOR NO KEY UPDATE
+), before AS (
+    SELECT * FROM locked WHERE $16::bigint IS NULL OR is_signed_in($9, $15, $16)
 ), changed AS (
     UPDATE users
     SET username = coalesce($2, before.username),

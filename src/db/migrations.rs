@@ -53,6 +53,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(25, "password_reset_counts", suits 23),
     migration!(26, "self_registered_accounts", suits 23),
     migration!(27, "former_releases"),
+    migration!(28, "missing_codes", suits 27),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -224,21 +224,36 @@ pub struct ProfileChange {
     pub name: Option<String>,
 }
 
-/// Changes a user's own account. Returns `None` if it was deleted meanwhile or, if a `version` is given, its
-/// credentials are at another one. Fails with [`Error::Taken`].
+/// Changes a user's own account. Returns `None` if it was deleted meanwhile, if `sign_in` has ended or, if a `version` is
+/// given, its credentials are at another one. Fails with [`Error::Taken`].
 pub fn update_profile(
     db: &Database,
     id: Uuid,
     change: &ProfileChange,
     version: Option<i32>,
+    sign_in: Option<SignIn>,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let ProfileChange { username, email, name } = change;
     let AuditOrigin { address, request_id, .. } = origin;
     let email_ascii = email.as_deref().and_then(email_in_ascii);
-    let params: SqlParams =
-        &[&id, username, email, name, &version, address, request_id, &email_ascii];
-    Ok(db.write(sql!("users/update_profile"), params)?.first().map(from_row))
+    let (session, issued_at) = sign_in.map(SignIn::params).unzip();
+    let rows = db.write(
+        sql!("users/update_profile"),
+        &[
+            &id,
+            username,
+            email,
+            name,
+            &version,
+            address,
+            request_id,
+            &email_ascii,
+            &session.flatten(),
+            &issued_at,
+        ],
+    )?;
+    Ok(rows.first().map(from_row))
 }
 
 /// Sets a password if the credentials are still at `version`, and ends all sessions but `keep`. Returns false if

@@ -1,6 +1,6 @@
 // Everything that goes to the API: the tokens, their renewal, requests, uploads, and errors as sentences.
 //
-// The refresh token is kept in `sessionStorage`, for one tab, and the access token only in memory. Whenever what is known
+// The refresh token is kept in `sessionStorage`, for one tab; the access token only in memory. Whenever what is known
 // of the signed-in user changes, there is an event `session`; before it another one, `person`, where it is another user
 // or nobody: whoever keeps anything of a person drops it then.
 

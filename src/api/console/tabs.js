@@ -46,7 +46,7 @@ export function announce(from, answer) {
 }
 
 /**
- * Listens to the tabs with the same session: `token()` is that of this tab or `null`, `renew(answer)` takes over a token
+ * Listens to tabs with the same session: `token()` is that of this tab or `null`, `renew(answer)` takes over a token
  * response, `replace(token)` a refresh token without one, and `end()` is called where the session has ended.
  */
 export function listen({ token, renew, replace, end }) {

@@ -2,7 +2,7 @@
 
 use super::current_password;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, json_body};
+use crate::api::middleware::identity::{CurrentUser, confirm_now, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::db::users::{self, ChangeConditions, ProfileChange};
@@ -59,9 +59,14 @@ fn change_profile(
         }
     }
     let (db, origin) = (&context.db, context.origin());
-    let account = users::update_profile(db, user.id(), &change, version, &origin)?;
-    // Without a check of the password, only a deletion can have kept the change from being made.
-    account.ok_or(version.map_or(Error::UserNotUsable, |_| Error::WrongCurrentPassword))
+    match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
+        Some(account) => Ok(account),
+        None => {
+            confirm_now(context, user)?;
+            // The account is there, so its credentials are no longer those that the password was checked against.
+            Err(Error::WrongCurrentPassword)
+        }
+    }
 }
 
 /// Reads the current and the new password.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
+use crate::api::middleware::identity::{Admin, CurrentUser, confirmed, json_body};
 use crate::auth::{personal_token, random_bytes};
 use crate::db::personal_tokens::{self, NewPersonalToken};
 use crate::error::Error;
@@ -41,7 +41,8 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
     let (db, origin) = (&context.db, context.origin());
     let owner = (user.id(), version, sign_in);
-    let stored = personal_tokens::insert(db, owner, &wanted, &hash, &origin)?;
+    let stored = personal_tokens::insert(db, owner, &wanted, &hash, &origin);
+    let stored = confirmed(context, user, stored)?;
     response::json(201, &CreatedToken { stored, token })
 }
 

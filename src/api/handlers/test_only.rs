@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::users::check_role;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, json_body};
+use crate::api::middleware::identity::{Admin, confirmed, json_body};
 use crate::auth::hash_queue::HashPurpose;
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
@@ -35,8 +35,9 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         password_hash: Some(context.app.hasher.hash(&password, hash_request)?),
         ..given
     };
-    let sign_in = admin.user().sign_in();
-    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
+    let user = admin.user();
+    let created = users::insert(&context.db, &account, user.sign_in(), &context.origin());
+    response::json(201, &confirmed(context, user, created)?)
 }
 
 /// Reads the account and its password.

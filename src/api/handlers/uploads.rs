@@ -24,11 +24,12 @@ use crate::storage::Content;
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let room = room_for_file(context, user)?;
-    let form = upload_form::receive(context, room);
+    let stored = upload_form::receive(context, room)
+        .and_then(|mut form| Ok((form.file.draft.commit()?, form)));
+    // A store may take long, too.
     identity::confirm(context, user)?;
-    let UploadForm { file, description } = form?;
-    let mut draft = file.draft;
-    let hash = draft.commit()?;
+    let (hash, UploadForm { file, description }) = stored?;
+    let draft = file.draft;
     let (size, origin) = (draft.size(), context.origin());
     let upload = NewFile {
         id: draft.id(),

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::current_password;
 use super::paging::{is_descending, page_request};
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, confirm_now, json_body};
+use crate::api::middleware::identity::{Admin, confirm_now, confirmed, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::hash_queue::HashPurpose;
 use crate::config::Smtp;
@@ -50,8 +50,9 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         None => hasher.unusable_hash()?,
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
-    let sign_in = admin.user().sign_in();
-    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
+    let user = admin.user();
+    let created = users::insert(&context.db, &account, user.sign_in(), &context.origin());
+    response::json(201, &confirmed(context, user, created)?)
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.

@@ -55,6 +55,18 @@ pub fn confirm(context: &RequestContext, user: &CurrentUser) -> Result<(), Error
     }
 }
 
+/// Returns the outcome of a statement that compares its sender. If that was refused, fails as [`confirm`] does.
+pub fn confirmed<T>(
+    context: &RequestContext,
+    user: &CurrentUser,
+    outcome: Result<T, Error>,
+) -> Result<T, Error> {
+    if matches!(outcome, Err(Error::InvalidToken(_))) {
+        confirm_now(context, user)?;
+    }
+    outcome
+}
+
 /// Looks the user of a request up again, see [`confirm`].
 pub fn confirm_now(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
     let user = match user.credential {

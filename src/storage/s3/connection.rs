@@ -54,18 +54,25 @@ impl Transport for StoreConnection {
         &mut self.buffers
     }
 
-    /// All bytes must be taken within the limit of one write.
+    /// Fails if no byte is taken for as long as a write may take.
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
-        let (timeout, begin) = (timeout.for_write(), Instant::now());
+        let (timeout, mut begin) = (timeout.for_write(), Instant::now());
         let (mut sent, mut left) = (0, rest(&timeout, Duration::ZERO)?);
         while sent < amount {
             if self.write_limit != Some(left) {
                 self.stream.set_write_timeout(Some(left))?;
                 self.write_limit = Some(left);
             }
+            let write_began = Instant::now();
             match self.stream.write(self.buffers.output().get(sent..amount).unwrap_or_default()) {
                 Ok(0) => return Err(io::Error::from(ErrorKind::WriteZero).into()),
-                Ok(taken) => sent += taken,
+                Ok(taken) => {
+                    sent += taken;
+                    // The socket waits for as many bytes as it can take within the limit.
+                    if write_began.elapsed() < left {
+                        begin = Instant::now();
+                    }
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(explained(e, &timeout)),
             }

@@ -133,6 +133,7 @@ impl<'a> ContentCopier<'a> {
             // It may have rotted in the data directory nevertheless. A store compares hashes by itself.
             let is_read = self.share.has(content.id) && self.storage.content_directory().is_some();
             let rotted = if is_read { found.examine(content, true, |_| {})? } else { None };
+            self.verified -= u64::from(rotted.is_some());
             self.rotted.extend(rotted.map(|damage| (content.id, damage)));
             return Ok(None);
         }

@@ -348,9 +348,16 @@ fn an_upload_goes_on_after_its_access_token_has_expired() {
 
 /// Such a body may be too quick for another look at its sender, so the statement looks.
 #[test]
-fn what_makes_an_administrator_or_a_token_is_refused_however_quick_its_body_comes() {
+fn what_takes_an_account_over_or_outlives_a_session_is_refused_however_quick_its_body_comes() {
     let world = World::start();
-    for (n, path) in ["/auth/tokens", "/users", "/admin/users/{user_id}"].into_iter().enumerate() {
+    let paths = [
+        "/users/me",
+        "/auth/tokens",
+        "/users",
+        "/admin/users/{user_id}",
+        "/users/test-only/create",
+    ];
+    for (n, path) in paths.into_iter().enumerate() {
         let request = REQUESTS.iter().find(|request| request.1 == path).expect("a request");
         let (method, _, body, factor, _) = *request;
         for (round, (revocation, revoke, message)) in REVOCATIONS.into_iter().enumerate() {
@@ -360,10 +367,43 @@ fn what_makes_an_administrator_or_a_token_is_refused_however_quick_its_body_come
             world.note_state();
             let answer = held.finish();
             let what = format!("{path} after {revocation}");
-            // That the account is gone is seen only by the other look.
-            let is_refused = [INVALID, message].iter().any(|text| answer.json()["detail"] == *text);
-            assert!(answer.status == 401 && is_refused, "{what}: {answer:?}");
+            assert_eq!((answer.status, &answer.json()["detail"]), (401, &json!(message)), "{what}");
             world.expect_no_change(&what);
         }
+    }
+}
+
+/// The row of an account is locked while two requests come: what the first one takes away, the second one has not.
+#[test]
+fn what_waited_for_a_row_is_refused_if_its_sender_was_signed_out_meanwhile() {
+    let world = World::start();
+    let api = &world.api;
+    let ann = api.sign_up_admin("ann");
+    let demotion = json!({"role": "user"});
+    for (name, request) in [
+        ("a promotion", ("PUT", format!("/users/{}", ann.id()), json!({"role": "admin"}))),
+        ("an address", ("PUT", "/users/me".into(), json!({"email": "ann@thief.example"}))),
+        ("a token", ("POST", "/auth/tokens".into(), json!({"name": "late"}))),
+    ] {
+        let (method, path, body) = request;
+        let thief = api.sign_in("ann");
+        let lock = api.database.begin("SELECT FROM users WHERE username = 'ann' FOR UPDATE");
+        thread::scope(|scope| {
+            let demoted = scope.spawn(|| api.update_user(&world.root, ann.id(), demotion.clone()));
+            api.database.wait_for_blocked_statement();
+            let late = scope.spawn(|| api.request(method, &path).by(&thief).json(body).send());
+            wait_until(|| api.database.blocked_statements() == 2);
+            lock.commit();
+            demoted.join().expect("an answer").expect(200);
+            let late = late.join().expect("an answer");
+            assert_eq!((late.status, &late.json()["detail"]), (401, &json!(INVALID)), "{name}");
+        });
+        let ann = "users WHERE username = 'ann' AND role = 'user' AND email = 'ann@example.com'";
+        assert_eq!(
+            (api.database.count(ann), api.database.count("personal_tokens")),
+            (1, 0),
+            "{name}"
+        );
+        api.database.run("UPDATE users SET role = 'admin' WHERE username = 'ann'");
     }
 }

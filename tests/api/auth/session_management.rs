@@ -1,7 +1,6 @@
 //! The endpoints that list and end sessions, and the maximum age of a session. `sessions.rs` has sign-in, refresh and
 //! logout.
 
-
 use serde_json::{Value, json};
 
 use crate::harness::*;
