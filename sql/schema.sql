@@ -35,15 +35,16 @@ CREATE TABLE users (
     total_uploads bigint NOT NULL DEFAULT 0,
     total_storage_used bigint NOT NULL DEFAULT 0,
     is_development_admin boolean NOT NULL DEFAULT false,
-    -- The address in ASCII, if that differs: addresses are compared by it, so that a@ｅxample.com is a@example.com (IDNA,
-    -- UTS #46). SQL cannot compute it.
+    -- The address in ASCII, if that differs: addresses are compared by it, so that a@ｅxample.com is a@example.com
+    -- (IDNA, UTS #46). SQL cannot compute it.
     email_ascii text,
     -- Whether the account is settled although it is younger than a day: an administrator made it, or its owner has used
     -- a link from a mail. Anybody can register accounts with somebody else's address, so mail for accounts that are not
     -- settled is limited for each mailbox.
     is_settled boolean NOT NULL DEFAULT false,
     -- When the account got its present address, if it had another one before. For a day it is not settled, or an old
-    -- account could move to somebody else's address and have mail sent there. Null again when its owner has used a link.
+    -- account could move to somebody else's address and have mail sent there. Null again when its owner has used a
+    -- link.
     email_changed_at timestamptz,
     -- All sessions of a user end in the same time however many there are: a session is live only while it carries this
     -- epoch, and ending all of them raises it.
@@ -80,13 +81,15 @@ CREATE UNIQUE INDEX users_email_key ON users (lower(coalesce(email_ascii, email)
 WHERE NOT is_deleted AND NOT is_development_admin;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
--- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a start.
+-- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
+-- start.
 CREATE INDEX users_admins ON users (created_at, id)
 WHERE role = 'admin' AND NOT is_deleted AND NOT is_development_admin;
 CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT NULL;
 
 -- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
--- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all accounts.
+-- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
+-- accounts.
 CREATE FUNCTION keep_an_admin() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: last admin'));
@@ -495,8 +498,8 @@ $$;
 -- the file in the same transaction.
 -- While a quarter of the quota is free, nobody needs to see what the others are about to add, because all of it fits
 -- into that quarter: half of it is for small files, of which each connection adds one at a time, and half for a single
--- large one. They hold the lock of the quota shared. Nearer to the quota, or with a file that is larger still, an upload
--- holds it alone.
+-- large one. They hold the lock of the quota shared. Nearer to the quota, or with a file that is larger still, an
+-- upload holds it alone.
 CREATE FUNCTION has_storage_for(size bigint, quota bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     max_large bigint := quota / 8;
@@ -541,9 +544,9 @@ BEGIN
 END
 $$;
 
--- Contents whose records were removed on purpose, and since when, for some days after that. Where contents stay in their
--- place for those days, this says when they go, and the sweep adds those whose records were lost, with the time at which
--- it first saw them; and it tells the sweep which are none of these.
+-- Contents whose records were removed on purpose, and since when, for some days after that. Where contents stay in
+-- their place for those days, this says when they go, and the sweep adds those whose records were lost, with the time
+-- at which it first saw them; and it tells the sweep which are none of these.
 CREATE TABLE deleted_contents (
     id uuid PRIMARY KEY,
     deleted_at timestamptz NOT NULL DEFAULT now()
@@ -670,8 +673,8 @@ EXECUTE FUNCTION list_user_anew();
 
 -- How many accounts and files there are, so that nobody counts a million rows: the sum of these rows, by the day (UTC)
 -- of creation or upload. Triggers only add rows, with negative numbers for what is gone, so that no transaction waits
--- for another one's, and stats/fold.sql replaces the rows of a day, and the days of more than a year ago by their months.
--- A statement sees the rows of the transactions whose changes it sees, so the sums are exact.
+-- for another one's, and stats/fold.sql replaces the rows of a day, and the days of more than a year ago by their
+-- months. A statement sees the rows of the transactions whose changes it sees, so the sums are exact.
 CREATE TABLE account_totals (
     -- A day, or the first day of a month that was folded.
     day date NOT NULL,

@@ -1,11 +1,10 @@
 -- Stores a personal access token of user $1. $2: the version of the credentials that the request's sender was
 -- authenticated with; $3: id; $4: hash; $5: name; $6: whether it is read-only; $7: its lifetime in days; $8: the most
 -- live tokens of a user; $9, $10: address and request id of the event; $11, $12: session and time of issue of the
--- access token, see is_signed_in. No row means that the account is deactivated or deleted, its credentials have changed,
--- or the session has ended; a row without an id, that the user has too many tokens. Tokens that have expired do not
--- count.
--- The lock makes parallel requests of a user wait for each other, and for a change of the password, which ends all
--- tokens: otherwise somebody with the old password could store a token just after that.
+-- access token, see is_signed_in. No row means that the account is deactivated or deleted, its credentials have
+-- changed, or the session has ended; a row without an id, that the user has too many tokens. Tokens that have expired
+-- do not count. The lock makes parallel requests of a user wait for each other, and for a change of the password, which
+-- ends all tokens: otherwise somebody with the old password could store a token just after that.
 WITH locked AS (
     SELECT id FROM users
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin

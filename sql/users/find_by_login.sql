@@ -1,9 +1,9 @@
 -- The account with username or e-mail address $1, for a login of a client with address $2, and whether the account has
 -- signed in from the client's network within the last 30 days. $3: ASCII form of the e-mail address, if it differs. A
--- username cannot contain "@", so at most one account matches, other than one that was made for tests; then that with the
--- address counts. If none matches, the one row has no id: the work is the same for every name. name_hash tells names
--- that no account has apart as the database does, whose lower() depends on its locale. is_refused: no code is taken
--- until the password is another one; wait_seconds: for how long none is taken from the client's network, or null.
+-- username cannot contain "@", so at most one account matches, other than one that was made for tests; then that with
+-- the address counts. If none matches, the one row has no id: the work is the same for every name. name_hash tells
+-- names that no account has apart as the database does, whose lower() depends on its locale. is_refused: no code is
+-- taken until the password is another one; wait_seconds: for how long none is taken from the client's network, or null.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor, password_hash,
        credentials_version, second_factor_at, second_factor_sealed, recovery_codes,

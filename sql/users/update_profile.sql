@@ -1,13 +1,12 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
 -- as it is, and an empty name is none. $5: version of the credentials that were checked, null if none were; $6, $7:
--- address and request id of the events; $8: ASCII form of the address, if it differs; $9, $10: session and time of issue
--- of the access token, see is_signed_in, both null if there is none. No row means that the account was deleted, its
--- credentials changed, or the session ended, in the meantime: whoever has stolen a session must not move the account to
--- another address after its owner has ended it.
--- Another e-mail address increments the version of the credentials, so that reset tokens that were sent to the old one
--- become invalid.
--- The row is locked before it is compared, so that the events say what this statement changed, and not what another
--- one did meanwhile. A change of the address is an event of its own; a request that changes nothing is none.
+-- address and request id of the events; $8: ASCII form of the address, if it differs; $9, $10: session and time of
+-- issue of the access token, see is_signed_in, both null if there is none. No row means that the account was deleted,
+-- its credentials changed, or the session ended, in the meantime: whoever has stolen a session must not move the
+-- account to another address after its owner has ended it. Another e-mail address increments the version of the
+-- credentials, so that reset tokens that were sent to the old one become invalid. The row is locked before it is
+-- compared, so that the events say what this statement changed, and not what another one did meanwhile. A change of the
+-- address is an event of its own; a request that changes nothing is none.
 WITH locked AS (
     SELECT id, username, email, email_ascii, name FROM users
     WHERE id = $1 AND credentials_version = coalesce($5, credentials_version) AND NOT is_deleted

@@ -1,6 +1,6 @@
 //! Refused actions on their way into the audit log. Recording one costs a request no round trip, and a flood of them
-//! costs the database no more than a few rows a second. Each [`RefusedAction`] is counted for itself, so that a flood of
-//! one, which anybody with an account can cause, does not hide the others.
+//! costs the database no more than a few rows a second. Each [`RefusedAction`] is counted for itself, so that a flood
+//! of one, which anybody with an account can cause, does not hide the others.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, PoisonError};

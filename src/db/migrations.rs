@@ -46,8 +46,8 @@ macro_rules! migration {
     };
 }
 
-/// The migrations after [`OLDEST_VERSION`] in the order in which they are applied, without a gap. What each of them makes
-/// is in `sql/schema.sql` as well.
+/// The migrations after [`OLDEST_VERSION`] in the order in which they are applied, without a gap. What each of them
+/// makes is in `sql/schema.sql` as well.
 const MIGRATIONS: &[Migration] = &[
     migration!(24, "signed_in", suits 23),
     migration!(25, "password_reset_counts", suits 23),

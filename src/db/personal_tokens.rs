@@ -26,8 +26,9 @@ pub struct NewPersonalToken {
     pub days: i32,
 }
 
-/// Stores a token if the user's credentials are still at the given version and the sign-in has not ended. Fails with [`Error::TooManyTokens`], or with
-/// [`Error::InvalidToken`] if the account has changed since the request was authenticated.
+/// Stores a token if the user's credentials are still at the given version and the sign-in has not ended. Fails with
+/// [`Error::TooManyTokens`], or with [`Error::InvalidToken`] if the account has changed since the request was
+/// authenticated.
 pub fn insert(
     db: &Database,
     (user, version, sign_in): (Uuid, i32, SignIn),

@@ -224,8 +224,8 @@ pub struct ProfileChange {
     pub name: Option<String>,
 }
 
-/// Changes a user's own account. Returns `None` if it was deleted meanwhile, if `sign_in` has ended or, if a `version` is
-/// given, its credentials are at another one. Fails with [`Error::Taken`].
+/// Changes a user's own account. Returns `None` if it was deleted meanwhile, if `sign_in` has ended or, if a `version`
+/// is given, its credentials are at another one. Fails with [`Error::Taken`].
 pub fn update_profile(
     db: &Database,
     id: Uuid,

@@ -118,8 +118,8 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusedAction {
     Login,
-    /// A sign-in that lacks only the code of the second factor. It is recorded as a sign-in, but the figures of refusals
-    /// leave it out, because clients that do not know of second factors send the password alone first.
+    /// A sign-in that lacks only the code of the second factor. It is recorded as a sign-in, but the figures of
+    /// refusals leave it out, because clients that do not know of second factors send the password alone first.
     LoginWithoutCode,
     PasswordChange,
     PasswordReset,

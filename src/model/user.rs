@@ -59,8 +59,8 @@ pub struct User {
     pub stats: Stats,
 }
 
-/// How long an account is young. Anyone can make accounts, so a limit for each of them limits nobody, and those that are
-/// young share some.
+/// How long an account is young. Anyone can make accounts, so a limit for each of them limits nobody, and those that
+/// are young share some.
 const YOUNG: Duration = Duration::days(7);
 
 impl User {

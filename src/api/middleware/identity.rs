@@ -227,8 +227,8 @@ impl CurrentUser {
     }
 
     /// The sign-in that the access token of the request comes from, and the version of the user's credentials when the
-    /// request was authenticated, for changes that must not happen once the sign-in has ended or that version is another
-    /// one. Fails with [`Error::NotPermitted`] if the request has no access token.
+    /// request was authenticated, for changes that must not happen once the sign-in has ended or that version is
+    /// another one. Fails with [`Error::NotPermitted`] if the request has no access token.
     pub fn signed_in_by(&self) -> Result<(SignIn, i32), Error> {
         match self.credential {
             Credential::AccessToken { sign_in, credentials_version } => {
