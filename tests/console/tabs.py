@@ -119,6 +119,29 @@ def test_session_that_was_ended_in_one_tab_is_not_gone_on_with_in_another(signed
     other.heading("Sign in")
 
 
+@pytest.mark.parametrize("is_asked", [False, True], ids=["at-once", "asked-to-sign-in-again"])
+def test_signing_out_in_a_tab_that_slept_ends_the_session_of_a_closed_tab_too(signed_in, is_asked):
+    page = signed_in
+    token = token_of(page)
+    other = page.duplicate()
+    other.see("Sign out")
+    renew(page, 2)
+    page.driver.get("about:blank")
+    # As if it had heard nothing of all that until its own token, but not yet the newest one, has expired.
+    other.run("sessionStorage.setItem(arguments[0], arguments[1]);"
+              "const text = atob(arguments[1].split('.')[1].replaceAll('-', '+').replaceAll('_', '/'));"
+              "const now = JSON.parse(text).exp * 1000 + 1; Date.now = () => now", TOKEN, token)
+    if is_asked:
+        other.activate("Account")
+        other.see("Sign in again")
+    other.activate("Sign out")
+    other.see("The service could not be told")
+    sign_in_here(other, page.service.new_user())
+    page.open()
+    page.heading("Sign in")
+    assert alarms(page) == 0
+
+
 def test_nothing_of_one_person_is_left_for_the_next(page, service):
     ann, bob = [service.new_user(name=name, role="admin") for name in ("Ann", "Bob")]
     user = service.new_user(name="Former name")

@@ -65,10 +65,16 @@ function keep(answer) {
   setCurrentUser(answer.user);
 }
 
-/** Drops the tokens of this tab, and of tabs with the same session. They show the page for signing in then. */
+/**
+ * Drops the tokens of this tab, and of tabs with the same session. They show the page for signing in then. Answers
+ * whether no other tab had a newer token, with which the session may live on at the service.
+ */
 export function forget() {
-  if (hasSession()) endForAll(refreshToken());
+  const token = refreshToken();
+  const hadNewest = !token || isNewest(token);
+  if (token) endForAll(token);
   drop();
+  return hadNewest;
 }
 
 /** The API key goes too: it is what one person typed, and the next may not have it. */
@@ -94,14 +100,14 @@ export async function resumeSession() {
 
 /** Ends this tab's session, at the service too; answers whether the service was told. */
 export async function signOut() {
-  let isTold = true;
+  let failure = null;
   try {
     await request("POST", "/auth/logout", { query: { scope: "local" }, again: false });
   } catch (error) {
-    isTold = isEnded(error);
+    failure = error;
   }
-  forget();
-  return isTold;
+  const hadNewest = forget();
+  return !failure || (isEnded(failure) && hadNewest);
 }
 
 /**
@@ -185,8 +191,7 @@ async function renewInTurn() {
 /** Uses the refresh token, unless it is an old one: the tab that has the newest is closed then, or sleeps. */
 async function exchange() {
   const from = refreshToken();
-  if (from && !isNewest(from)) sessionStorage.removeItem(REFRESH_TOKEN);
-  if (!hasSession()) throw new ApiError({ status: 401, reason: ENDED });
+  if (!from || !isNewest(from)) throw new ApiError({ status: 401, reason: ENDED });
   try {
     const answer = await send("POST", "/auth/refresh", { body: { refresh_token: from } }, null);
     if (refreshToken() !== from) return;

@@ -34,9 +34,14 @@ export function setNewest(token) {
   localStorage.setItem(NEWEST + sessionOf(token), `${exp} ${jti}`);
 }
 
-/** Says that a session has ended: no token of it is the newest any more, also for tabs that hear nothing now. */
+/**
+ * Says that a session has ended: no token of it is the newest any more, also for tabs that hear nothing now. That is
+ * kept until the newest has expired, which another tab may have.
+ */
 export function endForAll(token) {
-  localStorage.setItem(NEWEST + sessionOf(token), `${claimsOf(token).exp} ended`);
+  const name = NEWEST + sessionOf(token);
+  const exp = Math.max(claimsOf(token).exp, parseInt(localStorage.getItem(name) ?? 0, 10));
+  localStorage.setItem(name, `${exp} ended`);
   channel.postMessage({ session: sessionOf(token), isEnded: true });
 }
 

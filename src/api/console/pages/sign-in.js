@@ -6,6 +6,7 @@ import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { brand } from "../frame.js";
 import { isOffered } from "../limits.js";
+import { notify } from "../notices.js";
 import { texts } from "../texts.js";
 
 const t = texts.sign_in;
@@ -82,7 +83,7 @@ export async function signInDialog() {
     ...signInForm(made, (given) => given, before?.username ?? before?.email),
   }));
   if (!answer) {
-    forget();
+    if (!forget()) notify(texts.main.signed_out_here);
     return false;
   }
   beginSession(answer);
