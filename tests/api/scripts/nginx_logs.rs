@@ -59,14 +59,25 @@ fn no_part_of_a_link_is_in_the_logs_of_the_sample() {
     // Another path, and errors of a service that is stopped.
     nginx.get("/api/v1/auth/me");
     drop(api);
-    for path in [&link, &format!("/api/v1/%6Cinks/{token}"), "/healthz"] {
+    let encoded: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let stopped = [
+        link.clone(),
+        format!("/api/v1/%6Cinks/{token}"),
+        format!("/{token}"),
+        format!("/api/v1/link/{token}/x"),
+        format!("/{encoded}"),
+        format!("/links%252f{}", &token[..20]),
+        "/healthz".to_owned(),
+    ];
+    for path in &stopped {
         assert_eq!(begin(nginx.get(path)), "http/1.1 502 bad gateway", "{path}");
     }
-    let requests = targets.len() + 9;
+    let requests = targets.len() + 6 + stopped.len();
     wait_until(|| logged(&nginx)[0].lines().count() >= requests);
     let [access, errors] = logged(&nginx);
     for log in [&access, &errors] {
         assert!(!log.contains(&token[..20]) && !log.contains(&token[23..]), "{log}");
+        assert!(!log.contains(&encoded), "{log}");
     }
     assert!(access.contains("\"GET /api/v1/links/(not-logged) HTTP/1.1\" 200 "), "{access}");
     assert!(access.contains("\"GET /api/v1/auth/me HTTP/1.1\" 401 "), "{access}");
@@ -115,11 +126,28 @@ fn request_lines_are_logged_but_for_tokens_and_the_values_of_queries() {
     let named = BASE64_STANDARD.encode(format!("{token}:"));
     let named = format!("Authorization: Basic {named}\r\n\r\n");
     nginx.ask_from(Ipv4Addr::LOCALHOST, "GET", "/healthz", named.as_bytes());
-    wait_until(|| logged(&nginx)[0].lines().count() > cases.len());
+    // Lines that nginx cannot read.
+    let unreadable = [
+        (token.to_owned(), "(not-logged)"),
+        (format!("/{token}"), "/(not-logged)"),
+        (format!("{token} HTTP/1.1"), "(not-logged) HTTP/1.1"),
+        (format!("/api/v1/links/{}", &token[..7]), "/api/v1/links/(not-logged)"),
+        ("/healthz".to_owned(), "/healthz"),
+    ];
+    for (line, _) in &unreadable {
+        let mut stream = nginx.begin_tls(nginx.connect_from(Ipv4Addr::LOCALHOST));
+        stream.write_all(format!("{line}\r\n\r\n").as_bytes()).expect("nginx reads");
+        stream.read_to_end(&mut Vec::new()).expect("an answer");
+    }
+    let requests = cases.len() + 1 + unreadable.len();
+    wait_until(|| logged(&nginx)[0].lines().count() >= requests);
     let [access, _] = logged(&nginx);
     let lines: Vec<&str> = access.lines().filter_map(|line| line.split('"').nth(1)).collect();
-    for ((method, target, expected), line) in cases.iter().zip(lines) {
-        assert_eq!(line, format!("{method} {expected} HTTP/1.1"), "{target}");
+    for ((method, target, expected), line) in cases.iter().zip(&lines) {
+        assert_eq!(*line, format!("{method} {expected} HTTP/1.1"), "{target}");
+    }
+    for ((_, expected), line) in unreadable.iter().zip(&lines[cases.len() + 1..]) {
+        assert_eq!(line, expected);
     }
     assert!(!access.contains(token), "{access}");
 }
