@@ -15,8 +15,7 @@ pub enum Environment {
 /// Which HTTP server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum HttpServer {
-    /// The server of this program, which may face a public network. Former versions called it `front`.
-    #[value(alias = "front")]
+    /// The server of this program, which may face a public network.
     Builtin,
     /// The server of the `rouille` crate, for use behind a proxy.
     Rouille,
@@ -118,7 +117,6 @@ mod tests {
         }
         assert_eq!(words::<Environment>(), "development production");
         assert_eq!(words::<HttpServer>(), "builtin rouille");
-        assert_eq!(HttpServer::from_str("front", false), Ok(HttpServer::Builtin));
         assert_eq!(words::<MetricsAccess>(), "loopback off any");
         assert_eq!(words::<Registration>(), "open off");
         assert_eq!(words::<Switch>(), "on off");

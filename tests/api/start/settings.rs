@@ -166,11 +166,9 @@ fn config_prints_effective_values_without_secrets() {
 }
 
 #[test]
-fn the_builtin_server_is_the_default_and_still_known_by_its_former_name() {
+fn the_builtin_server_is_the_default() {
     let name = "CLOAKROOM_HTTP_SERVER";
-    for (value, shown) in
-        [("", "builtin"), ("builtin", "builtin"), ("front", "builtin"), ("rouille", "rouille")]
-    {
+    for (value, shown) in [("", "builtin"), ("builtin", "builtin"), ("rouille", "rouille")] {
         let output = run(NOWHERE, &["config"], &[(name, value)]);
         assert!(output.status.success(), "{}", output.err());
         let line = format!("{name}={shown}");
