@@ -18,8 +18,8 @@ use crate::config::{Config, Environment};
 use crate::db::Database;
 use crate::db::outbox::{self, LeasedMessage};
 use crate::error::Error;
+use crate::mail::kind::{MailLink, mail_kind};
 use crate::mail::{Mail, MailError, Mailer, Phase};
-use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
@@ -78,8 +78,7 @@ impl OutboxSender {
     /// Sends one message, if one is due.
     fn send_next(&self) -> Result<Next, Error> {
         let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
-        let LeasedMessage { id, user, .. } = message;
-        let kind = message.kind.name();
+        let LeasedMessage { id, user, ref kind, .. } = message;
         let Err(error) = self.send(&message)? else {
             outbox::remove(&self.db, id)?;
             return Ok(Next::Continue);
@@ -95,23 +94,14 @@ impl OutboxSender {
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
-    /// Sends a message, unless its account is gone or there is no mail server. In development the token of a link to
-    /// set a password is logged as well. The inner result is that of the delivery; the outer one fails only if no token
-    /// could be made.
+    /// Sends a message, unless its account is gone or there is no mail server. The inner result is that of the delivery;
+    /// the outer one fails only if no token could be made, or a newer version of the program knows the kind.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
-        let reset = match message.kind {
-            MessageKind::PasswordReset => {
-                Some(self.reset_token(message, self.config.password_reset_lifetime)?)
-            }
-            MessageKind::Invitation => Some(self.reset_token(message, INVITATION_LIFETIME)?),
-            _ => None,
-        };
-        if let (Some((token, _)), Environment::Development) = (&reset, self.config.environment) {
-            log::info!("password reset token of user {}: {token}", message.user);
-        }
+        let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));
+        let kind = mail_kind(&message.kind).ok_or_else(unknown)?;
+        let mail = Mail::new(kind, message.created_at, |link| self.make_token(message, link))?;
         let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
-        let mail = Mail { kind: message.kind, at: message.created_at, reset };
         let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {
             self.metrics.mail_sent.inc();
@@ -119,13 +109,18 @@ impl OutboxSender {
         Ok(outcome)
     }
 
-    /// Creates a reset token, and returns it with the time of its expiry. It names the version of the account's
-    /// credentials, and is valid until that changes or it expires; a later token does not invalidate it.
-    fn reset_token(
+    /// Makes the token of a link to set a password, and returns it with the time of its expiry. It names the version of
+    /// the account's credentials, and is valid until that changes or it expires; a later token does not invalidate it.
+    /// In development it is logged.
+    fn make_token(
         &self,
         message: &LeasedMessage,
-        lifetime: Duration,
+        link: MailLink,
     ) -> Result<(String, Timestamp), Error> {
+        let lifetime = match link {
+            MailLink::PasswordReset => self.config.password_reset_lifetime,
+            MailLink::Invitation => INVITATION_LIFETIME,
+        };
         let now = OffsetDateTime::now_utc();
         let expires_at = now + lifetime;
         let claims = Claims {
@@ -140,6 +135,9 @@ impl OutboxSender {
             expires_at: expires_at.unix_timestamp().cast_unsigned(),
         };
         let token = self.signing_keys.sign(claims)?;
+        if self.config.environment == Environment::Development {
+            log::info!("password reset token of user {}: {token}", message.user);
+        }
         Ok((token, Timestamp(expires_at)))
     }
 }

@@ -25,7 +25,7 @@ pub struct MailServer {
     /// A name or an IP address, without the brackets that an IPv6 address has in a URL.
     pub host: String,
     pub port: u16,
-    pub credentials: Option<MailCredentials>,
+    pub user: Option<SmtpUser>,
 }
 
 /// When the connection to a mail server is encrypted.
@@ -39,15 +39,15 @@ pub enum Encryption {
 
 /// A user of a mail server.
 #[derive(Debug, Clone)]
-pub struct MailCredentials {
-    pub user: String,
+pub struct SmtpUser {
+    pub name: String,
     pub password: Secret,
 }
 
 impl MailServer {
     /// Whether nothing may be sent without encryption: passwords leave this host only encrypted.
     pub fn requires_encryption(&self) -> bool {
-        self.credentials.is_some() && !self.is_local()
+        self.user.is_some() && !self.is_local()
     }
 
     /// Whether the server is on this host.
@@ -84,8 +84,8 @@ impl FromStr for MailServer {
         };
         let authority = rest.trim_end_matches('/');
         // A password may contain `@`, a host may not.
-        let (credentials, host_and_port) = match authority.rsplit_once('@') {
-            Some((credentials, host_and_port)) => (Some(credentials.parse()?), host_and_port),
+        let (user, host_and_port) = match authority.rsplit_once('@') {
+            Some((user, host_and_port)) => (Some(user.parse()?), host_and_port),
             None => (None, authority),
         };
         let (host, port) = match host_and_port.rsplit_once(':') {
@@ -98,23 +98,23 @@ impl FromStr for MailServer {
             return Err(());
         }
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, credentials })
+        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, user })
     }
 }
 
-impl FromStr for MailCredentials {
+impl FromStr for SmtpUser {
     type Err = ();
 
-    /// Parses `user:password`. The user may not be empty, and neither may contain NUL, which separates the two in
+    /// Parses `user:password`. The name may not be empty, and neither may contain NUL, which separates the two in
     /// `AUTH PLAIN` (RFC 4616).
     fn from_str(text: &str) -> Result<Self, ()> {
         let decode = |text| {
             let decoded = percent_decode_str(text).decode_utf8().map_err(drop)?.into_owned();
             (!decoded.contains('\0')).then_some(decoded).ok_or(())
         };
-        let (user, password) = text.split_once(':').ok_or(())?;
-        let (user, password) = (decode(user)?, Secret::new(decode(password)?));
-        (!user.is_empty()).then_some(MailCredentials { user, password }).ok_or(())
+        let (name, password) = text.split_once(':').ok_or(())?;
+        let (name, password) = (decode(name)?, Secret::new(decode(password)?));
+        (!name.is_empty()).then_some(SmtpUser { name, password }).ok_or(())
     }
 }
 
@@ -136,9 +136,9 @@ impl fmt::Display for MailServer {
             Encryption::Implicit => "smtps",
             Encryption::StartTls => "smtp",
         };
-        let credentials = if self.credentials.is_some() { "(not shown)@" } else { "" };
+        let user = if self.user.is_some() { "(not shown)@" } else { "" };
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{scheme}://{credentials}{open}{}{close}:{}", self.host, self.port)
+        write!(f, "{scheme}://{user}{open}{}{close}:{}", self.host, self.port)
     }
 }
 
@@ -224,8 +224,8 @@ mod tests {
             assert_eq!(server(url).to_string(), shown);
         }
         assert_eq!(server("smtp://[::1]").host, "::1");
-        let found = server("smtps://ann%40example.com:p%3a@%25%C3%A9@mail.example.com").credentials;
-        let found = found.map(|it| (it.user, it.password.expose().to_owned()));
+        let found = server("smtps://ann%40example.com:p%3a@%25%C3%A9@mail.example.com").user;
+        let found = found.map(|it| (it.name, it.password.expose().to_owned()));
         assert_eq!(found, Some(("ann@example.com".to_owned(), "p:@%\u{e9}".to_owned())));
     }
 

@@ -13,7 +13,7 @@ mod values;
 mod words;
 
 pub use allocator::apply_allocator_settings;
-pub use mail::{Encryption, MailCredentials, MailServer, Smtp};
+pub use mail::{Encryption, MailServer, Smtp, SmtpUser};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
 #[cfg(feature = "s3")]

@@ -7,13 +7,13 @@ use uuid::Uuid;
 use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
-use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 
 /// A message that this process may send now, with the data of its account at this moment.
 pub struct LeasedMessage {
     pub id: i64,
-    pub kind: MessageKind,
+    /// The word for the kind of mail.
+    pub kind: String,
     /// The account.
     pub user: Uuid,
     /// `None` if the message must not be sent any more, because the account has been deleted or deactivated since, or,
@@ -31,21 +31,16 @@ pub struct LeasedMessage {
 /// due again.
 pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let rows = db.write(sql!("outbox/lease"), &[])?;
-    let read = |row: &Row| {
-        // A check constraint of the column admits no other words.
-        let unknown = |word: &str| Error::Internal(format!("no kind of message: {word}"));
-        let word = row.get("kind");
-        Ok(LeasedMessage {
-            id: row.get("id"),
-            kind: MessageKind::from_name(word).ok_or_else(|| unknown(word))?,
-            user: row.get("user_id"),
-            address: row.get("address"),
-            version: row.get("credentials_version"),
-            created_at: Timestamp(row.get("created_at")),
-            attempts: row.get("attempts"),
-        })
+    let read = |row: &Row| LeasedMessage {
+        id: row.get("id"),
+        kind: row.get("kind"),
+        user: row.get("user_id"),
+        address: row.get("address"),
+        version: row.get("credentials_version"),
+        created_at: Timestamp(row.get("created_at")),
+        attempts: row.get("attempts"),
     };
-    rows.first().map(read).transpose()
+    Ok(rows.first().map(read))
 }
 
 /// Removes a message that was sent, or that must not be sent any more.

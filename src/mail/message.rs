@@ -1,4 +1,4 @@
-//! Writes messages: headers and a text in two forms, plain and HTML, from the files in `templates/`.
+//! Writes messages: headers and a plain text, from the files in `templates/`.
 //!
 //! A message contains nothing that a user chose but the address, not even the name of the account: anyone can register
 //! an account with somebody else's address, and must not be able to send that person a text of their own.
@@ -8,23 +8,34 @@ use std::fmt::Write;
 use lettre::Address;
 use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue, MessageId};
-use lettre::message::{Mailbox, MultiPart};
+use lettre::message::{Mailbox, SinglePart};
 use time::macros::format_description;
 use uuid::Uuid;
 
 use super::error::{MailError, Phase};
-use super::template::{escape_html, substitute, template};
-use crate::model::message_kind::MessageKind;
+use super::kind::{MailKind, MailLink, substitute};
 use crate::model::timestamp::Timestamp;
 
 /// The content of a message.
 #[derive(Debug)]
 pub struct Mail {
-    pub kind: MessageKind,
+    kind: &'static MailKind,
     /// The time of the change that the message reports.
-    pub at: Timestamp,
-    /// The token of a link to set a password, and when it expires. Other messages have none.
-    pub reset: Option<(String, Timestamp)>,
+    at: Timestamp,
+    /// The token of the link and when it expires, if the kind has a link.
+    token: Option<(String, Timestamp)>,
+}
+
+impl Mail {
+    /// A mail about something that happened at a time. `make_token` is called if the kind has a link. It returns the
+    /// token of the link and when it expires.
+    pub fn new<E>(
+        kind: &'static MailKind,
+        at: Timestamp,
+        make_token: impl FnOnce(MailLink) -> Result<(String, Timestamp), E>,
+    ) -> Result<Mail, E> {
+        Ok(Mail { kind, at, token: kind.link.map(make_token).transpose()? })
+    }
 }
 
 /// A complete message, and the addresses of its envelope.
@@ -46,7 +57,6 @@ pub fn compose(
     mail: &Mail,
     now: Timestamp,
 ) -> Result<ComposedMessage, MailError> {
-    let template = template(mail.kind);
     let values = values(mail, password_reset_url, now);
     let sender =
         Mailbox::new(sender.name.as_deref().and_then(display_name), ascii_domain(&sender.email));
@@ -65,14 +75,11 @@ pub fn compose(
         .envelope(envelope.map_err(unwritable)?)
         .from(sender.clone())
         .to(to.clone())
-        .subject(template.subject)
+        .subject(mail.kind.subject)
         .date(now.0.into())
         .header(MessageId::from(id))
         .raw_header(HeaderValue::new(auto_submitted, "auto-generated".to_owned()))
-        .multipart(MultiPart::alternative_plain_html(
-            substitute(template.text, &values, str::to_owned),
-            substitute(template.html, &values, escape_html),
-        ))
+        .singlepart(SinglePart::plain(substitute(mail.kind.text, &values)))
         .map_err(unwritable)?;
     Ok(ComposedMessage {
         sender: sender.email.to_string(),
@@ -83,7 +90,7 @@ pub fn compose(
 
 /// The values of the placeholders in the template.
 fn values(mail: &Mail, password_reset_url: &str, now: Timestamp) -> Vec<(&'static str, String)> {
-    match &mail.reset {
+    match &mail.token {
         Some((token, expires_at)) => vec![
             ("link", password_reset_url.replace("{token}", token)),
             ("expiry", written_out(*expires_at)),
@@ -136,6 +143,7 @@ mod tests {
     use mail_parser::{Message as ParsedMessage, MessageParser};
 
     use super::*;
+    use crate::mail::kind::mail_kind;
 
     const URL: &str = "https://app.example.com/reset?a=1&token={token}";
 
@@ -149,16 +157,18 @@ mod tests {
             .unwrap_or_else(|e| panic!("{recipient:?}: {e}"))
     }
 
-    /// A message of a kind without a token.
-    fn notice(kind: MessageKind) -> Mail {
-        Mail { kind, at: at("2026-12-31T23:59:59Z"), reset: None }
+    /// A mail of a kind, with this token if it has a link.
+    fn mail(kind: &str, token: &str) -> Mail {
+        let kind = mail_kind(kind).unwrap_or_else(|| panic!("{kind}"));
+        let token = |_| Ok::<_, ()>((token.to_owned(), at("2026-01-02T03:34:04.5Z")));
+        Mail::new(kind, at("2026-12-31T23:59:59Z"), token).unwrap_or_else(|()| panic!("{kind:?}"))
     }
 
-    /// A test message to Bo from a sender with this name.
-    fn test_message(name: Option<&str>) -> ComposedMessage {
+    /// A message to Bo from a sender with this name.
+    fn message_from(name: Option<&str>) -> ComposedMessage {
         let address = "noreply@example.org".parse().unwrap_or_else(|e| panic!("{e}"));
         let sender = Mailbox::new(name.map(str::to_owned), address);
-        compose(&sender, URL, "bo@example.com", &notice(MessageKind::Test), Timestamp::now())
+        compose(&sender, URL, "bo@example.com", &mail("token_created", ""), Timestamp::now())
             .unwrap_or_else(|e| panic!("{name:?}: {e}"))
     }
 
@@ -172,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_name_of_the_sender_adds_a_header_or_a_recipient_and_recipients_have_none() {
-        let expected = names_of_headers(&test_message(None));
+        let expected = names_of_headers(&message_from(None));
         for (name, shown) in [
             ("Bo", Some("Bo")),
             ("  Bo  ", Some("Bo")),
@@ -184,7 +194,7 @@ mod tests {
             ("\"Bo\\\" <eve@example.com>", Some("\"Bo\\\" <eve@example.com>")),
             ("J\u{f6}rg, \u{1f9e5}\r\nBcc: x", Some("J\u{f6}rg, \u{1f9e5}  Bcc: x")),
         ] {
-            let message = test_message(Some(name));
+            let message = message_from(Some(name));
             assert_eq!(names_of_headers(&message), expected, "{name:?}");
             let parsed = parse(&message);
             let addresses = |found: Option<&mail_parser::Address>| -> Vec<_> {
@@ -218,7 +228,7 @@ mod tests {
             "bo@exam\u{0}ple.com",
         ] {
             let outcome =
-                compose(&sender, URL, address, &notice(MessageKind::Test), Timestamp::now());
+                compose(&sender, URL, address, &mail("token_created", ""), Timestamp::now());
             assert!(
                 outcome.as_ref().is_err_and(|error| error.is_final),
                 "{address:?}: {outcome:?}"
@@ -226,98 +236,82 @@ mod tests {
         }
         // A quoted local part may contain all of these characters.
         let recipient = "\"a>b, c\"@example.com";
-        let message = composed("noreply@example.org", recipient, &notice(MessageKind::Test));
+        let message = composed("noreply@example.org", recipient, &mail("token_created", ""));
         assert_eq!(message.recipient, recipient);
-        assert_eq!(names_of_headers(&message), names_of_headers(&test_message(None)));
+        assert_eq!(names_of_headers(&message), names_of_headers(&message_from(None)));
     }
 
     #[test]
-    fn a_reset_message_has_the_link_and_its_expiry_in_both_parts() {
-        let expires_at = at("2026-01-02T03:34:04.5Z");
+    fn each_kind_has_its_subject_its_time_or_link_and_what_to_do() {
         let token = "abc.d-e_f".repeat(40);
-        let reset = Some((token.clone(), expires_at));
-        let invitation = Mail { reset: reset.clone(), ..notice(MessageKind::Invitation) };
-        let invitation = composed("noreply@example.org", "bo@example.com", &invitation);
-        let mail = Mail { reset, ..notice(MessageKind::PasswordReset) };
-        let message = composed("noreply@example.org", "bo@example.com", &mail);
-        let parsed = parse(&message);
         let link = format!("https://app.example.com/reset?a=1&token={token}");
-        let text = parsed.body_text(0).unwrap_or_default();
-        assert!(text.lines().any(|line| line == link), "{text}");
-        let html = parsed.body_html(0).unwrap_or_default();
-        let escaped = link.replace('&', "&amp;");
-        assert!(html.contains(&format!("<a href=\"{escaped}\">{escaped}</a>")), "{html}");
-        for part in [&text, &html] {
-            let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(part.contains("within 30 minutes: until 2 January 2026, 03:34 UTC."), "{part}");
-            assert!(part.contains("If this was not you, ignore this message."), "{part}");
-            assert!(!part.contains(['{', '}']), "{part}");
-        }
-        assert_eq!(parsed.subject(), Some("Reset your Cloakroom password"));
-        // That of an invitation has the same.
-        let parsed = parse(&invitation);
-        for part in [parsed.body_text(0), parsed.body_html(0)].map(Option::unwrap_or_default) {
-            assert!(part.contains(&link) || part.contains(&escaped), "{part}");
-            let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(part.contains("within 30 minutes: until 2 January 2026, 03:34 UTC."), "{part}");
-            assert!(!part.contains(['{', '}']), "{part}");
-        }
-        assert_eq!(parsed.subject(), Some("You have a Cloakroom account"));
-    }
-
-    #[test]
-    fn notices_say_when_and_what_to_do() {
-        for (kind, subject, advice) in [
+        let expiry = "within 30 minutes: until 2 January 2026, 03:34 UTC.";
+        let time = "31 December 2026, 23:59 UTC";
+        for (kind, subject, time, advice) in [
             (
-                MessageKind::PasswordChanged,
+                "password_reset",
+                "Reset your Cloakroom password",
+                expiry,
+                "If this was not you, ignore this message.",
+            ),
+            ("invitation", "You have a Cloakroom account", expiry, "ignore this message."),
+            (
+                "password_changed",
                 "Your Cloakroom password was changed",
+                time,
                 "If it was not, reset your password now",
             ),
             (
-                MessageKind::EmailChanged,
+                "email_changed",
                 "The e-mail address of your Cloakroom account was changed",
+                time,
                 "If it was not, tell the administrator",
             ),
             (
-                MessageKind::TokenCreated,
+                "token_created",
                 "A personal access token of your Cloakroom account was created",
+                time,
                 "If it was not, change your password now, which ends all tokens",
             ),
             (
-                MessageKind::SecondFactorEnabled,
+                "second_factor_enabled",
                 "Your Cloakroom account has a second factor",
+                time,
                 "If it was not, tell the administrator of your Cloakroom, who can take it away",
             ),
             (
-                MessageKind::SecondFactorDisabled,
+                "second_factor_disabled",
                 "The second factor of your Cloakroom account was taken away",
+                time,
                 "If it was not, change your password now",
             ),
             (
-                MessageKind::RecoveryCodeUsed,
+                "recovery_code_used",
                 "A recovery code of your Cloakroom account was used",
+                time,
                 "If it was not, change your password now, make new recovery codes",
             ),
             (
-                MessageKind::RecoveryCodesRenewed,
+                "recovery_codes_renewed",
                 "New recovery codes of your Cloakroom account were made",
+                time,
                 "If it was not, change your password now, make new recovery codes",
             ),
             (
-                MessageKind::TooManyWrongCodes,
+                "too_many_wrong_codes",
                 "The password of your Cloakroom account must be reset",
+                time,
                 "Reset your password now",
             ),
         ] {
-            let message = composed("noreply@example.org", "bo@example.com", &notice(kind));
+            let message = composed("noreply@example.org", "bo@example.com", &mail(kind, &token));
             let parsed = parse(&message);
             assert_eq!(parsed.subject(), Some(subject));
-            for part in [parsed.body_text(0), parsed.body_html(0)] {
-                let part = part.unwrap_or_default();
-                let part = part.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-                assert!(part.contains("31 December 2026, 23:59 UTC"), "{part}");
-                assert!(part.contains(advice) && !part.contains(['{', '}']), "{part}");
-            }
+            let text = parsed.body_text(0).unwrap_or_default();
+            assert_eq!(text.lines().any(|line| line == link), time == expiry, "{text}");
+            let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains(time) && words.contains(advice), "{words}");
+            assert!(!words.contains(['{', '}']), "{words}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! Outgoing mail: the messages, and the SMTP client that hands them to the configured server.
 
 mod error;
+pub mod kind;
 mod message;
 mod reply;
 pub mod smtp;
 mod stream;
-mod template;
 
 use lettre::message::Mailbox;
 

@@ -15,7 +15,7 @@ use super::error::{MailError, Phase};
 use super::message::ComposedMessage;
 use super::reply::{Extensions, Reply};
 use super::stream::MailStream;
-use crate::config::{Encryption, MailCredentials, MailServer};
+use crate::config::{Encryption, MailServer, SmtpUser};
 
 /// The maximum duration of a delivery, without looking up the server's name, for which the system's resolver has limits
 /// of its own.
@@ -35,15 +35,15 @@ pub fn deliver(
     message: &ComposedMessage,
     observe: &mut dyn FnMut(&str),
 ) -> Result<(), MailError> {
-    let mut session = sign_in(server, Instant::now() + MAX_DELIVERY, observe)?;
+    let mut session = open_session(server, Instant::now() + MAX_DELIVERY, observe)?;
     let outcome = session.hand_over(message);
     session.quit();
     outcome
 }
 
-/// Connects, encrypts as the settings ask, and signs in if there are credentials. Each line of the dialogue is passed
+/// Connects, encrypts as the settings ask, and signs in if the settings name a user. Each line of the dialogue is passed
 /// to `observe`. It takes until `deadline` at most, and the resolver's time for looking up the server's name.
-pub fn sign_in<'a>(
+pub fn open_session<'a>(
     server: &MailServer,
     deadline: Instant,
     observe: &'a mut dyn FnMut(&str),
@@ -59,8 +59,8 @@ pub fn sign_in<'a>(
     if server.encryption == Encryption::StartTls {
         session.start_tls(server)?;
     }
-    if let Some(credentials) = &server.credentials {
-        session.authenticate(credentials).inspect_err(|_| session.quit())?;
+    if let Some(user) = &server.user {
+        session.authenticate(user).inspect_err(|_| session.quit())?;
     }
     Ok(session)
 }
@@ -176,17 +176,17 @@ impl SmtpSession<'_> {
     }
 
     /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, because some servers offer nothing else.
-    fn authenticate(&mut self, credentials: &MailCredentials) -> Result<(), MailError> {
-        let (user, password) = (&credentials.user, credentials.password.expose());
+    fn authenticate(&mut self, user: &SmtpUser) -> Result<(), MailError> {
+        let (name, password) = (&user.name, user.password.expose());
         if self.extensions.auth_plain {
-            let response = BASE64_STANDARD.encode(format!("\0{user}\0{password}"));
+            let response = BASE64_STANDARD.encode(format!("\0{name}\0{password}"));
             let command = format!("AUTH PLAIN {response}");
             self.send(Phase::Auth, &command, "AUTH PLAIN (not shown)")?;
         } else if self.extensions.auth_login {
             self.send(Phase::Auth, "AUTH LOGIN", "AUTH LOGIN")?;
             // The server asks for the user first, then for the password, in texts that differ between servers.
             self.reply(Phase::Auth, 3)?;
-            self.send(Phase::Auth, &BASE64_STANDARD.encode(user), "(user, not shown)")?;
+            self.send(Phase::Auth, &BASE64_STANDARD.encode(name), "(user, not shown)")?;
             self.reply(Phase::Auth, 3)?;
             self.send(Phase::Auth, &BASE64_STANDARD.encode(password), "(password, not shown)")?;
         } else {

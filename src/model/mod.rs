@@ -4,7 +4,6 @@ pub mod audit;
 pub mod file;
 pub mod filename;
 pub mod media_type;
-pub mod message_kind;
 pub mod page;
 pub mod problems;
 pub mod rules;

@@ -3,11 +3,18 @@
 
 use super::print_line;
 use crate::config::{Config, Smtp, UnknownVariable};
+use crate::mail::kind::MailKind;
 use crate::mail::{Mail, MailError, Mailer, Phase};
-use crate::model::message_kind::MessageKind;
 use crate::model::timestamp::Timestamp;
 use crate::serve::CommandError;
 
+/// The message, which is never stored.
+static TEST: MailKind = MailKind {
+    name: "test",
+    subject: "Test message from Cloakroom",
+    text: include_str!("test_mail.txt"),
+    link: None,
+};
 /// What to do if no mail server is set.
 const SERVER: &str =
     "set it to the URL of a mail server, such as smtps://user:password@mail.example.com:465";
@@ -21,7 +28,7 @@ pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError
         CommandError::Settings([missing, warnings].concat())
     })?;
     print_line(format_args!("Sending a test message through {}", config.smtp));
-    let mail = Mail { kind: MessageKind::Test, at: Timestamp::now(), reset: None };
+    let mail = Mail::new(&TEST, Timestamp::now(), |_| Err("it has no link".to_owned()))?;
     mailer
         .send(address, &mail, &mut |line| print_line(line))
         .map_err(|error| format!("not sent: {error}. {}", advice(&error)))?;

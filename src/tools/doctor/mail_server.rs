@@ -40,8 +40,7 @@ pub fn judge(findings: &mut Findings, config: &Arc<Config>, stored: Option<&Stor
 
 fn judge_server(findings: &mut Findings, server: MailServer) {
     let (shown, is_local) = (server.to_string(), server.is_local());
-    let signs_in =
-        if server.credentials.is_some() { ", takes the user and the password" } else { "" };
+    let signs_in = if server.user.is_some() { ", takes the user and the password" } else { "" };
     match within_max_wait(move || tls_version(&server)) {
         Some(Ok(Some(version))) => {
             findings.ok(format_args!("mail: {shown} answers{signs_in}, {version}"));
@@ -65,7 +64,7 @@ fn judge_server(findings: &mut Findings, server: MailServer) {
 /// Signs in to the server and ends the session. Returns the version of TLS; `None` if the session was not encrypted.
 fn tls_version(server: &MailServer) -> Result<Option<String>, MailError> {
     let mut observe = |_: &str| {};
-    let mut session = smtp::sign_in(server, Instant::now() + MAX_DIALOGUE, &mut observe)?;
+    let mut session = smtp::open_session(server, Instant::now() + MAX_DIALOGUE, &mut observe)?;
     let version = session.stream.tls_version();
     session.quit();
     Ok(version)
