@@ -124,7 +124,7 @@ impl App {
 
     /// The pages for people.
     pub fn console(&self) -> &Console {
-        self.console.get_or_init(Console::new)
+        self.console.get_or_init(|| Console::new(&self.config))
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::config::{Config, Registration, Smtp};
 use crate::http::representations::Representations;
 use crate::model::hex;
 
@@ -16,7 +18,8 @@ macro_rules! files {
     };
 }
 
-/// The page. In it, `{assets}` stands for the path of the folder of the others.
+/// The page. In it, `{assets}` stands for the path of the folder of the others, and `{service}` for what they need to
+/// know of the settings.
 const PAGE: &str = include_str!("console/index.html");
 
 /// All that the page loads.
@@ -97,8 +100,8 @@ pub enum Found<'a> {
 }
 
 impl Console {
-    /// Compresses all files.
-    pub fn new() -> Console {
+    /// Compresses all files, and writes into the page what the service offers and takes with these settings.
+    pub fn new(config: &Config) -> Console {
         let mut hash = Sha256::new_with_prefix(PAGE);
         for (name, content) in FILES {
             // The lengths keep a byte that moves from one file to the next from going unnoticed.
@@ -106,7 +109,16 @@ impl Console {
             hash.update(content);
         }
         let version = hex(&hash.finalize()[..VERSION_DIGITS / 2]);
+        // Media types have no `<`, so nothing in this ends the element that it stands in.
+        let service = json!({
+            "registration": config.registration == Registration::Open,
+            "passwordResets": !matches!(config.smtp, Smtp::Off),
+            "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
+            "fileBytes": config.max_upload_size,
+            "userBytes": config.user_storage_quota,
+        });
         let page = PAGE.replace("{assets}", &format!("/console/{version}"));
+        let page = page.replace("{service}", &service.to_string());
         let file = |(name, content): &(&'static str, &'static [u8])| {
             (*name, Representations::new(content_type(name), *content))
         };
@@ -182,7 +194,7 @@ mod tests {
 
     #[test]
     fn only_paths_with_a_hash_name_files_and_only_those_of_this_version_are_there() {
-        let console = Console::new();
+        let console = Console::new(&Config::of_test_database());
         let (version, other) = (&console.version, "0123456789abcdef");
         let (name, _) = FILES.first().expect("a file");
         assert!(matches!(console.find(&format!("{version}/{name}")), Found::File(_)));

@@ -5,7 +5,7 @@ import { get, upload } from "./api.js";
 import { ApiError } from "./errors.js";
 import { declaredType } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
-import { serviceLimits } from "./limits.js";
+import { service } from "./limits.js";
 import { texts } from "./texts.js";
 import { addTransfers, isActive, transferChanged, transfers } from "./transfers.js";
 
@@ -100,13 +100,12 @@ async function send(transfer) {
 
 /** The file with its type. Fails where it cannot be read any more, or is larger than files may be. */
 async function readable(source) {
-  const limits = await serviceLimits();
-  if (limits && source.size > limits.fileBytes) {
-    const detail = t.too_large({ limit: formatBytes(limits.fileBytes), bytes: formatNumber(source.size) });
+  if (source.size > service.fileBytes) {
+    const detail = t.too_large({ limit: formatBytes(service.fileBytes), bytes: formatNumber(source.size) });
     throw new ApiError({ status: 413, detail });
   }
   try {
-    const type = await declaredType(source, limits?.types ?? []);
+    const type = await declaredType(source, service.types);
     return type === source.type ? source : new File([source], source.name, { type });
   } catch {
     throw new ApiError({ status: 422, detail: t.unreadable });

@@ -1,5 +1,7 @@
 //! The console: its page at every path, and the files that this loads. `scripts/test-console` uses it in a browser.
 
+use serde_json::{Value, json};
+
 use crate::harness::*;
 
 /// The paths that the page loads, in its order.
@@ -77,6 +79,28 @@ fn the_page_may_load_and_run_only_what_this_service_sends() {
     );
     let loaded = text.matches("src=").count() + text.matches("href=").count();
     assert_eq!(paths_in(&text).len(), loaded, "{text}");
+}
+
+#[test]
+fn the_page_says_what_the_service_offers_and_takes() {
+    let api = Server::start(&[
+        ("CLOAKROOM_REGISTRATION", "off"),
+        ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "text/csv,image/png"),
+        ("CLOAKROOM_MAX_UPLOAD_SIZE", "1000"),
+        ("CLOAKROOM_USER_STORAGE_QUOTA", "2000"),
+    ]);
+    let page = api.request_at_root("GET", "/console").send().expect(200).text();
+    let (_, rest) =
+        page.split_once("<script type=\"application/json\" id=\"service\">").expect("data");
+    let (data, _) = rest.split_once("</script>").expect("its end");
+    let expected = json!({
+        "registration": false,
+        "passwordResets": true,
+        "types": ["text/csv", "image/png"],
+        "fileBytes": 1000,
+        "userBytes": 2000,
+    });
+    assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), expected);
 }
 
 #[test]

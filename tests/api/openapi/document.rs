@@ -85,7 +85,7 @@ fn every_operation_has_a_name_of_its_own_and_a_summary() {
 
 #[test]
 fn an_operation_has_at_most_2900_bytes_of_the_document() {
-    let document = document(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
+    let document = document(&[]);
     let (bytes, count) = (document.to_string().len(), operations(&document).len());
     assert!(bytes <= 2900 * count, "{bytes} bytes for {count} operations: {}", bytes / count);
 }
@@ -136,163 +136,94 @@ fn names_and_shapes_are_those_that_generated_clients_can_have() {
 }
 
 #[test]
-fn successful_responses_name_the_headers_of_limits_and_of_a_probe_none() {
+fn successful_responses_name_the_headers_of_limits_and_those_of_a_probe_do_not() {
     let names = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
-    for (setting, is_on) in [("true", true), ("false", false)] {
-        let document = document(&[
-            ("CLOAKROOM_RATE_LIMIT_ENABLED", setting),
-            ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
-        ]);
-        for (method, path, operation) in operations(&document) {
-            let is_limited = is_on && path.starts_with("/api/v1/");
-            for (status, response) in operation["responses"].as_object().expect("responses") {
-                if status.starts_with(['2', '3']) {
-                    let headers = &follow(&document, response)["headers"];
-                    let has = names.map(|name| headers[name].is_object());
-                    assert_eq!(has, [is_limited; 3], "{method} {path} {status}");
-                }
+    let document = everything();
+    for (method, path, operation) in operations(&document) {
+        for (status, response) in operation["responses"].as_object().expect("responses") {
+            if status.starts_with(['2', '3']) {
+                let headers = &follow(&document, response)["headers"];
+                let has = names.map(|name| headers[name].is_object());
+                assert_eq!(has, [path.starts_with("/api/v1/"); 3], "{method} {path} {status}");
             }
         }
     }
 }
 
 #[test]
-fn what_is_refused_without_rate_limits_and_what_may_be_done_twice_is_told() {
-    let document = document(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "false")]);
-    let text = |tag: &str| {
-        let tags = document["tags"].as_array().expect("tags");
-        let found = tags.iter().find(|found| found["name"] == tag).expect("a tag");
-        found["description"].as_str().expect("a text").replace('\n', " ")
+fn paths_that_the_settings_switch_off_are_left_out_with_all_that_only_they_use() {
+    let paths = |document: &Value| -> BTreeSet<String> {
+        document["paths"].as_object().expect("paths").keys().cloned().collect()
     };
-    let limits = text("Limits");
-    assert!(limits.contains("no rate limits but one: after ten wrong codes"), "{limits}");
-    for id in ["login", "disable_second_factor", "renew_recovery_codes"] {
-        assert!(operation_of(&document, id)["responses"]["429"].is_object(), "{id}");
-    }
-    let errors = text("Errors");
-    assert!(errors.contains("exception is the reason `OUTCOME_UNKNOWN`"), "{errors}");
-}
-
-#[test]
-fn every_component_is_referred_to() {
-    let settings = [
-        &[][..],
-        &[("CLOAKROOM_ERROR_FORMAT", "envelope")],
-        &[("CLOAKROOM_AUTH_ENABLED", "false")],
-        &[("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY_SCOPE", "all")],
-        &[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")],
-    ];
-    let documents = settings.map(document);
-    let all = documents.each_ref().map(Value::to_string).concat();
-    for kind in ["schemas", "responses", "headers", "parameters", "examples"] {
-        for document in &documents {
-            for name in document["components"][kind].as_object().expect("components").keys() {
-                assert!(all.contains(&format!("\"#/components/{kind}/{name}\"")), "{kind}/{name}");
-            }
+    let all = everything();
+    for (setting, paths_gone, others_gone) in [
+        (("CLOAKROOM_REGISTRATION", "off"), vec!["/api/v1/auth/register"], vec!["RegisterRequest"]),
+        (
+            ("CLOAKROOM_SMTP_URL", "none"),
+            vec!["/api/v1/auth/request-password-reset", "/api/v1/auth/reset-password"],
+            vec!["RequestPasswordResetRequest", "ResetPasswordRequest"],
+        ),
+        (("CLOAKROOM_DOCS", "off"), vec!["/openapi.json"], vec![]),
+        (
+            ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "false"),
+            ["alive", "count", "create", "delete-all"]
+                .map(|name| format!("/api/v1/users/test-only/{name}").leak() as &str)
+                .into(),
+            vec!["TestOnlyCreateUserRequest", "Test only"],
+        ),
+    ] {
+        let settings = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), setting];
+        let without = document(&settings);
+        let gone: Vec<_> = paths(&all).difference(&paths(&without)).cloned().collect();
+        assert_eq!(gone, paths_gone, "{setting:?}");
+        for name in others_gone {
+            let name = format!("\"{name}\"");
+            assert!(
+                all.to_string().contains(&name) && !without.to_string().contains(&name),
+                "{name}"
+            );
         }
     }
 }
 
 #[test]
-fn the_document_follows_the_settings() {
-    let has = |document: &Value, path: &str| document["paths"].get(path).is_some();
+fn the_document_has_the_server_the_types_and_the_keys_of_the_settings() {
     let default = document(&[]);
-    assert!(!has(&default, "/api/v1/users/test-only/alive"));
-    assert!(has(&default, "/api/v1/auth/reset-password"));
-    assert!(default["components"]["securitySchemes"].get("api_key").is_none());
-    assert!(has(&everything(), "/api/v1/users/test-only/alive"));
-
+    assert_eq!(default["info"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(default["servers"], json!([{ "url": "/" }]));
     let public = document(&[("CLOAKROOM_PUBLIC_URL", "https://files.example.com/")]);
     let servers = json!([{ "url": "https://files.example.com" }, { "url": "/" }]);
     assert_eq!(public["servers"], servers);
+    let types = document(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "text/csv,image/png")]);
+    let form = &operation_of(&types, "upload_file")["requestBody"]["content"];
+    let file = &form["multipart/form-data"]["encoding"]["file"];
+    assert_eq!(file["contentType"], "text/csv, image/png");
 
-    let without_resets = document(&[("CLOAKROOM_SMTP_URL", "none")]);
-    assert!(!has(&without_resets, "/api/v1/auth/reset-password"));
-    assert!(!has(&without_resets, "/api/v1/auth/request-password-reset"));
-
-    let security = |settings: &[(&str, &str)], path: &str| {
-        let document = document(settings);
-        let operation = operation(&document, "GET", path).expect("an operation");
-        operation.get("security").unwrap_or(&document["security"]).clone()
-    };
-    let (me, export) = ("/api/v1/users/me", "/api/v1/users/export");
-    let (bearer, password) = (json!({"bearer": []}), json!({"password": []}));
     let keys = ("CLOAKROOM_API_KEY_ENABLED", "true");
-    let with_key = json!([{"bearer": [], "api_key": []}, {"password": [], "api_key": []}]);
-    assert_eq!(security(&[], me), json!([bearer, password]));
-    assert_eq!(security(&[], export), json!([{}, bearer, password]));
-    assert_eq!(security(&[keys], me), json!([bearer, password]));
-    assert_eq!(security(&[keys], export), with_key);
-    assert_eq!(security(&[keys, ("CLOAKROOM_API_KEY_SCOPE", "all")], me), with_key);
+    let for_all = ("CLOAKROOM_API_KEY_SCOPE", "all");
     let admins = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true");
-    assert_eq!(security(&[admins], export), json!([bearer, password]));
-    assert_eq!(security(&[("CLOAKROOM_AUTH_ENABLED", "false")], me), json!([]));
-
-    let schema = |settings: &[(&str, &str)]| {
+    let signed_in = json!([{"bearer": []}, {"password": []}]);
+    let or_nobody = json!([{}, {"bearer": []}, {"password": []}]);
+    let with_key = json!([{"bearer": [], "api_key": []}, {"password": [], "api_key": []}]);
+    let (nothing, key) = (json!([]), json!([{"api_key": []}]));
+    for (settings, me, export, login) in [
+        (&[][..], &signed_in, &or_nobody, &nothing),
+        (&[keys], &signed_in, &with_key, &nothing),
+        (&[keys, for_all], &with_key, &with_key, &key),
+        (&[admins], &signed_in, &signed_in, &nothing),
+    ] {
         let document = document(settings);
-        let operation = operation(&document, "GET", me).expect("an operation");
-        let response = follow(&document, &operation["responses"]["401"]);
-        response["content"]["application/json"]["schema"]["$ref"].clone()
-    };
-    assert_eq!(schema(&[]), "#/components/schemas/ApiError");
-    let envelope = ("CLOAKROOM_ERROR_FORMAT", "envelope");
-    assert_eq!(schema(&[envelope]), "#/components/schemas/ErrorEnvelope");
-    let pointer = "/paths/~1api~1v1~1users~1me/get/responses/429";
-    let off = ("CLOAKROOM_RATE_LIMIT_ENABLED", "false");
-    let on = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
-    assert!(document(&[on]).pointer(pointer).is_some());
-    assert!(document(&[off]).pointer(pointer).is_none());
-}
-
-/// The bodies in all examples of errors, each with the schema of its response.
-fn error_examples(document: &Value) -> Vec<(&Value, &Value)> {
-    let all = operations(document).into_iter();
-    let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
-    let contents = responses
-        .flat_map(|responses| responses.iter().filter(|(status, _)| !status.starts_with('2')))
-        .map(|(_, response)| &follow(document, response)["content"]["application/json"]);
-    let examples = contents.filter_map(|content| {
-        let examples = content["examples"].as_object()?.values();
-        let schema = follow(document, &content["schema"]);
-        Some(examples.map(move |example| (&follow(document, example)["value"], schema)))
-    });
-    examples.flatten().collect()
-}
-
-#[test]
-fn the_examples_of_errors_have_the_members_of_their_schemas_and_hints() {
-    for format in ["detail", "envelope"] {
-        let limits = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
-        let document = document(&[("CLOAKROOM_ERROR_FORMAT", format), limits]);
-        let mut hints = BTreeSet::new();
-        for (body, schema) in error_examples(&document) {
-            let (body, schema) = match format {
-                "envelope" => (&body["error"], &schema["properties"]["error"]),
-                _ => (body, schema),
-            };
-            let names: BTreeSet<_> = body.as_object().expect("an object").keys().collect();
-            assert!(names.iter().all(|name| schema["properties"][name].is_object()), "{body}");
-            let required = names_in(&schema["required"]);
-            assert!(required.iter().all(|name| names.contains(name)), "{body}");
-            let details = body["details"].as_array().and_then(|details| details.last());
-            let hint = details.unwrap_or(body)["hint"].as_str();
-            hints.extend(hint.map(str::to_owned));
+        let expected =
+            [("get_my_profile", me), ("export_users", export), ("login", login)].into_iter();
+        let unlimited = [("download_by_link", &nothing), ("get_health", &nothing)];
+        for (id, expected) in expected.chain(unlimited) {
+            let operation = operation_of(&document, id);
+            let security = operation.get("security").unwrap_or(&document["security"]);
+            assert_eq!(security, expected, "{id} {settings:?}");
         }
-        for hint in [
-            "Try again in 12 seconds.",
-            "The file may have at most 10485760 bytes.",
-            "The file was declared as `text/html`. Accepted are image/jpeg, image/png, application/pdf, text/plain.",
-        ] {
-            assert!(hints.contains(hint), "{format}: {hint}: {hints:?}");
-        }
+        let has_key = document["components"]["securitySchemes"].get("api_key").is_some();
+        assert_eq!(has_key, settings.contains(&keys), "{settings:?}");
     }
-}
-
-/// The words in a list.
-fn names_in(list: &Value) -> Vec<String> {
-    let words = list.as_array().expect("a list").iter();
-    words.map(|word| word.as_str().expect("a word").to_owned()).collect()
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn member(pointer: &str, name: &str) -> String {
 }
 
 #[test]
-fn every_success_with_a_content_has_an_example_that_is_valid() {
+fn every_response_with_a_content_has_an_example_and_all_are_valid() {
     let document = everything();
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     compiler.enable_format_assertions();
@@ -37,7 +37,7 @@ fn every_success_with_a_content_has_an_example_that_is_valid() {
     let mut validated = 0;
     for (method, path, operation) in operations(&document) {
         let responses = operation["responses"].as_object().expect("responses").iter();
-        for (status, listed) in responses.filter(|(status, _)| status.starts_with('2')) {
+        for (status, listed) in responses {
             let at = match listed["$ref"].as_str() {
                 Some(reference) => reference[1..].to_owned(),
                 None => {
@@ -62,7 +62,7 @@ fn every_success_with_a_content_has_an_example_that_is_valid() {
             }
         }
     }
-    assert!(validated > 35, "{validated}");
+    assert!(validated > 500, "{validated}");
 }
 
 /// The names of all members, and of those of the first item of each list. The details of an event depend on it.

@@ -7,7 +7,7 @@ import { takeDrops } from "../drops.js";
 import { deleteFile, downloadFile } from "../file-actions.js";
 import { formatBytes, formatDateTime, formatNumber } from "../format.js";
 import { field } from "../forms.js";
-import { serviceLimits } from "../limits.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { query as currentQuery, setQuery, withQuery } from "../router.js";
 import { asked, leaveEmptyPage, pager, table } from "../tables.js";
@@ -100,13 +100,10 @@ function toolbar() {
     event.preventDefault();
     apply();
   });
-  const offer = (types) => {
-    for (const one of types) {
-      const isKnown = [...type.input.options].some(({ value }) => value === one);
-      if (!isKnown) type.input.append(el("option", { value: one }, texts.files.type(one)));
-    }
-  };
-  serviceLimits().then((limits) => offer(limits?.types ?? []));
+  for (const one of service.types) {
+    const isKnown = [...type.input.options].some(({ value }) => value === one);
+    if (!isKnown) type.input.append(el("option", { value: one }, texts.files.type(one)));
+  }
   const update = (query) => {
     const wanted = query.get("search") ?? "";
     if (search.value() !== wanted) search.set(wanted);
@@ -167,21 +164,20 @@ function emptyTexts(choose) {
 /** How often the room was asked for: an answer that is not to the latest question is out of date. */
 let roomsAsked = 0;
 
-/** Shows what the service takes, and how much room is left where that is known. */
+/** Shows what the service takes, and how much room is left. */
 async function showRoom(place, signal) {
   const turn = (roomsAsked += 1);
-  const [limits, user] = await Promise.all([serviceLimits(), get("/users/me", {}, signal).catch(() => null)]);
+  const user = await get("/users/me", {}, signal).catch(() => null);
   if (signal.aborted || turn !== roomsAsked || !user) return;
   const { total_uploads: files, total_storage_used: bytes } = user.stats;
   const figures = { files, count: formatNumber(files), used: formatBytes(bytes) };
-  if (!limits) return replace(place, el("p", {}, t.used(figures)));
-  const part = Math.min(1, bytes / limits.userBytes);
-  const types = limits.types.map(texts.files.type).join(" · ");
+  const part = Math.min(1, bytes / service.userBytes);
+  const types = service.types.map(texts.files.type).join(" · ");
   replace(place,
-    el("p", {}, t.used_of({ ...figures, quota: formatBytes(limits.userBytes) }), ", ",
-      t.free({ free: formatBytes(Math.max(0, limits.userBytes - bytes)) })),
+    el("p", {}, t.used_of({ ...figures, quota: formatBytes(service.userBytes) }), ", ",
+      t.free({ free: formatBytes(Math.max(0, service.userBytes - bytes)) })),
     el("meter", { value: part, high: 0.9, "aria-label": t.meter }),
-    el("p", {}, t.taken({ types, limit: formatBytes(limits.fileBytes) })));
+    el("p", {}, t.taken({ types, limit: formatBytes(service.fileBytes) })));
 }
 
 /** Brings the list up to date after uploads, once for those that end within a short while. */

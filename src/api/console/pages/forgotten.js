@@ -5,7 +5,7 @@ import { button } from "../controls.js";
 import { el, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
-import { isOffered } from "../limits.js";
+import { service } from "../limits.js";
 import { texts } from "../texts.js";
 
 const t = texts.forgotten;
@@ -28,8 +28,8 @@ export function show({ leaving }) {
     draw(t.title, el("p", { class: "lead" }, t.lead), made.element);
     return made.field("email").input;
   };
-  ask().setAttribute("data-focus", "");
-  isOffered("/auth/request-password-reset").then((isOn) => isOn || draw(t.title, el("p", {}, t.off)));
+  if (service.passwordResets) ask().setAttribute("data-focus", "");
+  else draw(t.title, el("p", {}, t.off));
   return place;
 }
 

@@ -4,7 +4,7 @@ import { beginSession, post } from "../api.js";
 import { el, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand } from "../frame.js";
-import { isOffered } from "../limits.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { texts } from "../texts.js";
@@ -27,7 +27,7 @@ export function show({ leaving }) {
   made.field("email").input.setAttribute("data-focus", "");
   const place = el("div", {}, made.element);
   const close = () => replace(place, el("p", { class: "lead", role: "alert" }, t.closed));
-  isOffered("/auth/register").then((isOpen) => isOpen || close());
+  if (!service.registration) close();
   async function register(values) {
     try {
       await post("/auth/register", values, { anonymous: true });

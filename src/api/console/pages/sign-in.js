@@ -5,7 +5,7 @@ import { formDialog, STAY } from "../dialogs.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { brand } from "../frame.js";
-import { isOffered } from "../limits.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
 
@@ -23,12 +23,7 @@ export function show() {
   made.field("username").input.setAttribute("data-focus", "");
   const register = el("p", { class: "aside" }, `${t.no_account} `,
     el("a", { href: "/console/register" }, t.register));
-  // Its place is kept until it is known whether people may make accounts of their own here.
-  register.style.visibility = "hidden";
-  isOffered("/auth/register").then((isOpen) => {
-    register.style.visibility = "";
-    register.hidden = !isOpen;
-  });
+  register.hidden = !service.registration;
   return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
     el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
     register);

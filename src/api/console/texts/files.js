@@ -28,7 +28,6 @@ export const files = {
     caption: "Your files",
     upload: "Upload files",
     taken: ({ types, limit }) => `${types} · up to ${limit} each`,
-    used: ({ files, count, used }) => `${count} ${plural(files, "file", "files")}, ${used}`,
     used_of: ({ files, count, used, quota }) => `${count} ${plural(files, "file", "files")}, ${used} of ${quota} used`,
     free: ({ free }) => `${free} free`,
     meter: "Space used",
