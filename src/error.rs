@@ -181,7 +181,7 @@ pub enum Error {
     /// The code of the second factor is wrong, or was used already.
     InvalidCode {
         /// Whether this is the login endpoint, whose status is another one.
-        at_sign_in: bool,
+        at_login: bool,
     },
     /// The account has a second factor already.
     SecondFactorEnabled,

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
-use crate::db::users::SignInName;
+use crate::db::users::LoginName;
 use crate::db::{Database, Readiness};
 use crate::error::Error;
 use crate::http::representations::Representations;
@@ -45,7 +45,7 @@ pub struct App {
     /// Accounts that were registered lately. These buckets fill in a day.
     pub registrations: TokenBuckets<BucketKey>,
     /// Failed sign-ins to an account, or with a name that no account has.
-    pub failed_sign_ins: TokenBuckets<SignInName>,
+    pub failed_logins: TokenBuckets<LoginName>,
     /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
     pub missing_codes: TokenBuckets<Uuid>,
     pub metrics: Metrics,
@@ -95,7 +95,7 @@ impl App {
             turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
             buckets: TokenBuckets::new(Duration::from_secs(60)),
             registrations: TokenBuckets::new(Duration::from_secs(86_400)),
-            failed_sign_ins: TokenBuckets::new(Duration::from_secs(3600)),
+            failed_logins: TokenBuckets::new(Duration::from_secs(3600)),
             missing_codes: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
             readiness: Readiness::new(),

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
 use super::turns::{ExportTurn, SearchTurn, TurnOwner};
-use crate::auth::hash_queue::{HashPurpose, HashRequest};
+use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::BucketDecision;
 use crate::db::Database;
 use crate::db::audit::AuditOrigin;
@@ -36,19 +36,22 @@ pub struct RequestContext<'a> {
     pub endpoint: Option<EndpointName>,
     /// Whether the endpoint is for administrators only.
     pub needs_admin: bool,
-    /// The ids in the path, in its order.
-    pub path_ids: Vec<PathId>,
+    /// The parameters of the path, in its order.
+    pub path_params: Vec<PathParam>,
     /// The account that the request is known to come from. Authentication sets it.
-    pub signed_in: Option<Uuid>,
-    /// The account that the access log names: the one that is signed in, or that the client tries to sign in to.
-    pub account: Option<Uuid>,
+    pub authenticated: Option<Uuid>,
+    /// The account that the access log names: the one above, or the one that the client tries to log in to.
+    pub account_in_log: Option<Uuid>,
+    /// The action that a handler has begun and whose refusal is an event of the audit log, and the account that it is
+    /// about.
+    pub audited: Option<(RefusedAction, Option<Uuid>)>,
     /// The token bucket that the headers of the response tell the client about: the emptiest of those of its class, or
     /// the one that refused the request. `None` if it has not counted yet.
     pub limit: Option<BucketDecision>,
 }
 
-/// The id in the path of a request, as the client sent it.
-pub struct PathId {
+/// A parameter of the path of a request, such as an id, as the client sent it.
+pub struct PathParam {
     /// The name that the path's template has for it.
     pub name: &'static str,
     pub text: String,
@@ -56,9 +59,9 @@ pub struct PathId {
 
 impl RequestContext<'_> {
     /// Notes that the request comes from this account.
-    pub fn sign_in(&mut self, account: Uuid) {
-        self.signed_in = Some(account);
-        self.account = Some(account);
+    pub fn comes_from(&mut self, account: Uuid) {
+        self.authenticated = Some(account);
+        self.account_in_log = Some(account);
     }
 
     /// The only id in the path. Fails with [`Error::Invalid`] if it is not a UUID.
@@ -69,7 +72,7 @@ impl RequestContext<'_> {
     /// All ids in the path. Fails with [`Error::Invalid`] if any of them is not a UUID.
     pub fn path_ids<const N: usize>(&self) -> Result<[Uuid; N], Error> {
         let (mut ids, mut errors) = (Vec::new(), Vec::new());
-        for id in &self.path_ids {
+        for id in &self.path_params {
             let (location, field) = (FieldLocation::Path, Some(id.name));
             match rules::uuid(&id.text) {
                 Ok(id) => ids.push(id),
@@ -84,8 +87,8 @@ impl RequestContext<'_> {
 
     /// The only parameter of the path, as the client sent it.
     pub fn path_text(&self) -> Result<&str, Error> {
-        let id = self.path_ids.first();
-        id.map(|id| &*id.text).ok_or_else(|| Error::Internal("no id in the path".into()))
+        let param = self.path_params.first();
+        param.map(|param| &*param.text).ok_or_else(|| Error::Internal("no path parameter".into()))
     }
 
     /// Whether the peer is on this host and no trusted proxy. It may be a proxy that the settings do not name, whose
@@ -108,15 +111,16 @@ impl RequestContext<'_> {
         (!self.is_local_without_proxy()).then(|| network(self.client))
     }
 
-    /// The request for a turn in the hash queue, with the client's network.
-    pub fn hash_request(&self, purpose: HashPurpose) -> HashRequest {
-        HashRequest { purpose, network: self.limited_network() }
+    /// The request for a turn in the hash queue.
+    pub fn hash_request(&self) -> HashRequest {
+        let is_signed_in = self.authenticated.is_some();
+        HashRequest { is_signed_in, network: self.limited_network() }
     }
 
     /// Waits for a turn to run an export, see [`Turns::export`].
     pub fn export_turn(&self, deadline: Instant) -> Result<ExportTurn, Error> {
         let of_network = TurnOwner::Network(network(self.client));
-        let owner = self.signed_in.map_or(of_network, TurnOwner::User);
+        let owner = self.authenticated.map_or(of_network, TurnOwner::User);
         self.app.turns.export(owner, self.limited_network(), deadline)
     }
 
@@ -133,57 +137,48 @@ impl RequestContext<'_> {
 
     /// The actor, address and request id for the audit event of a change.
     pub fn origin(&self) -> AuditOrigin {
-        AuditOrigin { actor: self.signed_in, address: Some(self.client), request_id: Some(self.id) }
+        AuditOrigin {
+            actor: self.authenticated,
+            address: Some(self.client),
+            request_id: Some(self.id),
+        }
     }
 
-    /// Returns the outcome. If it says that `actor` was refused an action on the account `subject`, records that in the
-    /// audit log. Other errors, such as a name that is taken, are no matter of security.
-    pub fn recorded<T>(
-        &self,
-        action: RefusedAction,
-        actor: Option<Uuid>,
-        subject: Option<Uuid>,
-        outcome: Result<T, Error>,
-    ) -> Result<T, Error> {
-        let action = match outcome {
-            Err(Error::SecondFactorRequired { is_password_refused: false }) => {
-                RefusedAction::LoginWithoutCode
-            }
-            _ => action,
-        };
-        let details = match outcome {
-            Err(
-                Error::BadCredentials
-                | Error::WrongCurrentPassword
-                | Error::InvalidResetToken
-                | Error::SecondFactorRequired { is_password_refused: false },
-            ) => action.details(),
-            Err(Error::InactiveAccount) => json!({ "reason": "inactive_account" }),
-            Err(Error::LastAdmin) => json!({ "reason": "last_admin" }),
-            Err(Error::SecondFactorRequired { is_password_refused: true }) => {
-                json!({ "reason": "too_many_wrong_codes" })
-            }
-            Err(Error::InvalidCode { .. }) => json!({ "reason": "second_factor_invalid" }),
-            _ => return outcome,
-        };
-        self.record_failure(action, actor, subject, details);
-        outcome
+    /// Says that from here on a refusal of the request is an event of the audit log: of this action, on the account
+    /// `subject`, if that is known. The pipeline records it. A success is recorded by the statement that makes the
+    /// change, in its transaction.
+    pub fn audits(&mut self, action: RefusedAction, subject: Option<Uuid>) {
+        self.audited = Some((action, subject));
     }
 
-    /// Records in the audit log that an action was refused, within a second. `subject` is the account that the action
-    /// was about, and `details` a JSON object, neither of which may reveal what the client typed.
-    pub fn record_failure(
-        &self,
-        action: RefusedAction,
-        actor: Option<Uuid>,
-        subject: Option<Uuid>,
-        details: Value,
-    ) {
+    /// Records in the audit log, within a second, that an action was refused with this error. Only some errors are a
+    /// matter of security: a name that is taken, for instance, is none. The event reveals nothing that the client
+    /// typed.
+    pub fn record_refusal(&self, action: RefusedAction, subject: Option<Uuid>, error: &Error) {
+        let (action, details) = match error {
+            Error::AdminRequired | Error::AdminSecondFactorRequired => {
+                (action, json!({ "endpoint": self.endpoint.map(|name| name.to_string()) }))
+            }
+            Error::BadCredentials | Error::WrongCurrentPassword | Error::InvalidResetToken => {
+                (action, action.details())
+            }
+            Error::InactiveAccount => (action, json!({ "reason": "inactive_account" })),
+            Error::LastAdmin => (action, json!({ "reason": "last_admin" })),
+            Error::InvalidCode { .. } => (action, json!({ "reason": "second_factor_invalid" })),
+            Error::SecondFactorRequired { is_password_refused: true } => {
+                (action, json!({ "reason": "too_many_wrong_codes" }))
+            }
+            Error::SecondFactorRequired { is_password_refused: false } => {
+                let action = RefusedAction::LoginWithoutCode;
+                (action, action.details())
+            }
+            _ => return,
+        };
         let is_event = self.app.failures.add(Failure {
             at: Timestamp::now(),
             id: Uuid::new_v4(),
             action,
-            actor_id: actor,
+            actor_id: self.authenticated,
             subject_id: subject,
             address: Some(self.client),
             request_id: Some(self.id),

@@ -1,6 +1,6 @@
 //! One entry of the router's table: the path, the handler and who may call it, the rate limit, and the feature.
 
-use super::context::{PathId, RequestContext};
+use super::context::{PathParam, RequestContext};
 use super::middleware::identity::{Admin, Credential, CurrentUser, RefreshToken};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
@@ -76,8 +76,8 @@ pub struct Endpoint {
     pub limit: Limit,
     pub feature: Feature,
     accepts_personal_tokens: bool,
-    /// The ids in the path of the request, in its order.
-    pub path_ids: Vec<PathId>,
+    /// The parameters in the path of the request, in its order.
+    pub path_params: Vec<PathParam>,
 }
 
 /// An endpoint with the rate limit that is usual for its kind of handler. `template` is its path, with `{name}` in
@@ -89,7 +89,7 @@ pub fn at(template: &'static str, handler: Handler) -> Endpoint {
     };
     let name = EndpointName { method: "", prefix: "", template };
     let (feature, accepts_personal_tokens) = (Feature::Core, true);
-    Endpoint { name, handler, limit, feature, accepts_personal_tokens, path_ids: Vec::new() }
+    Endpoint { name, handler, limit, feature, accepts_personal_tokens, path_params: Vec::new() }
 }
 
 impl Endpoint {
@@ -120,12 +120,12 @@ impl Endpoint {
         segments: &[&str],
     ) -> Endpoint {
         let parts = self.name.template.split('/').skip(1).zip(segments);
-        let path_ids = parts.filter_map(|(part, text)| {
+        let params = parts.filter_map(|(part, text)| {
             let name = part.strip_prefix('{')?.strip_suffix('}')?;
-            Some(PathId { name, text: (*text).to_owned() })
+            Some(PathParam { name, text: (*text).to_owned() })
         });
-        let path_ids = path_ids.collect();
-        Endpoint { name: EndpointName { method, prefix, ..self.name }, path_ids, ..self }
+        let path_params = params.collect();
+        Endpoint { name: EndpointName { method, prefix, ..self.name }, path_params, ..self }
     }
 
     /// Fails with [`Error::NotPermitted`] if a request with this credential may not use the endpoint. A read-only token

@@ -5,8 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use serde_json::json;
-
 use super::app::App;
 use super::context::RequestContext;
 use super::endpoint::{Endpoint, Handler};
@@ -40,9 +38,10 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
         client,
         endpoint: None,
         needs_admin: false,
-        path_ids: Vec::new(),
-        signed_in: None,
-        account: None,
+        path_params: Vec::new(),
+        authenticated: None,
+        account_in_log: None,
+        audited: None,
         limit: None,
     };
     let outcome = catch_panic(|| respond(&mut context)).and_then(check_headers);
@@ -57,7 +56,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
         status,
         duration,
         error: error.as_deref(),
-        user: context.account,
+        user: context.account_in_log,
         client,
         id,
     };
@@ -77,11 +76,16 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     };
     context.endpoint = Some(endpoint.name);
     context.needs_admin = matches!(endpoint.handler, Handler::Admin(_));
-    context.path_ids = std::mem::take(&mut endpoint.path_ids);
+    context.path_params = std::mem::take(&mut endpoint.path_params);
     let outcome = enter(context, &endpoint);
-    if matches!(outcome, Err(Error::AdminRequired | Error::AdminSecondFactorRequired)) {
-        let details = json!({ "endpoint": endpoint.name.to_string() });
-        context.record_failure(RefusedAction::Access, context.signed_in, None, details);
+    let refused = match outcome {
+        Err(Error::AdminRequired | Error::AdminSecondFactorRequired) => {
+            Some((RefusedAction::Access, None))
+        }
+        _ => context.audited,
+    };
+    if let (Err(error), Some((action, subject))) = (&outcome, refused) {
+        context.record_refusal(action, subject, error);
     }
     outcome
 }
@@ -101,12 +105,13 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
         Handler::User(handle) => {
             let user = authenticate(context)?;
             admit(context, endpoint, Caller::User(&user))?;
-            handle(context, &user)
+            handle(context, &user).map_err(|error| why_refused(context, &user, error))
         }
         Handler::Admin(handle) => {
             let user = authenticate(context)?;
             admit(context, endpoint, Caller::User(&user))?;
             handle(context, &user.require_admin(&context.app.config)?)
+                .map_err(|error| why_refused(context, &user, error))
         }
         Handler::Export(handle) => {
             admit_export(context, endpoint)?;
@@ -115,12 +120,21 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
     }
 }
 
+/// The error of a handler. If a statement that compares its sender has refused it, looks the sender up again, because
+/// only that tells what has ended meanwhile: the session, the account or the role.
+fn why_refused(context: &RequestContext, user: &CurrentUser, error: Error) -> Error {
+    match error {
+        Error::InvalidToken(_) => identity::check_again(context, user).err().unwrap_or(error),
+        other => other,
+    }
+}
+
 /// Admits the bearer of a refresh token. The token is read first, because the request counts against the limit of the
 /// token's session.
 fn admit_refresh(context: &mut RequestContext, endpoint: &Endpoint) -> Result<RefreshToken, Error> {
     let token = identity::refresh_token(context);
     if let Ok(token) = &token {
-        context.sign_in(token.user);
+        context.comes_from(token.user);
     }
     admit(context, endpoint, token.as_ref().map_or(Caller::Anonymous, Caller::Refresh))?;
     token
@@ -150,7 +164,7 @@ fn authenticate(context: &mut RequestContext) -> Result<CurrentUser, Error> {
         }
         outcome => {
             let user = outcome?;
-            context.sign_in(user.id());
+            context.comes_from(user.id());
             Ok(user)
         }
     }

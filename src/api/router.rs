@@ -243,7 +243,7 @@ mod tests {
     fn an_id_has_the_name_that_the_template_gives_it() {
         let found = find(&Config::of_test_database(), true, "GET", "/api/v1/uploads/7/download");
         let endpoint = found.unwrap_or_else(|_| panic!("no endpoint"));
-        let [id] = &endpoint.path_ids[..] else { panic!("an id") };
+        let [id] = &endpoint.path_params[..] else { panic!("an id") };
         assert_eq!((id.name, &*id.text), ("file_id", "7"));
     }
 

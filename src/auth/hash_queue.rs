@@ -1,6 +1,6 @@
 //! The queue for password hashes. By default a hash takes a tenth of a second and 16 MiB, so without a bound a burst of
 //! logins would starve everything else. Anyone can have an account, so neither the users who are signed in nor the
-//! clients of one address may keep the others from signing in.
+//! clients of one address may keep the others from logging in.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -17,28 +17,21 @@ const MAX_WAITING: usize = 64;
 /// While more requests than this wait, those of one address may be at most [`MAX_WAITING_OF_ADDRESS`].
 const CROWDED: usize = 32;
 const MAX_WAITING_OF_ADDRESS: usize = 4;
-/// Most requests of users who are signed in that wait, so that they leave places to sign-ins.
+/// Most requests of users who are signed in that wait, so that they leave places to logins.
 const MAX_WAITING_SIGNED_IN: usize = 48;
-
-/// The purpose of a hash, which decides about its turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HashPurpose {
-    /// A login, a registration, or a new password after a reset.
-    SignIn,
-    /// Something that a signed-in user does, such as a change of the password.
-    SignedIn,
-}
 
 /// A request for a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct HashRequest {
-    pub purpose: HashPurpose,
+    /// Whether a signed-in user asks, for instance for a change of the password, and nobody who is about to log in, to
+    /// register, or to set a new password after a reset.
+    pub is_signed_in: bool,
     /// The client's network, see `client_address::network`; `None` if the client is exempt from limits of an address.
     pub network: Option<IpAddr>,
 }
 
 /// Bounds how many hashes run at once. Turns are given in the order of asking, but users who are signed in get at most
-/// half of them; if there is only one, they get it when no sign-in waits.
+/// half of them; if there is only one, they get it when no login waits.
 pub struct HashQueue {
     /// Most hashes that run at once.
     size: usize,
@@ -88,11 +81,11 @@ impl HashQueue {
         if waited.timed_out() {
             return Err(Error::Unavailable);
         }
-        state.count(request.purpose, true);
+        state.count(request.is_signed_in, true);
         drop(state);
         // There may be a turn for the next one as well.
         self.changed.notify_all();
-        Ok(HashTurn { queue: self, purpose: request.purpose })
+        Ok(HashTurn { queue: self, is_signed_in: request.is_signed_in })
     }
 }
 
@@ -102,9 +95,8 @@ impl QueueState {
         let is_same = |other: &HashRequest| other.network == request.network;
         let of_address = || self.waiting.iter().filter(|(_, other)| is_same(other)).count();
         let may_crowd = request.network.is_none() || of_address() < MAX_WAITING_OF_ADDRESS;
-        let is_signed_in = |other: &HashRequest| other.purpose == HashPurpose::SignedIn;
-        let signed_in = || self.waiting.iter().filter(|(_, other)| is_signed_in(other)).count();
-        let leaves_places = !is_signed_in(&request) || signed_in() < MAX_WAITING_SIGNED_IN;
+        let signed_in = || self.waiting.iter().filter(|(_, other)| other.is_signed_in).count();
+        let leaves_places = !request.is_signed_in || signed_in() < MAX_WAITING_SIGNED_IN;
         let has_place = self.waiting.len() < MAX_WAITING;
         has_place && leaves_places && (self.waiting.len() <= CROWDED || may_crowd)
     }
@@ -114,20 +106,19 @@ impl QueueState {
         if self.running >= size {
             return None;
         }
-        let is_sign_in = |request: &HashRequest| request.purpose == HashPurpose::SignIn;
         let may_begin = |request: &HashRequest| {
-            is_sign_in(request)
+            !request.is_signed_in
                 || self.running_signed_in < size / 2
-                || (size == 1 && !self.waiting.iter().any(|(_, other)| is_sign_in(other)))
+                || (size == 1 && self.waiting.iter().all(|(_, other)| other.is_signed_in))
         };
         self.waiting.iter().find(|(_, request)| may_begin(request)).map(|(ticket, _)| *ticket)
     }
 
     /// Counts a hash as running if it `begins`; otherwise it has ended.
-    fn count(&mut self, purpose: HashPurpose, begins: bool) {
+    fn count(&mut self, is_signed_in: bool, begins: bool) {
         let change = |count: &mut usize| if begins { *count += 1 } else { *count -= 1 };
         change(&mut self.running);
-        if purpose == HashPurpose::SignedIn {
+        if is_signed_in {
             change(&mut self.running_signed_in);
         }
     }
@@ -136,12 +127,12 @@ impl QueueState {
 /// The right to run one hash.
 pub struct HashTurn<'a> {
     queue: &'a HashQueue,
-    purpose: HashPurpose,
+    is_signed_in: bool,
 }
 
 impl Drop for HashTurn<'_> {
     fn drop(&mut self) {
-        lock(&self.queue.state).count(self.purpose, false);
+        lock(&self.queue.state).count(self.is_signed_in, false);
         self.queue.changed.notify_all();
     }
 }
@@ -150,8 +141,8 @@ impl Drop for HashTurn<'_> {
 mod tests {
     use super::*;
 
-    const SIGN_IN: HashRequest = HashRequest { purpose: HashPurpose::SignIn, network: None };
-    const SIGNED_IN: HashRequest = HashRequest { purpose: HashPurpose::SignedIn, network: None };
+    const LOGIN: HashRequest = HashRequest { is_signed_in: false, network: None };
+    const SIGNED_IN: HashRequest = HashRequest { is_signed_in: true, network: None };
 
     /// Lets `waiting` ask one after the other while `held` has its turn. Returns the order in which they had theirs, by
     /// their places in `waiting`.
@@ -180,17 +171,17 @@ mod tests {
     #[test]
     fn turns_are_given_in_the_order_of_asking_but_users_who_are_signed_in_leave_half_of_them()
     -> Result<(), Error> {
-        assert_eq!(order(1, SIGN_IN, &[SIGN_IN; 5])?, [0, 1, 2, 3, 4]);
-        assert_eq!(order(2, SIGNED_IN, &[SIGNED_IN, SIGNED_IN, SIGN_IN, SIGN_IN])?, [2, 3, 0, 1]);
-        assert_eq!(order(1, SIGNED_IN, &[SIGNED_IN, SIGNED_IN, SIGN_IN, SIGN_IN])?, [2, 3, 0, 1]);
+        assert_eq!(order(1, LOGIN, &[LOGIN; 5])?, [0, 1, 2, 3, 4]);
+        assert_eq!(order(2, SIGNED_IN, &[SIGNED_IN, SIGNED_IN, LOGIN, LOGIN])?, [2, 3, 0, 1]);
+        assert_eq!(order(1, SIGNED_IN, &[SIGNED_IN, SIGNED_IN, LOGIN, LOGIN])?, [2, 3, 0, 1]);
         Ok(())
     }
 
     #[test]
     fn a_turn_that_does_not_come_in_time_is_given_up() -> Result<(), Error> {
         let queue = HashQueue { max_wait: Duration::from_millis(5), ..HashQueue::new(1) };
-        let held = queue.wait(SIGN_IN)?;
-        assert!(matches!(queue.wait(SIGN_IN), Err(Error::Unavailable)));
+        let held = queue.wait(LOGIN)?;
+        assert!(matches!(queue.wait(LOGIN), Err(Error::Unavailable)));
         assert_eq!(queue.load(), (1, 0));
         drop(held);
         assert!(queue.wait(SIGNED_IN).is_ok());
@@ -202,7 +193,7 @@ mod tests {
     fn the_queue_has_an_end_and_no_address_crowds_it() -> Result<(), std::net::AddrParseError> {
         let client = |address: &str| {
             let network = Some(address.parse()?);
-            Ok::<_, std::net::AddrParseError>(HashRequest { network, ..SIGN_IN })
+            Ok::<_, std::net::AddrParseError>(HashRequest { network, ..LOGIN })
         };
         let (crowd, other) = (client("192.0.2.1")?, client("192.0.2.2")?);
         let mut state = QueueState::default();
@@ -215,22 +206,22 @@ mod tests {
             state.waiting.push_back((0, other));
         }
         assert!(!state.admits(other));
-        while state.admits(SIGN_IN) {
-            state.waiting.push_back((0, SIGN_IN));
+        while state.admits(LOGIN) {
+            state.waiting.push_back((0, LOGIN));
         }
         assert_eq!(state.waiting.len(), 64);
         Ok(())
     }
 
     #[test]
-    fn users_who_are_signed_in_leave_places_to_sign_ins() {
+    fn users_who_are_signed_in_leave_places_to_logins() {
         let mut state = QueueState::default();
         while state.admits(SIGNED_IN) {
             state.waiting.push_back((0, SIGNED_IN));
         }
         assert_eq!(state.waiting.len(), 48);
-        while state.admits(SIGN_IN) {
-            state.waiting.push_back((0, SIGN_IN));
+        while state.admits(LOGIN) {
+            state.waiting.push_back((0, LOGIN));
         }
         assert_eq!(state.waiting.len(), 64);
     }

@@ -6,7 +6,6 @@
 pub mod failure_queue;
 pub mod hash_queue;
 pub mod jwt;
-pub mod link_token;
 pub mod password;
 pub mod personal_token;
 pub mod sealing;

@@ -117,7 +117,7 @@ pub struct UploadTypes(Vec<String>);
 impl UploadTypes {
     /// `types` are lower case and without parameters, such as `image/png`.
     pub fn new(types: &[&str]) -> UploadTypes {
-        UploadTypes(types.iter().map(|&essence| essence.to_owned()).collect())
+        UploadTypes(types.iter().map(|&name| name.to_owned()).collect())
     }
 
     /// The types, in lower case and without parameters.
@@ -132,7 +132,7 @@ impl FromStr for UploadTypes {
     /// Parses comma-separated types. There must be at least one.
     fn from_str(text: &str) -> Result<Self, ()> {
         let types: Vec<String> = comma_separated(text).map(str::to_ascii_lowercase).collect();
-        let all_valid = !types.is_empty() && types.iter().all(|essence| is_media_type(essence));
+        let all_valid = !types.is_empty() && types.iter().all(|name| is_media_type(name));
         all_valid.then_some(UploadTypes(types)).ok_or(())
     }
 }

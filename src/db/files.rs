@@ -153,7 +153,7 @@ impl FileRows {
         };
         let columns = column_numbers(first, COLUMNS);
         let files = self.rows.iter().filter_map(|row| from_columns(row, &columns));
-        let files = files.map(|file: File<&str>| file.spelt(types));
+        let files = files.map(|file: File<&str>| file.with_listed_type(types));
         Page::new(files.collect(), first.get("total"), self.request)
     }
 }

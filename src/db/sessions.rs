@@ -91,7 +91,7 @@ fn find_live(
 }
 
 /// What a sign-in has checked of an account.
-pub struct CheckedCredentials<'a> {
+pub struct CheckedLogin<'a> {
     pub user: Uuid,
     /// The version of the credentials that were checked.
     pub version: i32,
@@ -107,7 +107,7 @@ pub struct CheckedCredentials<'a> {
 /// the account has changed since, or if the code is not taken, for instance because it was already.
 pub fn open(
     db: &Database,
-    checked: &CheckedCredentials,
+    checked: &CheckedLogin,
     session: &NewSession,
     access_lifetime: Duration,
     origin: &AuditOrigin,

@@ -40,7 +40,7 @@ pub fn from_row(row: &Row) -> User {
 }
 
 /// An account with the values that a login checks.
-pub struct Credentials {
+pub struct LoginAccount {
     /// The account.
     pub user: User,
     /// The password hash, a PHC string.
@@ -52,7 +52,7 @@ pub struct Credentials {
 
 /// Whose failed sign-ins are counted together. A username and an address of one account are the same.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub enum SignInName {
+pub enum LoginName {
     /// Any name of the account with this id.
     OfAccount(Uuid),
     /// The SHA-256 of a name in ASCII and lower case that no account has.
@@ -62,11 +62,11 @@ pub enum SignInName {
 /// The answer to a search for the account of a login name.
 pub struct LoginLookup {
     /// What a failure counts for.
-    pub counted: SignInName,
+    pub counted: LoginName,
     /// Whether the account has signed in from the client's network within the last 30 days; false without an account. A
     /// network is an IPv4 /24 or an IPv6 /48.
     pub knows_network: bool,
-    pub account: Option<Credentials>,
+    pub account: Option<LoginAccount>,
 }
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
@@ -78,15 +78,15 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
 pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
     let params: SqlParams = &[&login, &client, &email_in_ascii(login)];
     let row = one_row(db.read(sql!("users/find_by_login"), params)?)?;
-    let account = row.get::<_, Option<Uuid>>("id").map(|_| Credentials {
+    let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
         user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
         second_factor: second_factors::from_row(&row).filter(|factor| factor.enabled_at.is_some()),
     });
     let counted = match &account {
-        Some(account) => SignInName::OfAccount(account.user.id),
-        None => SignInName::Unknown(row.get("name_hash")),
+        Some(account) => LoginName::OfAccount(account.user.id),
+        None => LoginName::Unknown(row.get("name_hash")),
     };
     Ok(LoginLookup { counted, knows_network: row.get("knows_network"), account })
 }

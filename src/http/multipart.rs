@@ -40,12 +40,14 @@ pub struct Multipart<'b, 'a> {
 impl<'b, 'a> Multipart<'b, 'a> {
     /// Prepares to parse `body`, whose boundary stands in `content_type`.
     pub fn new(body: &'b mut Body<'a>, content_type: &str) -> Result<Multipart<'b, 'a>, Error> {
-        let (essence, parameters) = parse_parameters(content_type.as_bytes());
+        let (media_type, parameters) = parse_parameters(content_type.as_bytes());
         let boundary = parameters
             .into_iter()
             .find(|(name, _)| name == "boundary")
             .map(|(_, value)| value)
-            .filter(|b| (1..=MAX_BOUNDARY).contains(&b.len()) && essence == "multipart/form-data")
+            .filter(|b| {
+                (1..=MAX_BOUNDARY).contains(&b.len()) && media_type == "multipart/form-data"
+            })
             .ok_or_else(malformed)?;
         let mut buffer = vec![0; BUFFER_BYTES];
         // A delimiter begins with a line end, but the first one may stand at the very beginning of the body. With a

@@ -8,7 +8,7 @@ use super::body::Body;
 use super::multipart::Multipart;
 use super::params::Params;
 use crate::error::{Error, FieldError, FieldLocation};
-use crate::model::media_type::essence;
+use crate::model::media_type::without_parameters;
 use crate::model::problems;
 
 /// Longest JSON or form body, in bytes.
@@ -106,7 +106,8 @@ impl<'a> Request<'a> {
     /// clients, such as curl, send JSON with the type of a form.
     pub fn json_or_form(&mut self) -> Result<Params, Error> {
         let text = self.text()?;
-        let is_form = essence(self.header("Content-Type")) == "application/x-www-form-urlencoded";
+        let is_form =
+            without_parameters(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         self.is_form = is_form && !text.trim_start().starts_with('{');
         if self.is_form {
             Ok(Params::from_urlencoded(FieldLocation::Body, &text))

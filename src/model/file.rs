@@ -38,8 +38,8 @@ pub struct File<T = String> {
 }
 
 impl<'a, T: AsRef<str> + From<&'a str>> File<T> {
-    /// The file with its type spelt as in the list of types, if it is there. The list may have changed since.
-    pub fn spelt(mut self, types: &'a UploadTypes) -> File<T> {
+    /// The file with the name that the list of types has for its type, if it is there. The list may have changed since.
+    pub fn with_listed_type(mut self, types: &'a UploadTypes) -> File<T> {
         if let Some(name) = listed(self.content_type.as_ref(), types) {
             self.content_type = name.into();
         }

@@ -5,18 +5,18 @@ use crate::config::UploadTypes;
 /// How many of a file's first bytes are examined to recognise its type.
 pub const SIGNATURE_BYTES: usize = 8192;
 
-/// The essence of a declared media type (WHATWG MIME Sniffing): without parameters, in lower case. It is `text/plain`
-/// if no type is declared (RFC 7578, 4.4).
-pub fn essence(declared: Option<&str>) -> String {
-    let essence = declared.map(|text| text.split(';').next().unwrap_or_default());
-    essence.unwrap_or("text/plain").trim().to_ascii_lowercase()
+/// Type and subtype of a declared media type, without its parameters, in lower case. It is `text/plain` if no type is
+/// declared (RFC 7578, 4.4).
+pub fn without_parameters(declared: Option<&str>) -> String {
+    let bare = declared.map(|text| text.split(';').next().unwrap_or_default());
+    bare.unwrap_or("text/plain").trim().to_ascii_lowercase()
 }
 
 /// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
 /// which scripts can stand, as in SVG.
-pub fn is_shown_safely(essence: &str) -> bool {
-    essence == "text/plain"
-        || essence
+pub fn is_shown_safely(name: &str) -> bool {
+    name == "text/plain"
+        || name
             .strip_prefix("image/")
             .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
 }
@@ -92,27 +92,27 @@ const PACKED_IN_OLE: &[&str] = &[
 ];
 
 /// All names of a type. It is lower case and without parameters, as they are.
-pub fn spellings(essence: &str) -> Vec<&str> {
-    let group = SPELLINGS.iter().find(|group| group.contains(&essence));
-    group.map_or_else(|| vec![essence], |group| group.to_vec())
+pub fn spellings(name: &str) -> Vec<&str> {
+    let group = SPELLINGS.iter().find(|group| group.contains(&name));
+    group.map_or_else(|| vec![name], |group| group.to_vec())
 }
 
 /// The name by which the list has a type: the name itself if it is there, else another one. `None` if the type is
 /// not in the list.
-pub fn listed<'a>(essence: &str, types: &'a UploadTypes) -> Option<&'a str> {
-    let named = |name: &str| types.iter().find(|listed| *listed == name);
-    named(essence).or_else(|| spellings(essence).into_iter().find_map(named))
+pub fn listed<'a>(name: &str, types: &'a UploadTypes) -> Option<&'a str> {
+    let named = |known: &str| types.iter().find(|listed| *listed == known);
+    named(name).or_else(|| spellings(name).into_iter().find_map(named))
 }
 
 /// The type whose signature the first bytes of a file are, if it is another type than the declared one. UTF-8 without
 /// NUL that is declared as text is always believed, because some signatures are two letters long and occur in ordinary
 /// text.
-pub fn contradicting_type(essence: &str, first: &[u8]) -> Option<&'static str> {
-    if essence.starts_with("text/") && is_utf8_text(first) {
+pub fn contradicting_type(declared: &str, first: &[u8]) -> Option<&'static str> {
+    if declared.starts_with("text/") && is_utf8_text(first) {
         return None;
     }
     let found = infer::get(first)?.mime_type();
-    (!may_look_like(essence, found)).then_some(found)
+    (!may_look_like(declared, found)).then_some(found)
 }
 
 /// Whether files of the declared type may be recognised as `found`: as the same type, or as the container in which the
@@ -190,7 +190,7 @@ mod tests {
             (Some(" IMAGE/PNG ;x"), "image/png"),
             (Some(""), ""),
         ] {
-            assert_eq!(essence(declared), expected);
+            assert_eq!(without_parameters(declared), expected);
         }
     }
 }

@@ -104,7 +104,7 @@ fn in_development(config: &Config) -> Vec<Warning> {
 /// Warns about patterns such as `image/*` among the types of uploads. They are valid names of types, which no file has.
 fn patterns_of_types(config: &Config) -> Option<Warning> {
     let types = config.allowed_upload_types.iter();
-    let patterns: Vec<_> = types.filter(|essence| essence.contains('*')).collect();
+    let patterns: Vec<_> = types.filter(|name| name.contains('*')).collect();
     let text = format!(
         "CLOAKROOM_ALLOWED_UPLOAD_TYPES holds {}: patterns are not supported, so no file is of such a type",
         patterns.join(", ")

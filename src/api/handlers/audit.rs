@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde_json::json;
 
 use super::csv_export::export_response;
 use crate::api::context::RequestContext;
@@ -64,14 +64,8 @@ fn read_filter(query: &mut Params) -> AuditFilter {
     AuditFilter { actor, subject, action, outcome, from, to }
 }
 
-#[derive(Serialize)]
-struct EventList {
-    events: Vec<AuditEvent>,
-    /// The value of `before` for the next page; `None` on the last page.
-    next: Option<String>,
-}
-
-/// `GET /api/v1/admin/audit`: events that match, the newest first, and the cursor with which older ones are asked for.
+/// `GET /api/v1/admin/audit`: events that match, the newest first, and in `next` the value of `before` for the next
+/// page, which is `null` on the last one.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let EventListQuery { filter, limit, before } = context.request.query().read(read_list_query)?;
     // One more than asked for tells whether there are older ones.
@@ -79,7 +73,7 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
     let has_more = events.len() as i64 > limit;
     events.truncate(limit as usize);
     let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());
-    response::json(200, &EventList { events, next })
+    response::json(200, &json!({ "events": events, "next": next }))
 }
 
 /// `GET /api/v1/admin/audit/export`: all events that match, the newest first, as CSV.

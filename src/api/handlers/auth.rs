@@ -11,11 +11,10 @@ use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{CurrentUser, RefreshToken};
 use crate::api::middleware::rate_limit;
-use crate::auth::hash_queue::HashPurpose;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
-use crate::db::sessions::{self, CheckedCredentials, LogoutScope, NewSession};
-use crate::db::users::{self, AccountFields, Credentials, LoginLookup};
+use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
+use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -53,7 +52,7 @@ fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
     let RegistrationRequest { username, email, password, name } =
         context.request.json()?.read(read_registration)?;
     let (app, origin) = (context.app, context.origin());
-    let hash = app.hasher.hash(&password, context.hash_request(HashPurpose::SignIn))?;
+    let hash = app.hasher.hash(&password, context.hash_request())?;
     if let Some(username) = username {
         let account = AccountFields {
             username: Some(username),
@@ -64,14 +63,14 @@ fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
         };
         let user = users::insert(&context.db, &account, None, &origin);
         let user = user.map_err(Error::at_registration)?;
-        context.account = Some(user.id);
+        context.account_in_log = Some(user.id);
         return response::json(201, &user);
     }
     let session = new_session(context, Uuid::new_v4());
     let user =
         sessions::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session, &origin);
     let user = user.map_err(Error::at_registration)?;
-    context.account = Some(user.id);
+    context.account_in_log = Some(user.id);
     token_response(app, 201, &user, &session)
 }
 
@@ -98,65 +97,54 @@ fn read_login(body: &mut Params) -> Login {
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let login = context.request.json_or_form()?.read(read_login)?;
-    let outcome = sign_in(context, &login);
-    context.recorded(RefusedAction::Login, None, context.account, outcome)
-}
-
-/// Checks a login name, its password, and a code if the account has a second factor, and opens a session.
-fn sign_in(context: &mut RequestContext, login: &Login) -> Result<Response, Error> {
-    let (app, password) = (context.app, &login.password);
-    let (account, check) = check_password(context, login)?;
+    let found = users::find_by_login(&context.db, &login.name, context.client)?;
+    context.account_in_log = found.account.as_ref().map(|account| account.user.id);
+    context.audits(RefusedAction::Login, context.account_in_log);
+    let (account, check) = check_password(context, found, &login.password)?;
     let user = account.user.id;
     let code = match &account.second_factor {
-        Some(factor) => Some(second_factor_code::check_at_sign_in(
-            context,
-            user,
-            factor,
-            login.code.as_deref(),
-        )?),
+        Some(factor) => {
+            Some(second_factor_code::check_at_login(context, user, factor, login.code.as_deref())?)
+        }
         None => None,
     };
-    context.sign_in(user);
     let renewed = match check {
         PasswordCheck::RightButOutdated => {
-            Some(app.hasher.hash(password, context.hash_request(HashPurpose::SignIn))?)
+            Some(context.app.hasher.hash(&login.password, context.hash_request())?)
         }
         _ => None,
     };
-    let session = new_session(context, Uuid::new_v4());
-    let checked = CheckedCredentials {
+    let checked = CheckedLogin {
         user,
         version: account.version,
         renewed_hash: renewed.as_deref(),
         code: code.as_ref(),
     };
-    let lifetime = app.config.access_token_lifetime;
-    let opened = sessions::open(&context.db, &checked, &session, lifetime, &context.origin())?;
-    let Some(opened) = opened else {
-        return Err(match (code, second_factor_code::refused_code(context, user, true)) {
-            // There was no second factor yet when the password was checked.
-            (None, Error::InvalidCode { .. }) => {
+    let session = new_session(context, Uuid::new_v4());
+    let lifetime = context.app.config.access_token_lifetime;
+    match sessions::open(&context.db, &checked, &session, lifetime, &context.origin())? {
+        Some(user) => token_response(context.app, 200, &user, &session),
+        None => Err(match second_factor_code::refused_code(context, user, true) {
+            // The second factor was switched on after the password was checked, so no code was asked for.
+            Error::InvalidCode { .. } if code.is_none() => {
                 Error::SecondFactorRequired { is_password_refused: false }
             }
-            (_, refused) => refused,
-        });
-    };
-    token_response(app, 200, &opened, &session)
+            refused => refused,
+        }),
+    }
 }
 
-/// Finds the account and checks its password, which is not [`PasswordCheck::Wrong`] then.
+/// Checks the password of the account that was found, which is not [`PasswordCheck::Wrong`] then.
 fn check_password(
     context: &mut RequestContext,
-    login: &Login,
-) -> Result<(Credentials, PasswordCheck), Error> {
-    let app = context.app;
-    let LoginLookup { counted, knows_network, account } =
-        users::find_by_login(&context.db, &login.name, context.client)?;
-    context.account = account.as_ref().map(|account| account.user.id);
+    found: LoginLookup,
+    password: &str,
+) -> Result<(LoginAccount, PasswordCheck), Error> {
+    let LoginLookup { counted, knows_network, account } = found;
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
-    let hash_request = context.hash_request(HashPurpose::SignIn);
-    let attempt = rate_limit::begin_sign_in(context, counted, knows_network)?;
-    let check = app.hasher.check(&login.password, stored, hash_request)?;
+    let hash_request = context.hash_request();
+    let attempt = rate_limit::begin_login(context, counted, knows_network)?;
+    let check = context.app.hasher.check(password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),
         // Its token is given back before the waits that follow.

@@ -8,7 +8,7 @@ use crate::api::context::RequestContext;
 use crate::error::Error;
 use crate::http::request::Request;
 use crate::http::response::Response;
-use crate::model::media_type::essence;
+use crate::model::media_type::without_parameters;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -37,7 +37,7 @@ pub fn openapi(context: &mut RequestContext) -> Result<Response, Error> {
 /// `text/html` get 404.
 pub fn root(context: &mut RequestContext) -> Result<Response, Error> {
     let mut types = context.request.headers("Accept").flat_map(|list| list.split(','));
-    if !types.any(|one| essence(Some(one)) == "text/html") {
+    if !types.any(|one| without_parameters(Some(one)) == "text/html") {
         return Err(context.app.route_not_found());
     }
     let page = if context.app.config.console { "/console" } else { "/docs" };

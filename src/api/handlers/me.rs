@@ -1,17 +1,16 @@
 //! The signed-in user's own account.
 
-use super::current_password;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, confirm_now, json_body};
-use crate::api::middleware::rate_limit::Limit;
-use crate::auth::hash_queue::HashPurpose;
+use crate::api::middleware::identity::{CurrentUser, check_again, json_body};
+use crate::api::middleware::rate_limit::{self, Caller, Limit};
+use crate::auth::password::PasswordCheck;
 use crate::db::users::{self, ChangeConditions, ProfileChange};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
-use crate::model::user::{Profile, User};
+use crate::model::user::Profile;
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -33,20 +32,8 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
 /// `email` must be confirmed with `current_password`.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (change, password) = json_body(context, user)?.read(read_profile_change)?;
-    let outcome = change_profile(context, user, change, password);
-    let account =
-        context.recorded(RefusedAction::EmailChange, Some(user.id()), Some(user.id()), outcome)?;
-    response::json(200, &account)
-}
-
-/// Checks the current password if the change needs it, and makes the change.
-fn change_profile(
-    context: &mut RequestContext,
-    user: &CurrentUser,
-    mut change: ProfileChange,
-    password: Option<String>,
-) -> Result<User, Error> {
+    let (mut change, password) = json_body(context, user)?.read(read_profile_change)?;
+    context.audits(RefusedAction::EmailChange, Some(user.id()));
     let mut version = None;
     if context.app.config.email_change_requires_password {
         // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
@@ -54,15 +41,14 @@ fn change_profile(
         change.email = change.email.filter(|email| *email != user.account.email);
         if change.email.is_some() {
             let limit = Limit::Auth("change-email");
-            let password = password.as_deref();
-            version = Some(current_password::check_in_body(context, user, limit, password)?);
+            version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
         }
     }
     let (db, origin) = (&context.db, context.origin());
     match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
-        Some(account) => Ok(account),
+        Some(account) => response::json(200, &account),
         None => {
-            confirm_now(context, user)?;
+            check_again(context, user)?;
             // The account is there, so its credentials are no longer those that the password was checked against.
             Err(Error::WrongCurrentPassword)
         }
@@ -85,26 +71,15 @@ pub fn change_password(
 ) -> Result<Response, Error> {
     user.require_changeable()?;
     let (current, new) = json_body(context, user)?.read(read_passwords)?;
-    let outcome = replace_password(context, user, &current, &new);
-    context.recorded(RefusedAction::PasswordChange, Some(user.id()), Some(user.id()), outcome)?;
-    response::message("Password changed successfully")
-}
-
-/// Checks the current password and sets the new one.
-fn replace_password(
-    context: &RequestContext,
-    user: &CurrentUser,
-    current: &str,
-    new: &str,
-) -> Result<(), Error> {
-    let (app, origin) = (context.app, context.origin());
-    let version = current_password::check(context, user, current)?;
-    let hash = app.hasher.hash(new, context.hash_request(HashPurpose::SignedIn))?;
-    if !users::change_password(&context.db, user.id(), version, &hash, user.session(), &origin)? {
+    context.audits(RefusedAction::PasswordChange, Some(user.id()));
+    let version = check_password(context, user, &current)?;
+    let hash = context.app.hasher.hash(&new, context.hash_request())?;
+    let (db, keep, origin) = (&context.db, user.session(), context.origin());
+    match users::change_password(db, user.id(), version, &hash, keep, &origin)? {
+        true => response::message("Password changed successfully"),
         // The password was changed in the meantime, so the given one is no longer the current one.
-        return Err(Error::WrongCurrentPassword);
+        false => Err(Error::WrongCurrentPassword),
     }
-    Ok(())
 }
 
 /// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
@@ -113,23 +88,40 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     user.require_changeable()?;
     let password = json_body(context, user)?
         .read(|body| body.required("current_password", rules::non_empty))?;
-    let outcome = delete_account(context, user, &password);
-    context.recorded(RefusedAction::UserDelete, Some(user.id()), Some(user.id()), outcome)?;
-    context.app.wake_background();
-    Ok(response::no_content())
-}
-
-/// Checks the current password and deletes the account.
-fn delete_account(
-    context: &RequestContext,
-    user: &CurrentUser,
-    password: &str,
-) -> Result<(), Error> {
-    let version = current_password::check(context, user, password)?;
+    context.audits(RefusedAction::UserDelete, Some(user.id()));
+    let version = check_password(context, user, &password)?;
     let conditions = ChangeConditions { version: Some(version), spares_admins: false };
     if !users::delete(&context.db, user.id(), &conditions, &context.origin())? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
     }
-    Ok(())
+    context.app.wake_background();
+    Ok(response::no_content())
+}
+
+/// Checks a user's current password. Returns the version of the credentials it was checked against, which the statement
+/// that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`].
+pub fn check_password(
+    context: &RequestContext,
+    user: &CurrentUser,
+    password: &str,
+) -> Result<i32, Error> {
+    let found = users::find_credentials(&context.db, user.id())?;
+    let (stored, version) = found.ok_or(Error::UserNotUsable)?;
+    match context.app.hasher.check(password, stored.as_deref(), context.hash_request())? {
+        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
+    }
+}
+
+/// Like [`check_password`], for a request that needs a password only because of what it changes. So it counts against
+/// `limit` here and not by its endpoint, also if it has no password.
+pub fn check_password_in_body(
+    context: &mut RequestContext,
+    user: &CurrentUser,
+    limit: Limit,
+    password: Option<&str>,
+) -> Result<i32, Error> {
+    rate_limit::enforce(context, limit, Caller::User(user))?;
+    check_password(context, user, password.ok_or(Error::WrongCurrentPassword)?)
 }

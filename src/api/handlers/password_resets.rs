@@ -4,8 +4,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use crate::api::context::RequestContext;
-use crate::auth::hash_queue::HashPurpose;
-use crate::auth::jwt::{Claims, TokenType};
+use crate::auth::jwt::TokenType;
 use crate::db::resets;
 use crate::error::Error;
 use crate::http::params::Params;
@@ -31,21 +30,7 @@ fn read_new_password(body: &mut Params) -> (String, String) {
 pub fn reset(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password) = context.request.json()?.read(read_new_password)?;
     let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
-    let outcome = use_token(context, &token, claims.as_ref(), &password);
-    let user = claims.map(|claims| claims.user);
-    context.recorded(RefusedAction::PasswordReset, None, user, outcome)?;
-    response::message("Password has been reset")
-}
-
-/// Sets the password of the account that the reset token is for. `claims` are those of the token, if its signature and
-/// its time are valid.
-fn use_token(
-    context: &RequestContext,
-    token: &str,
-    claims: Option<&Claims>,
-    password: &str,
-) -> Result<(), Error> {
-    let app = context.app;
+    context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let claims = claims.ok_or(Error::InvalidResetToken)?;
     // No token that is signed here expires so late that this fails.
     let expires_at = i64::try_from(claims.expires_at).ok();
@@ -53,12 +38,12 @@ fn use_token(
     let used = resets::ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &app.hasher.hash(password, context.hash_request(HashPurpose::SignIn))?,
+        password_hash: &context.app.hasher.hash(&password, context.hash_request())?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
-    if !resets::reset_password(&context.db, &used, &context.origin())? {
-        return Err(Error::InvalidResetToken);
+    match resets::reset_password(&context.db, &used, &context.origin())? {
+        true => response::message("Password has been reset"),
+        false => Err(Error::InvalidResetToken),
     }
-    Ok(())
 }

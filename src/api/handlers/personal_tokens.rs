@@ -1,12 +1,13 @@
 //! Personal access tokens, which users make for scripts.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser, confirmed, json_body};
+use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
 use crate::auth::{personal_token, random_bytes};
 use crate::db::personal_tokens::{self, NewPersonalToken};
-use crate::error::Error;
+use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
@@ -34,22 +35,25 @@ struct CreatedToken {
 
 /// `POST /api/v1/auth/tokens`: makes a personal access token. Only this response holds it.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (sign_in, version) = user.signed_in_by()?;
+    user.require_changeable()?;
+    let (sign_in, version) = user
+        .sign_in()
+        .zip(user.credentials_version)
+        .ok_or(Error::NotPermitted(Forbidden::PersonalToken))?;
     let wanted = json_body(context, user)?.read(read_token)?;
     let token = personal_token::encode(random_bytes()?);
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
-    let (db, origin) = (&context.db, context.origin());
     let owner = (user.id(), version, sign_in);
-    let stored = personal_tokens::insert(db, owner, &wanted, &hash, &origin);
-    let stored = confirmed(context, user, stored)?;
+    let stored = personal_tokens::insert(&context.db, owner, &wanted, &hash, &context.origin())?;
     response::json(201, &CreatedToken { stored, token })
 }
 
 /// `GET /api/v1/auth/tokens`: the user's live tokens, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
-    list_response(personal_tokens::list(&context.db, user.id())?.unwrap_or_default())
+    let tokens = personal_tokens::list(&context.db, user.id())?.unwrap_or_default();
+    response::json(200, &json!({ "tokens": tokens }))
 }
 
 /// `DELETE /api/v1/auth/tokens/{token_id}`: ends one token of the user.
@@ -62,7 +66,8 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// `GET /api/v1/users/{user_id}/tokens`: the live tokens of any user, newest first.
 pub fn list_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    list_response(personal_tokens::list(&context.db, id)?.ok_or(Error::UserNotFound)?)
+    let tokens = personal_tokens::list(&context.db, id)?.ok_or(Error::UserNotFound)?;
+    response::json(200, &json!({ "tokens": tokens }))
 }
 
 /// `DELETE /api/v1/users/{user_id}/tokens`: ends all tokens of any user.
@@ -70,13 +75,4 @@ pub fn delete_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Res
     let id = context.path_id()?;
     personal_tokens::delete_all(&context.db, id, &context.origin())?;
     Ok(response::no_content())
-}
-
-#[derive(Serialize)]
-struct TokenList {
-    tokens: Vec<PersonalToken>,
-}
-
-fn list_response(tokens: Vec<PersonalToken>) -> Result<Response, Error> {
-    response::json(200, &TokenList { tokens })
 }

@@ -11,7 +11,7 @@ use crate::model::timestamp::unix_time;
 
 /// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`],
 /// and the sign-in does not count against the limits of its address: the same client sends it again, with a code.
-pub fn check_at_sign_in(
+pub fn check_at_login(
     context: &mut RequestContext,
     user: Uuid,
     factor: &StoredSecondFactor,
@@ -21,7 +21,7 @@ pub fn check_at_sign_in(
         return Err(Error::SecondFactorRequired { is_password_refused: true });
     }
     let Some(code) = code else {
-        rate_limit::forgive_missing_code(context, user);
+        rate_limit::refund_missing_code(context, user);
         return Err(Error::SecondFactorRequired { is_password_refused: false });
     };
     check(context, user, factor, code, true)
@@ -35,34 +35,34 @@ pub fn check(
     user: Uuid,
     factor: &StoredSecondFactor,
     code: &str,
-    at_sign_in: bool,
+    at_login: bool,
 ) -> Result<AcceptedCode, Error> {
     if let Some(wait) = factor.wait {
-        return Err(rate_limit::refuse_code(context, wait, at_sign_in));
+        return Err(rate_limit::refuse_code(context, wait, at_login));
     }
     if let Some(accepted) = accepted(context, user, factor, code)? {
         return Ok(accepted);
     }
     match second_factors::count_wrong_code(&context.db, user, context.client)? {
-        true => Err(Error::InvalidCode { at_sign_in }),
-        false => Err(refused_code(context, user, at_sign_in)),
+        true => Err(Error::InvalidCode { at_login }),
+        false => Err(refused_code(context, user, at_login)),
     }
 }
 
 /// The error of a code that a statement did not count or did not take, although the second factor was read before. It
 /// reads that again, because a limit may be reached since, and a right code must not be told from a wrong one then.
-pub fn refused_code(context: &mut RequestContext, user: Uuid, at_sign_in: bool) -> Error {
+pub fn refused_code(context: &mut RequestContext, user: Uuid, at_login: bool) -> Error {
     let found = second_factors::find(&context.db, user, context.client);
     match found.map(|found| found.filter(|factor| factor.enabled_at.is_some())) {
         Err(error) => error,
-        Ok(None) if at_sign_in => Error::BadCredentials,
-        Ok(Some(StoredSecondFactor { is_refused: true, .. })) if at_sign_in => {
+        Ok(None) if at_login => Error::BadCredentials,
+        Ok(Some(StoredSecondFactor { is_refused: true, .. })) if at_login => {
             Error::SecondFactorRequired { is_password_refused: true }
         }
         Ok(Some(StoredSecondFactor { is_refused: false, wait: Some(wait), .. })) => {
-            rate_limit::refuse_code(context, wait, at_sign_in)
+            rate_limit::refuse_code(context, wait, at_login)
         }
-        Ok(_) => Error::InvalidCode { at_sign_in },
+        Ok(_) => Error::InvalidCode { at_login },
     }
 }
 

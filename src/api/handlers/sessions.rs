@@ -1,6 +1,6 @@
 //! Sessions: users list and end their own, administrators those of any user.
 
-use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::api::context::RequestContext;
@@ -13,14 +13,14 @@ use crate::model::user::Session;
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
-    list_response(find(context, user.id(), user)?.unwrap_or_default())
+    let sessions = find(context, user.id(), user)?.unwrap_or_default();
+    response::json(200, &json!({ "sessions": sessions }))
 }
 
 /// `DELETE /api/v1/auth/sessions/{session_id}`: ends one session of the user.
 pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let app = context.app;
-    let max_age = app.config.session_max_age;
+    let max_age = context.app.config.session_max_age;
     sessions::end_by_id(&context.db, user.id(), id, max_age, &context.origin())?;
     Ok(response::no_content())
 }
@@ -28,7 +28,8 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
 /// `GET /api/v1/users/{user_id}/sessions`: the live sessions of any user, newest first.
 pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    list_response(find(context, id, admin.user())?.ok_or(Error::UserNotFound)?)
+    let sessions = find(context, id, admin.user())?.ok_or(Error::UserNotFound)?;
+    response::json(200, &json!({ "sessions": sessions }))
 }
 
 /// `DELETE /api/v1/users/{user_id}/sessions`: ends all sessions of any user.
@@ -45,15 +46,6 @@ fn find(
     of: Uuid,
     viewer: &CurrentUser,
 ) -> Result<Option<Vec<Session>>, Error> {
-    let app = context.app;
-    sessions::list(&context.db, of, viewer.session(), app.config.session_max_age)
-}
-
-#[derive(Serialize)]
-struct SessionList {
-    sessions: Vec<Session>,
-}
-
-fn list_response(sessions: Vec<Session>) -> Result<Response, Error> {
-    response::json(200, &SessionList { sessions })
+    let max_age = context.app.config.session_max_age;
+    sessions::list(&context.db, of, viewer.session(), max_age)
 }

@@ -5,8 +5,7 @@ use uuid::Uuid;
 
 use super::users::check_role;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, confirmed, json_body};
-use crate::auth::hash_queue::HashPurpose;
+use crate::api::middleware::identity::{Admin, json_body};
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
@@ -27,7 +26,7 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let unique = Uuid::new_v4().simple().to_string();
     let made_up = |prefix: &str| format!("{prefix}_{unique}");
     let password = password.unwrap_or_else(|| made_up("password"));
-    let hash_request = context.hash_request(HashPurpose::SignedIn);
+    let hash_request = context.hash_request();
     let account = AccountFields {
         username: given.username.or_else(|| Some(made_up("test"))),
         email: given.email.or_else(|| Some(format!("{unique}@example.com"))),
@@ -35,9 +34,8 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         password_hash: Some(context.app.hasher.hash(&password, hash_request)?),
         ..given
     };
-    let user = admin.user();
-    let created = users::insert(&context.db, &account, user.sign_in(), &context.origin());
-    response::json(201, &confirmed(context, user, created)?)
+    let sign_in = admin.user().sign_in();
+    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
 }
 
 /// Reads the account and its password.

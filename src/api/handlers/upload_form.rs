@@ -113,7 +113,7 @@ fn receive_file(
         true => if_too_large(error, Error::FileTooLarge(config.max_upload_size)),
         false => error,
     };
-    let declared = media_type::essence(declared_type.as_deref());
+    let declared = media_type::without_parameters(declared_type.as_deref());
     let Some(content_type) = media_type::listed(&declared, &config.allowed_upload_types) else {
         let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
         return Err(Error::TypeNotAllowed { declared, accepted: accepted.join(", ") });

@@ -27,7 +27,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let stored = upload_form::receive(context, room)
         .and_then(|mut form| Ok((form.file.draft.commit()?, form)));
     // A store may take long, too.
-    identity::confirm(context, user)?;
+    identity::check_again_if_late(context, user)?;
     let (hash, UploadForm { file, description }) = stored?;
     let draft = file.draft;
     let (size, origin) = (draft.size(), context.origin());
@@ -110,9 +110,9 @@ fn read_file_query(query: &mut Params) -> FileQuery {
     let content_type = query.filter("content_type", rules::search);
     FileQuery {
         search: query.filter("search", rules::search),
-        content_type: content_type.map(|essence| {
-            let essence = essence.to_ascii_lowercase();
-            media_type::spellings(&essence).into_iter().map(str::to_owned).collect()
+        content_type: content_type.map(|name| {
+            let name = name.to_ascii_lowercase();
+            media_type::spellings(&name).into_iter().map(str::to_owned).collect()
         }),
         sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
         descending: is_descending(query),
@@ -182,7 +182,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         is_public,
         &context.origin(),
     )?;
-    response::json(200, &file.spelt(&app.config.allowed_upload_types))
+    response::json(200, &file.with_listed_type(&app.config.allowed_upload_types))
 }
 
 /// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
@@ -198,7 +198,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
 fn find_readable(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
     let file = files::find(&context.db, id)?;
-    let file = file.spelt(&context.app.config.allowed_upload_types);
+    let file = file.with_listed_type(&context.app.config.allowed_upload_types);
     let may_read = file.is_public || file.user_id == user.id();
     if may_read { Ok(file) } else { Err(Error::NotPermitted(Forbidden::PrivateFile)) }
 }

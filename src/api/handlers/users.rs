@@ -3,12 +3,11 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::current_password;
+use super::me::check_password_in_body;
 use super::paging::{is_descending, page_request};
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, confirm_now, confirmed, json_body};
+use crate::api::middleware::identity::{Admin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
-use crate::auth::hash_queue::HashPurpose;
 use crate::config::Smtp;
 use crate::db::users::{self, AccountFields, ChangeConditions, UserFilter, UserSort};
 use crate::error::Error;
@@ -45,14 +44,13 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let (account, password) = body.read(read_new_account)?;
     let hasher = &context.app.hasher;
     let password_hash = match password {
-        Some(password) => hasher.hash(&password, context.hash_request(HashPurpose::SignedIn))?,
+        Some(password) => hasher.hash(&password, context.hash_request())?,
         None if matches!(context.app.config.smtp, Smtp::Off) => return Err(Error::FeatureOff),
         None => hasher.unusable_hash()?,
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
-    let user = admin.user();
-    let created = users::insert(&context.db, &account, user.sign_in(), &context.origin());
-    response::json(201, &confirmed(context, user, created)?)
+    let sign_in = admin.user().sign_in();
+    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.
@@ -183,7 +181,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     check_role(admin, &body)?;
     let mut change = body.read(read_account_change)?;
     let version = confirm_own_change(context, admin, id, &mut change)?;
-    let hash_request = context.hash_request(HashPurpose::SignedIn);
+    let hash_request = context.hash_request();
     let hash = |text: String| context.app.hasher.hash(&text, hash_request);
     let password_hash = change.password.map(hash).transpose()?;
     let fields = AccountFields { password_hash, ..change.fields };
@@ -192,7 +190,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let user = users::update_by_admin(db, id, &fields, &conditions, sign_in, &origin)?;
     let Some(user) = user else {
         // The administrator may have been signed out while the password was hashed.
-        confirm_now(context, admin.user())?;
+        check_again(context, admin.user())?;
         // If a password was checked, the account was found, and its credentials have changed since.
         return Err(version.map_or(Error::UserNotFound, |_| Error::WrongCurrentPassword));
     };
@@ -221,12 +219,14 @@ fn confirm_own_change(
         return Ok(None);
     }
     let (limit, password) = (Limit::Auth("change-own-account"), change.current_password.as_deref());
-    let outcome = current_password::check_in_body(context, user, limit, password);
     let action = match change.password {
         Some(_) => RefusedAction::PasswordChange,
         None => RefusedAction::EmailChange,
     };
-    context.recorded(action, Some(id), Some(id), outcome).map(Some)
+    // A refusal of the change itself, which comes later, is no event.
+    check_password_in_body(context, user, limit, password)
+        .inspect_err(|error| context.record_refusal(action, Some(id), error))
+        .map(Some)
 }
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
@@ -235,8 +235,8 @@ pub fn delete(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let id = context.path_id()?;
     check_account(context, admin, id)?;
     let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };
-    let outcome = users::delete(&context.db, id, &conditions, &context.origin());
-    if !context.recorded(RefusedAction::UserDelete, context.signed_in, Some(id), outcome)? {
+    context.audits(RefusedAction::UserDelete, Some(id));
+    if !users::delete(&context.db, id, &conditions, &context.origin())? {
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();

@@ -16,7 +16,7 @@ use crate::model::rules;
 use crate::model::user::{Role, SignIn, User};
 
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
-const MAX_UNCONFIRMED: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
 /// is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
@@ -37,10 +37,10 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     CurrentUser::from_access_token(context, claims.user, claims.role, sign_in)
 }
 
-/// The parameters in the JSON body of a user's request, after [`confirm`].
+/// The parameters in the JSON body of a user's request, after [`check_again_if_late`].
 pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Params, Error> {
     let body = context.request.json();
-    confirm(context, user)?;
+    check_again_if_late(context, user)?;
     body
 }
 
@@ -48,29 +48,17 @@ pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Par
 /// Otherwise whoever keeps a request open could finish it after the owner of the account has ended the session. Must
 /// come between the last byte of the body and the first change. Fails as [`authenticate`] and
 /// [`CurrentUser::require_admin`] do, but not because the access token has expired meanwhile.
-pub fn confirm(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
-    match user.authenticated_at.elapsed() > MAX_UNCONFIRMED {
-        true => confirm_now(context, user),
+pub fn check_again_if_late(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+    match user.authenticated_at.elapsed() > MAX_AGE {
+        true => check_again(context, user),
         false => Ok(()),
     }
 }
 
-/// Returns the outcome of a statement that compares its sender. If that was refused, fails as [`confirm`] does.
-pub fn confirmed<T>(
-    context: &RequestContext,
-    user: &CurrentUser,
-    outcome: Result<T, Error>,
-) -> Result<T, Error> {
-    if matches!(outcome, Err(Error::InvalidToken(_))) {
-        confirm_now(context, user)?;
-    }
-    outcome
-}
-
-/// Looks the user of a request up again, see [`confirm`].
-pub fn confirm_now(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+/// Looks the user of a request up again, see [`check_again_if_late`].
+pub fn check_again(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
     let user = match user.credential {
-        Credential::AccessToken { sign_in, .. } => {
+        Credential::AccessToken(sign_in) => {
             CurrentUser::from_access_token(context, user.id(), user.account.role, sign_in)?
         }
         Credential::PersonalToken { .. } => {
@@ -149,32 +137,29 @@ pub struct RefreshToken {
 pub struct CurrentUser {
     pub account: User,
     pub credential: Credential,
-    authenticated_at: Instant,
+    /// The version of the user's credentials when the request was authenticated. `None` for the development admin, who
+    /// has no credentials.
+    pub credentials_version: Option<i32>,
     /// Private, so that no other module can make a value of this type.
-    _proof: (),
+    authenticated_at: Instant,
 }
 
 /// The credential that authenticated a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
-    AccessToken {
-        sign_in: SignIn,
-        /// The version of the user's credentials when the request was authenticated.
-        credentials_version: i32,
-    },
+    /// A token that comes from this sign-in.
+    AccessToken(SignIn),
     PersonalToken {
         /// Whether it is accepted only for `GET` and `HEAD`.
         read_only: bool,
-        /// The version of the user's credentials when the request was authenticated.
-        credentials_version: i32,
     },
     /// Authentication is switched off: the user is the development admin.
     Nothing,
 }
 
 impl CurrentUser {
-    fn new(account: User, credential: Credential) -> CurrentUser {
-        CurrentUser { account, credential, authenticated_at: Instant::now(), _proof: () }
+    fn new(account: User, credential: Credential, credentials_version: Option<i32>) -> CurrentUser {
+        CurrentUser { account, credential, credentials_version, authenticated_at: Instant::now() }
     }
 
     /// The user of an access token, looked up together with its session in one round trip, and in two if the token is
@@ -187,26 +172,23 @@ impl CurrentUser {
         sign_in: SignIn,
     ) -> Result<CurrentUser, Error> {
         let app = context.app;
-        let (account, credentials_version) =
+        let (account, version) =
             app.sessions.authenticate(&context.db, user, sign_in, app.config.session_max_age)?;
-        let credential = Credential::AccessToken { sign_in, credentials_version };
-        Ok(CurrentUser::new(User { role, ..account }, credential))
+        let account = User { role, ..account };
+        Ok(CurrentUser::new(account, Credential::AccessToken(sign_in), Some(version)))
     }
 
     /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
     fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
         let hash = personal_token::hash(token);
         let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, read_only, credentials_version) =
-            db::personal_tokens::authenticate(db, &hash)?;
-        let credential = Credential::PersonalToken { read_only, credentials_version };
-        Ok(CurrentUser::new(account, credential))
+        let (account, read_only, version) = db::personal_tokens::authenticate(db, &hash)?;
+        Ok(CurrentUser::new(account, Credential::PersonalToken { read_only }, Some(version)))
     }
 
     /// The user of every request while authentication is switched off.
     fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
-        let account = db::users::development_admin(db)?;
-        Ok(CurrentUser::new(account, Credential::Nothing))
+        Ok(CurrentUser::new(db::users::development_admin(db)?, Credential::Nothing, None))
     }
 
     pub fn id(&self) -> Uuid {
@@ -221,31 +203,8 @@ impl CurrentUser {
     /// The sign-in that the access token of the request comes from, for changes that must not happen once it has ended.
     pub fn sign_in(&self) -> Option<SignIn> {
         match self.credential {
-            Credential::AccessToken { sign_in, .. } => Some(sign_in),
+            Credential::AccessToken(sign_in) => Some(sign_in),
             Credential::PersonalToken { .. } | Credential::Nothing => None,
-        }
-    }
-
-    /// The sign-in that the access token of the request comes from, and the version of the user's credentials when the
-    /// request was authenticated, for changes that must not happen once the sign-in has ended or that version is
-    /// another one. Fails with [`Error::NotPermitted`] if the request has no access token.
-    pub fn signed_in_by(&self) -> Result<(SignIn, i32), Error> {
-        match self.credential {
-            Credential::AccessToken { sign_in, credentials_version } => {
-                Ok((sign_in, credentials_version))
-            }
-            Credential::PersonalToken { .. } => Err(Error::NotPermitted(Forbidden::PersonalToken)),
-            Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
-        }
-    }
-
-    /// The version of the user's credentials when the request was authenticated, whatever the kind of its token. `None`
-    /// for the development admin, who has no credentials.
-    pub fn verified_version(&self) -> Option<i32> {
-        match self.credential {
-            Credential::AccessToken { credentials_version, .. }
-            | Credential::PersonalToken { credentials_version, .. } => Some(credentials_version),
-            Credential::Nothing => None,
         }
     }
 
@@ -253,7 +212,7 @@ impl CurrentUser {
     pub fn require_changeable(&self) -> Result<(), Error> {
         match self.credential {
             Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
-            Credential::AccessToken { .. } | Credential::PersonalToken { .. } => Ok(()),
+            Credential::AccessToken(_) | Credential::PersonalToken { .. } => Ok(()),
         }
     }
 

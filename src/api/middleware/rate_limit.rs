@@ -9,7 +9,7 @@ use crate::api::app::BucketKey;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
-use crate::db::users::SignInName;
+use crate::db::users::LoginName;
 use crate::error::Error;
 use crate::http::client_address::{network, site};
 use crate::http::response::Response;
@@ -25,11 +25,11 @@ const SESSIONS_FACTOR: u32 = 4;
 
 /// Failed sign-ins to one account that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
 /// allows at most 100 in a row.
-const MAX_FAILED_SIGN_INS: u32 = 100;
+const MAX_FAILED_LOGINS: u32 = 100;
 
 /// Sign-ins of an account in an hour that lack only the code of the second factor and do not count. Clients that do not
 /// know of second factors send the password alone first.
-const MAX_FORGIVEN_CODES: u32 = 20;
+const MAX_MISSING_CODES: u32 = 20;
 
 /// Wrong codes of one network for an account in an hour, as `sql/second_factors/count_wrong_code.sql` counts them.
 const MAX_WRONG_CODES: u32 = 10;
@@ -172,7 +172,7 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
 fn user_key(name: &'static str, user: &CurrentUser) -> BucketKey {
     match user.credential {
         Credential::PersonalToken { .. } => BucketKey::PersonalTokens(name, user.id()),
-        Credential::AccessToken { .. } | Credential::Nothing => BucketKey::User(name, user.id()),
+        Credential::AccessToken(_) | Credential::Nothing => BucketKey::User(name, user.id()),
     }
 }
 
@@ -247,20 +247,20 @@ pub fn begin_registration<'a>(
 /// with [`Error::RateLimited`].
 ///
 /// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
-pub fn begin_sign_in<'a>(
+pub fn begin_login<'a>(
     context: &mut RequestContext<'a>,
-    name: SignInName,
+    name: LoginName,
     knows_network: bool,
-) -> Result<Attempt<'a, SignInName>, Error> {
+) -> Result<Attempt<'a, LoginName>, Error> {
     let app = context.app;
-    let mut attempt = Attempt { buckets: &app.failed_sign_ins, taken: Vec::new() };
+    let mut attempt = Attempt { buckets: &app.failed_logins, taken: Vec::new() };
     if !app.config.rate_limit_enabled {
         return Ok(attempt);
     }
     let now = app.started.elapsed();
-    let decision = app.failed_sign_ins.take(name.clone(), MAX_FAILED_SIGN_INS, now);
+    let decision = app.failed_logins.take(name.clone(), MAX_FAILED_LOGINS, now);
     if decision.allowed {
-        attempt.taken.push((name, MAX_FAILED_SIGN_INS));
+        attempt.taken.push((name, MAX_FAILED_LOGINS));
     } else if !knows_network {
         context.limit = Some(decision);
         return Err(refuse(context, "login-name", &decision, true));
@@ -268,13 +268,13 @@ pub fn begin_sign_in<'a>(
     Ok(attempt)
 }
 
-/// Gives a sign-in its tokens back that lacks only the code of the second factor, if that has not happened too often
+/// Gives a login its tokens back that lacks only the code of the second factor, if that has not happened too often
 /// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
-pub fn forgive_missing_code(context: &mut RequestContext, account: Uuid) {
+pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
     let (app, caller) = (context.app, Caller::Anonymous);
     let now = app.started.elapsed();
     if !app.config.rate_limit_enabled
-        || !app.missing_codes.take(account, MAX_FORGIVEN_CODES, now).allowed
+        || !app.missing_codes.take(account, MAX_MISSING_CODES, now).allowed
     {
         return;
     }
