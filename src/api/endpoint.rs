@@ -73,7 +73,10 @@ impl Feature {
 pub struct Endpoint {
     pub name: EndpointName,
     pub handler: Handler,
-    pub limit: Limit,
+    /// `None` for an endpoint that is not limited.
+    pub limit: Option<Limit>,
+    /// Whether it needs the API key if the settings ask for one.
+    pub needs_api_key: bool,
     pub feature: Feature,
     accepts_personal_tokens: bool,
     /// The parameters in the path of the request, in its order.
@@ -81,25 +84,38 @@ pub struct Endpoint {
 }
 
 /// An endpoint with the rate limit that is usual for its kind of handler. `template` is its path, with `{name}` in
-/// place of an id. It is rate-limited and may need the API key unless [`Endpoint::unlimited`] is called.
+/// place of a parameter. It is rate-limited, and needs the API key if the settings ask for one, unless its line in the
+/// router says [`Endpoint::unlimited`] or [`Endpoint::without_key`]. Neither implies the other.
 pub fn at(template: &'static str, handler: Handler) -> Endpoint {
     let limit = match handler {
         Handler::Admin(_) => Limit::Admin,
         _ => Limit::General,
     };
     let name = EndpointName { method: "", prefix: "", template };
-    let (feature, accepts_personal_tokens) = (Feature::Core, true);
-    Endpoint { name, handler, limit, feature, accepts_personal_tokens, path_params: Vec::new() }
+    Endpoint {
+        name,
+        handler,
+        limit: Some(limit),
+        needs_api_key: true,
+        feature: Feature::Core,
+        accepts_personal_tokens: true,
+        path_params: Vec::new(),
+    }
 }
 
 impl Endpoint {
     pub fn limit(self, limit: Limit) -> Endpoint {
-        Endpoint { limit, ..self }
+        Endpoint { limit: Some(limit), ..self }
     }
 
-    /// Neither limits requests nor asks for an API key: for probes and pages.
+    /// Does not limit requests: for probes and pages.
     pub fn unlimited(self) -> Endpoint {
-        self.limit(Limit::Unlimited)
+        Endpoint { limit: None, ..self }
+    }
+
+    /// Never asks for the API key: for probes, pages, and people who have nothing but a link.
+    pub fn without_key(self) -> Endpoint {
+        Endpoint { needs_api_key: false, ..self }
     }
 
     pub fn part_of(self, feature: Feature) -> Endpoint {

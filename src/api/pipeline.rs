@@ -178,9 +178,11 @@ fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> R
         Caller::User(user) => endpoint.accept(user.credential),
         Caller::Anonymous | Caller::Refresh(_) => Ok(()),
     };
-    let limit = if accepted.is_ok() { endpoint.limit } else { Limit::General };
-    rate_limit::enforce(context, limit, caller)?;
-    if !matches!(limit, Limit::Unlimited | Limit::Links) {
+    let limit = if accepted.is_ok() { endpoint.limit } else { Some(Limit::General) };
+    if let Some(limit) = limit {
+        rate_limit::enforce(context, limit, caller)?;
+    }
+    if endpoint.needs_api_key {
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
     accepted

@@ -77,10 +77,10 @@ fn endpoint(method: &str, segments: &[&str]) -> Option<Endpoint> {
 fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, segments) {
-        ("GET", ["healthz"]) => at("/healthz", Anyone(health::alive)).unlimited(),
-        ("GET", ["readyz"]) => at("/readyz", Anyone(health::ready)).unlimited(),
-        ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited().part_of(Metrics),
-        ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(docs::openapi)).unlimited().part_of(Docs),
+        ("GET", ["healthz"]) => at("/healthz", Anyone(health::alive)).unlimited().without_key(),
+        ("GET", ["readyz"]) => at("/readyz", Anyone(health::ready)).unlimited().without_key(),
+        ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited().without_key().part_of(Metrics),
+        ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(docs::openapi)).unlimited().without_key().part_of(Docs),
         _ => return None,
     };
     Some(endpoint)
@@ -172,7 +172,7 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::list)),
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", User(links::delete)),
-        ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links),
+        ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links).without_key(),
         _ => return None,
     };
     Some(endpoint)
@@ -195,7 +195,7 @@ fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["redoc", "redoc.js"]) => at("/redoc/redoc.js", Anyone(docs::redoc_script)).part_of(Docs),
         _ => return None,
     };
-    Some(endpoint.unlimited())
+    Some(endpoint.unlimited().without_key())
 }
 
 /// Whether a segment after `/users` may be the id of a user. It may not if it begins another path.
@@ -206,7 +206,36 @@ fn is_id(segment: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn only_probes_and_pages_are_unlimited_and_only_they_and_links_need_no_api_key() {
+        let table = include_str!("router.rs").split("#[cfg(test)]").next().unwrap_or_default();
+        let templates = table.split("at(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let mut found = Vec::new();
+        for template in templates.collect::<BTreeSet<_>>() {
+            for path in [template.to_owned(), format!("/api/v1{template}")] {
+                let segments: Vec<&str> = path.split('/').skip(1).collect();
+                found.extend(METHODS.iter().filter_map(|method| endpoint(method, &segments)));
+            }
+        }
+        assert_eq!(found.len(), table.matches("at(\"").count(), "every line is found once");
+        let names = |is_wanted: fn(&Endpoint) -> bool| -> BTreeSet<String> {
+            found.iter().filter(|line| is_wanted(line)).map(|line| line.name.to_string()).collect()
+        };
+        let probes = ["/healthz", "/metrics", "/readyz"];
+        let pages = ["/", "/console", "/openapi.json", "/redoc", "/redoc/redoc.js"];
+        let docs =
+            ["", "/licenses.txt", "/start.js", "/style.css", "/swagger-ui.css", "/swagger-ui.js"];
+        let docs = docs.map(|name| format!("GET /docs{name}"));
+        let mut expected: BTreeSet<String> =
+            probes.iter().chain(&pages).map(|path| format!("GET {path}")).chain(docs).collect();
+        assert_eq!(names(|line| line.limit.is_none()), expected);
+        expected.insert("GET /api/v1/links/{token}".to_owned());
+        assert_eq!(names(|line| !line.needs_api_key), expected);
+    }
 
     fn outcome(method: &str, path: &str) -> Result<(), String> {
         match find(&Config::of_test_database(), true, method, path) {

@@ -43,8 +43,6 @@ const LINKS_LIMIT: u32 = 600;
 /// The rate limit that an endpoint counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// None, and no API key is needed either: for probes and pages.
-    Unlimited,
     /// Endpoints at which passwords or tokens can be guessed, such as sign-in. Each has its own buckets, under the name
     /// given here.
     Auth(&'static str),
@@ -53,7 +51,7 @@ pub enum Limit {
     Account,
     /// Uploads of files.
     Upload,
-    /// Downloads by links, for people who have nothing but a link: no API key is needed either.
+    /// Downloads by links.
     Links,
     /// Administration.
     Admin,
@@ -70,7 +68,6 @@ impl Limit {
     /// The name of the limit in bucket keys and metrics.
     fn name(self) -> &'static str {
         match self {
-            Limit::Unlimited => "unlimited",
             Limit::Auth(endpoint) => endpoint,
             Limit::Account => "account",
             Limit::Upload => "upload",
@@ -96,7 +93,7 @@ pub enum Caller<'a> {
 /// of them was empty; the buckets after that one keep their tokens, so one user or network alone cannot empty what it
 /// shares with others. If rate limits are switched off, nothing happens.
 pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Result<(), Error> {
-    if limit == Limit::Unlimited || !context.app.config.rate_limit_enabled {
+    if !context.app.config.rate_limit_enabled {
         return Ok(());
     }
     for (key, size) in buckets(context, limit, caller).into_iter().flatten() {
@@ -136,7 +133,7 @@ fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bu
         Limit::Upload => config.rate_limit_upload,
         Limit::Links => LINKS_LIMIT,
         Limit::Admin => config.rate_limit_admin,
-        Limit::General | Limit::Unlimited => config.rate_limit_general,
+        Limit::General => config.rate_limit_general,
     };
     match (limit, caller) {
         (Limit::Auth(_), Caller::Anonymous) => [Some(address(size)), site(size), None],
