@@ -1,6 +1,6 @@
 -- The tables that triggers keep from others and that differ from what they are made of, with the number of rows that
 -- are wrong or missing. In the snapshot of one statement they agree. For totals, a row is the sum of a day, or of one
--- of the months whose days stats/fold.sql may have added up.
+-- of the months whose days stats/fold.sql may have added up; the shards are one sum, null if there are none.
 WITH days AS (
     SELECT date_trunc('month', now() AT TIME ZONE 'UTC' - interval '400 days')::date AS first
 ), accounts AS (
@@ -21,6 +21,9 @@ WITH days AS (
 ), faults AS (
     SELECT 'listed_users' AS copy, count(*) AS faults
     FROM ((TABLE listed_users EXCEPT TABLE listable_users) UNION ALL (TABLE listable_users EXCEPT TABLE listed_users)) u
+    UNION ALL
+    SELECT 'storage_shards', 1
+    WHERE (SELECT sum(used) FROM storage_shards) IS DISTINCT FROM (SELECT coalesce(sum(file_size), 0) FROM files)
     UNION ALL
     SELECT 'account_totals', count(*)
     FROM ((TABLE accounts EXCEPT TABLE counted_accounts) UNION ALL (TABLE counted_accounts EXCEPT TABLE accounts)) a

@@ -48,14 +48,11 @@ pub enum Tool {
         #[arg(long)]
         confirm: bool,
     },
-    /// Compare every file's record with its content, and every content with its record; verify totals and indexes.
+    /// Compare every file's record with its content, every content with its record, and totals with the records.
     ///
     /// Prints lines that begin with ok, warning or fault, also beside a running service. Changes nothing, except with
     /// --repair. Fails if there is a fault.
     Check {
-        /// Read only so many of the contents, chosen at random, to compare their hashes; the sizes of all are compared.
-        #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = parse_percentage)]
-        sample: f64,
         /// Bring missing contents back from the trash.
         #[arg(long)]
         repair: bool,
@@ -192,16 +189,6 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a time such as 30m, 1h or 7d is expected".into())
 }
 
-/// Parses a percentage that is over 0 and at most 100, with or without the sign, such as `5%` or `0.5`.
-pub fn parse_percentage(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text);
-    let is_decimal = number.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let percentage = if is_decimal { number.parse().ok() } else { None };
-    percentage
-        .filter(|percentage| *percentage > 0.0 && *percentage <= 100.0)
-        .ok_or_else(|| "a percentage such as 5% is expected, over 0 and at most 100".into())
-}
-
 /// Parses a number that is at least 1.
 pub fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number from 1 on is expected".into())
@@ -251,18 +238,6 @@ mod tests {
         }
         for text in ["", "1", "1/", "1/0", "1/-1", "2/3", "14", "1/1.5", "1/99999999999"] {
             assert!(parse_share(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_percentage_is_over_0_and_at_most_100() {
-        for (text, percentage) in [("5%", 5.0), ("5", 5.0), ("0.5%", 0.5), ("100%", 100.0)] {
-            assert_eq!(parse_percentage(text), Ok(percentage), "{text}");
-        }
-        for text in
-            ["", "%", ".", "0", "0%", "100.1", "-1", "+5", "1e1", "5 %", "5%%", "NaN", "inf"]
-        {
-            assert!(parse_percentage(text).is_err(), "{text}");
         }
     }
 }

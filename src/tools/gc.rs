@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::database::files::{self, FileOfOwner};
+use super::database::{FileOfOwner, with_owners};
 use super::{print_line, require_store};
 use crate::background::{missing, sweep};
 use crate::config::Config;
@@ -25,10 +25,8 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     while sweep::remove_deleted(&storage, &db, config.trash_days, MAX_REMOVED)? > 0 {}
     let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print_line)?;
     let missing = missing_contents(&storage, &db)?;
-    for FileOfOwner { id, filename, owner } in &missing {
-        print_line(format_args!(
-            "the content of file {id} ({filename:?}, owner {owner}) is missing"
-        ));
+    for file in &missing {
+        print_line(format_args!("{file} is missing"));
     }
     let (moved, removed) = (swept.moved, swept.removed);
     let taken = if storage.trash().is_some() { "moved to the trash" } else { "listed for removal" };
@@ -48,7 +46,7 @@ fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>
     let (mut missing, mut last) = (Vec::new(), Uuid::nil());
     while let Some((newest, found)) = missing::find_after(storage, db, last)? {
         last = newest;
-        missing.extend(files::with_owners(db, &found)?);
+        missing.extend(with_owners(db, &found)?);
     }
     Ok(missing)
 }

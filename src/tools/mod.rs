@@ -9,14 +9,13 @@ mod database;
 mod doctor;
 mod environment;
 pub mod environment_file;
-mod examination;
+mod files;
 mod findings;
 mod gc;
 #[cfg(feature = "s3")]
 mod move_contents;
 mod new_password;
 mod postgres_programs;
-mod private_files;
 mod progress;
 mod quantity;
 mod restoration;
@@ -63,18 +62,8 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
         Tool::Gc { confirm } => {
             gc::gc(&start(SWEPT_INSTALLATION)?, confirm)?;
         }
-        Tool::Check { sample, repair } => {
-            let config = start(&[
-                "CLOAKROOM_DATABASE_",
-                "CLOAKROOM_DATA_DIR",
-                "CLOAKROOM_STORAGE_",
-                "CLOAKROOM_TRASH_DAYS",
-                "CLOAKROOM_USER_STORAGE_QUOTA",
-                "CLOAKROOM_USER_FILE_QUOTA",
-            ])?;
-            check::check(&config, sample, repair)?;
-        }
-        Tool::Backup { directory, verify: true, .. } => backup::verify::verify(&directory)?,
+        Tool::Check { repair } => check::check(&start(INSTALLATION)?, repair)?,
+        Tool::Backup { directory, verify: true, .. } => backup::manifest::verify(&directory)?,
         Tool::Backup { directory, verify_share, keep, .. } => {
             backup::backup(&start(INSTALLATION)?, &directory, verify_share, keep)?;
         }

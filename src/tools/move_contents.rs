@@ -2,15 +2,13 @@
 //! store. It deletes nothing, so it may be broken off and run again, and the service may go on meanwhile.
 
 use std::panic::resume_unwind;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use uuid::Uuid;
 
-use super::database::files;
-use super::examination::{CopyError, Damage, FoundContents};
-use super::private_files::{describe, lock};
+use super::database::with_owners;
+use super::files::{Damage, FoundContents, describe, lock};
 use super::progress::Progress;
 use super::quantity::{self, count};
 use super::{database, print_line, require_store};
@@ -19,7 +17,6 @@ use crate::config::Config;
 use crate::db::contents::{self, RecordedContent};
 use crate::db::{self, Database};
 use crate::error::Error;
-use crate::semaphore;
 use crate::serve::{CommandError, ignore_file_size_signal, installation};
 use crate::storage::Storage;
 
@@ -87,24 +84,24 @@ impl Move {
     /// Copies what the other place lacks, in the order of ids.
     fn copy_all(&mut self) -> Result<(), String> {
         let (_, stored) = db::stats::totals(&self.db)?;
-        let bytes = u64::try_from(stored.total_size).ok();
-        let progress = Mutex::new(Progress::of_bytes("copying contents", bytes));
+        let mut progress = Progress::begin("copying contents", u64::try_from(stored.total).ok());
         let mut last = Uuid::nil();
         loop {
             let batch = contents::contents_after(&self.db, last)?;
             let Some(newest) = batch.last() else { return Ok(()) };
             last = newest.id;
-            self.total += batch.len() as u64;
+            let seen = batch.len() as u64;
+            self.total += seen;
             let lacking = lacking(&self.to, batch)?;
             let found = FoundContents::find(&self.from, &lacking)?;
-            let faults = self.copy_batch(&found, &lacking, &progress)?;
+            let faults = self.copy_batch(&found, &lacking)?;
             let is_copied =
                 |content: &&RecordedContent| faults.iter().all(|(id, _)| *id != content.id);
             for content in lacking.iter().filter(is_copied) {
                 self.copied += 1;
                 self.copied_bytes += content.size;
             }
-            semaphore::lock(&progress).erase();
+            progress.advance(seen);
             self.damaged += print_faults(&self.db, &self.from, &faults)?;
         }
     }
@@ -115,14 +112,13 @@ impl Move {
         &self,
         found: &FoundContents,
         contents: &[RecordedContent],
-        progress: &Mutex<Progress>,
     ) -> Result<Vec<(Uuid, Damage)>, String> {
         let next = AtomicUsize::new(0);
         let copy_some = || {
             let mut faults = Vec::new();
             // Relaxed: the number guards no other memory.
             while let Some(content) = contents.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let damage = self.copy(found, content, progress)?;
+                let damage = self.copy(found, content)?;
                 faults.extend(damage.map(|damage| (content.id, damage)));
             }
             Ok(faults)
@@ -141,16 +137,11 @@ impl Move {
         &self,
         found: &FoundContents,
         content: &RecordedContent,
-        progress: &Mutex<Progress>,
     ) -> Result<Option<Damage>, String> {
         let mut draft = self.to.draft_of(content.id)?;
-        let copied = found.copy(content, &mut draft, |bytes| {
-            semaphore::lock(progress).advance(bytes);
-        });
-        let damage = copied.map_err(|e| match e {
-            CopyError::Read(e) => format!("{}: {e}", self.from.place().0),
-            CopyError::Write(e) => format!("{}: {e}", self.to.place().0),
-        })?;
+        let damage = found
+            .copy(content, &mut draft)
+            .map_err(|e| e.between(self.from.place().0, self.to.place().0))?;
         if damage.is_none() {
             draft.commit()?;
             draft.keep();
@@ -204,7 +195,7 @@ fn lacking(to: &Storage, contents: Vec<RecordedContent>) -> Result<Vec<RecordedC
 /// Prints a line for each of these contents that still has a record, and returns how many those are.
 fn print_faults(db: &Database, from: &Storage, faults: &[(Uuid, Damage)]) -> Result<u64, Error> {
     let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
-    let recorded = files::with_owners(db, &ids)?;
+    let recorded = with_owners(db, &ids)?;
     let (place, _) = from.place();
     for (id, damage) in faults {
         if recorded.iter().any(|file| file.id == *id) {

@@ -1,11 +1,8 @@
 //! Finds PostgreSQL's own programs, `pg_dump` and `pg_restore`, and runs them with the settings of the service.
 
-use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-use ur_taking_me_with_you::spawn_dying_with_parent;
+use std::process::{Command, Stdio};
 
 use super::database::client_programs;
 use super::environment;
@@ -45,13 +42,6 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     let mut command = prepare(&path);
     command.arg("--no-password");
     Ok(command)
-}
-
-/// Starts a program that [`command`] has prepared. If this process ends first, however that happens, the kernel kills
-/// the program: otherwise a `pg_restore` that has read its whole dump would go on alone, and commit. It is also killed
-/// at the end of the thread that calls this, so that is the main thread.
-pub fn spawn(command: Command) -> io::Result<Child> {
-    spawn_dying_with_parent(command)
 }
 
 /// Where the program may be: Debian has a directory for each version, other systems have one version in the `PATH`.

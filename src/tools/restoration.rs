@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::examination::{Damage, copy_verified};
-use super::private_files::{create_file, lock};
+use super::files::{Damage, copy_verified, create_file, lock};
 use super::require_store;
 use crate::config::Config;
-use crate::db::contents::RecordedContent;
 use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_directory};
 
 /// The file that a process which restores keeps locked.
@@ -27,9 +25,9 @@ pub struct Restoration {
     /// The locked file in the data directory.
     lock: File,
     storage: Storage,
-    /// The contents that a store has got.
-    stored: Vec<Uuid>,
-    stored_bytes: u64,
+    /// The contents that were copied, and their bytes.
+    copied: Vec<Uuid>,
+    copied_bytes: u64,
 }
 
 impl Restoration {
@@ -80,8 +78,8 @@ impl Restoration {
             contents: data_dir.join(PARTIAL_RESTORATION),
             lock,
             storage,
-            stored: Vec::new(),
-            stored_bytes: 0,
+            copied: Vec::new(),
+            copied_bytes: 0,
         };
         restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
         // Those of a data directory are made by its first start.
@@ -108,44 +106,39 @@ impl Restoration {
         sync_directory(&self.data_dir)
     }
 
-    /// Copies a content of the backup. Returns what is wrong with it if it is damaged. A file is not synced.
-    pub fn add(
-        &mut self,
-        from: &Path,
-        content: &RecordedContent,
-        advance: impl FnMut(u64),
-    ) -> Result<Option<Damage>, String> {
-        let RecordedContent { id, size, ref sha256 } = *content;
-        let Some(store) = self.store() else {
-            let target = create_file(&self.contents.join(id.to_string()))?;
-            let copied = copy_verified(from, target, size, sha256, advance);
-            return copied.map_err(|e| self.describe(&e));
+    /// Copies a content of the backup, which has this SHA-256 in hexadecimal. Returns what is wrong with it if it is
+    /// damaged. A file is not synced.
+    pub fn add(&mut self, from: &Path, id: Uuid, sha256: &str) -> Result<Option<Damage>, String> {
+        let failed = |e: io::Error| self.describe(&e);
+        let (damage, size) = match self.store() {
+            None => {
+                let mut target = create_file(&self.contents.join(id.to_string()))?;
+                let damage = copy_verified(from, &mut target, None, sha256).map_err(failed)?;
+                (damage, target.metadata().map_err(failed)?.len())
+            }
+            Some(store) => {
+                let mut draft = store.draft_of(id)?;
+                let damage = copy_verified(from, &mut draft, None, sha256).map_err(failed)?;
+                let size = draft.size();
+                if damage.is_none() {
+                    draft.commit()?;
+                    draft.keep();
+                }
+                (damage, size)
+            }
         };
-        let mut draft = store.draft_of(id)?;
-        let copied = copy_verified(from, &mut draft, size, sha256, advance);
-        let damage = copied.map_err(|e| self.describe(&e))?;
         if damage.is_none() {
-            draft.commit()?;
-            draft.keep();
-            self.stored.push(id);
-            self.stored_bytes += size;
+            self.copied.push(id);
+            self.copied_bytes += size;
         }
         Ok(damage)
     }
 
-    /// Makes the contents survive a loss of power, and returns their number and their bytes, as they are on disk now.
+    /// Makes the contents survive a loss of power, and returns their number and their bytes.
     pub fn sync(&self) -> Result<(u64, u64), String> {
-        if self.store().is_some() {
-            return Ok((self.stored.len() as u64, self.stored_bytes));
-        }
-        let sync_and_count = || {
-            // One call for the whole file system, for the reasons that `BackupDirectory::finish` names.
-            rustix::fs::syncfs(&self.lock)?;
-            fs::read_dir(&self.contents)?.try_fold((0, 0), |(files, bytes), entry| {
-                Ok((files + 1, bytes + entry?.metadata()?.len()))
-            })
-        };
-        sync_and_count().map_err(|e| self.describe(&e))
+        // One call for the whole file system, for the reasons that `BackupDirectory::finish` names.
+        rustix::fs::syncfs(&self.lock).map_err(|e| self.describe(&e.into()))?;
+        Ok((self.copied.len() as u64, self.copied_bytes))
     }
 
     /// Gives the data directory or the store its id, and its contents; from now on they can be used.
@@ -165,7 +158,7 @@ impl Restoration {
     /// Removes the contents again, because nothing was restored to the database.
     pub fn abandon(self) -> Result<(), String> {
         if let Some(store) = self.store() {
-            store.remove(&self.stored)?;
+            store.remove(&self.copied)?;
         }
         let removed = fs::remove_dir_all(&self.contents);
         let removed = removed.and_then(|()| remove_if_there(&self.data_dir.join(LOCK)));
@@ -173,7 +166,7 @@ impl Restoration {
     }
 
     /// Says what failed in the data directory.
-    pub fn describe(&self, error: &io::Error) -> String {
+    fn describe(&self, error: &io::Error) -> String {
         format!("{}: {error}", self.contents.display())
     }
 }

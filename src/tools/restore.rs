@@ -8,25 +8,23 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::backup::manifest::{Dump, Header, Manifest};
-use super::backup::verify::{self, DamagedParts};
-use super::backup::{CONTENTS, DUMP};
-use super::examination::{CopyError, copy_hashed, open_regular};
+use super::backup::manifest::{Backup, CONTENTS, DUMP, DamagedParts, Manifest};
+use super::database::{DedicatedConnection, Totals, second_factors};
+use super::files::{copy_hashed, open_regular};
 use super::postgres_programs;
 use super::print_line;
-use super::private_files::describe;
 use super::progress::Progress;
 use super::quantity::count;
 use super::restoration::Restoration;
 use crate::config::Config;
-use crate::db;
 use crate::db::migrations::newest_schema_version;
+use crate::db::{self, Database, sql};
+use crate::error::Error;
 use crate::serve::ignore_file_size_signal;
-use crate::tools::database::Totals;
-use crate::tools::database::restore::{self as restored_database, EmptyDatabase};
 
 /// Parts of a dump that `pg_restore` leaves out. Owners and privileges are those of the user that restores; the others
 /// are of no use to the service, and need rights or tablespaces that this user or this server may not have.
@@ -44,28 +42,30 @@ const LEFT_OUT: [&str; 7] = [
 /// takes has no limit, because nobody knows how long an index does; the operator can break off at any time.
 const DATABASE: &str =
     "--dbname=keepalives_idle=60 keepalives_interval=10 keepalives_count=6 tcp_user_timeout=120000";
+/// How long a change to the restored database may take. A large one takes long.
+const MAX_CHANGE_TIME: Duration = Duration::from_secs(3600);
 /// How much of the messages of `pg_restore` is read, in bytes.
 const MAX_MESSAGES: u64 = 64 * 1024;
 
-/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless `skip_damaged`. A damaged dump
-/// or manifest cannot be restored at all.
+/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless `skip_damaged`. A damaged dump,
+/// list or manifest cannot be restored at all.
 pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(), String> {
     ignore_file_size_signal()?;
-    let (backup, manifest) = verify::open(backup)?;
+    let backup = Backup::open(backup)?;
     let mut empty = EmptyDatabase::lock(config)?;
     Restoration::check(config)?;
-    let postgresql = empty.server_version()?;
-    check_versions(&manifest.header, &postgresql)?;
+    let postgresql: String = empty.0.query_one(sql!("database/version"))?.get("version");
+    check_versions(&backup.manifest, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
-    let damage = verify::find_damage(&backup, &manifest)?;
+    let damage = backup.find_damage()?;
     refuse_damage(&damage, skip_damaged)?;
     let mut restoration = Restoration::begin(config)?;
-    let filled = copy_contents(&manifest, &backup, &damage.contents, &mut restoration)
-        .and_then(|()| restore_dump(pg_restore, &manifest.header.dump, &backup));
+    let filled = copy_contents(&backup, &damage.contents, &mut restoration)
+        .and_then(|()| restore_dump(pg_restore, &backup));
     if let Err(fault) = filled {
         return Err(give_up(fault, &mut empty, restoration));
     }
-    finish(config, &manifest.header, &damage.contents, restoration).map_err(|fault| {
+    finish(config, &backup.manifest, &damage.contents, restoration).map_err(|fault| {
         format!(
             "{fault}\nThe database is restored, but cannot be used yet: make it anew (dropdb, createdb) and restore \
              again"
@@ -73,21 +73,52 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
     })
 }
 
+/// A database without tables, into which no other process restores meanwhile.
+struct EmptyDatabase(DedicatedConnection);
+
+impl EmptyDatabase {
+    /// Connects and takes the lock. Fails if the database has tables, or if another process restores into it. On
+    /// failure, here and below: what to tell the operator.
+    fn lock(settings: &Config) -> Result<EmptyDatabase, String> {
+        let mut connection = DedicatedConnection::open(settings)?;
+        let server = connection.server.clone();
+        if !connection.query_one(sql!("restore/lock"))?.get::<_, bool>("is_locked") {
+            return Err(format!(
+                "another `cloakroom restore` is writing to the database at {server}"
+            ));
+        }
+        let mut database = EmptyDatabase(connection);
+        match database.table()? {
+            None => Ok(database),
+            Some(table) => Err(format!(
+                "the database at {server} is not empty: it has the table {table}. Restore into a new one (createdb); \
+                 one that an interrupted restore has left is removed first (dropdb)"
+            )),
+        }
+    }
+
+    /// Returns one of the tables that the database has by now.
+    fn table(&mut self) -> Result<Option<String>, String> {
+        let rows = self.0.query(sql!("restore/find_tables"), &[])?;
+        Ok(rows.first().map(|row| row.get("name")))
+    }
+}
+
 /// Fails if the program or the server is too old for the backup. On failure: what to tell the operator.
-fn check_versions(header: &Header, postgresql: &str) -> Result<(), String> {
+fn check_versions(backup: &Manifest, postgresql: &str) -> Result<(), String> {
     let newest = newest_schema_version();
-    if header.schema_version > newest {
+    if backup.schema_version > newest {
         return Err(format!(
             "the backup has schema version {}, this program knows versions up to {newest}: use cloakroom {} or newer",
-            header.schema_version, header.cloakroom
+            backup.schema_version, backup.cloakroom
         ));
     }
     let major = postgres_programs::major_version;
-    if major(&header.postgresql) > major(postgresql) {
+    if major(&backup.postgresql) > major(postgresql) {
         return Err(format!(
             "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version \
              or a newer one",
-            header.postgresql
+            backup.postgresql
         ));
     }
     Ok(())
@@ -112,20 +143,20 @@ fn refuse_damage(damage: &DamagedParts, skip_damaged: bool) -> Result<(), String
 
 /// Copies all contents but the damaged ones, whose ids are in ascending order.
 fn copy_contents(
-    manifest: &Manifest,
-    backup: &Path,
+    backup: &Backup,
     damaged: &[Uuid],
     restoration: &mut Restoration,
 ) -> Result<(), String> {
-    let mut progress = Progress::of_bytes("copying contents", Some(manifest.header.totals.bytes));
-    for content in manifest.contents()? {
-        let content = content?;
-        if damaged.binary_search(&content.id).is_ok() {
+    let mut progress = Progress::begin("copying contents", Some(backup.manifest.totals.files));
+    for content in backup.contents()? {
+        let (id, sha256) = content?;
+        progress.advance(1);
+        if damaged.binary_search(&id).is_ok() {
             continue;
         }
-        let path = backup.join(CONTENTS).join(content.id.to_string());
+        let path = backup.path.join(CONTENTS).join(id.to_string());
         // It was whole a moment ago.
-        if let Some(damage) = restoration.add(&path, &content, |bytes| progress.advance(bytes))? {
+        if let Some(damage) = restoration.add(&path, id, &sha256)? {
             return Err(format!("{} {damage} now", path.display()));
         }
     }
@@ -133,28 +164,29 @@ fn copy_contents(
 }
 
 /// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
-/// from a pipe, so that the dump is hashed on its way. If this process is killed, so is the program, and the server
-/// rolls the transaction back; if that is before the program was told to end with this process, it reads an empty dump.
-fn restore_dump(mut pg_restore: Command, dump: &Dump, backup: &Path) -> Result<(), String> {
-    let path = backup.join(DUMP);
+/// from a pipe, so that the dump is hashed on its way. If this process is killed, the program reads the end of the dump
+/// too early, and the server rolls the transaction back; if it has read all of the dump by then, it goes on alone, and
+/// the mark in the data directory says that the restoration was interrupted.
+fn restore_dump(mut pg_restore: Command, backup: &Backup) -> Result<(), String> {
+    let path = backup.path.join(DUMP);
     let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
     pg_restore.args([DATABASE, "--exit-on-error", "--single-transaction"]).args(LEFT_OUT);
     pg_restore.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let failed = |e: io::Error| format!("pg_restore: {e}");
-    let mut child = postgres_programs::spawn(pg_restore).map_err(failed)?;
+    let mut child = pg_restore.spawn().map_err(failed)?;
     let stdin = child.stdin.take().ok_or("pg_restore has no input")?;
     let stderr = child.stderr.take().ok_or("pg_restore has no messages")?;
     let messages = thread::spawn(|| messages(stderr));
-    let mut progress = Progress::of_bytes("restoring the database", Some(dump.size));
+    Progress::begin("restoring the database", None);
     // Dropping the pipe at the end of this statement is the end of the input.
-    let fed = copy_hashed(file, stdin, |bytes| progress.advance(bytes));
+    let fed = copy_hashed(file, stdin);
     let status = child.wait().map_err(failed)?;
     if !status.success() {
         let messages = messages.join().unwrap_or_default();
         return Err(format!("pg_restore failed ({status}): {messages}"));
     }
-    let fed = fed.map_err(|(CopyError::Read(e) | CopyError::Write(e))| describe(&path, &e))?;
-    if fed != (dump.size, dump.sha256.clone()) {
+    let (_, sha256) = fed.map_err(|e| e.between(path.display(), "pg_restore"))?;
+    if sha256 != backup.manifest.dump.sha256 {
         return Err(format!("{} was changed while it was restored", path.display()));
     }
     Ok(())
@@ -190,26 +222,26 @@ fn give_up(fault: String, empty: &mut EmptyDatabase, restoration: Restoration) -
 /// the mark. On failure the mark stays, and the error is what to tell the operator.
 fn finish(
     config: &Config,
-    header: &Header,
+    backup: &Manifest,
     damaged: &[Uuid],
     restoration: Restoration,
 ) -> Result<(), String> {
     let db = db::open_and_migrate(config)?;
-    let restored = restored_database::totals(&db)?;
+    let restored = totals(&db)?;
     let installation_id = Uuid::new_v4();
-    let [sessions, tokens, links] = restored_database::renew(&db, installation_id, damaged)?;
-    let left = restored_database::totals(&db)?;
-    let (factors, unreadable) = restored_database::second_factors(&db, config)?;
-    restored_database::vacuum(&db)?;
-    let on_disk = restoration.sync()?;
-    compare(header, restored, left, on_disk)?;
+    let [sessions, tokens, links] = renew(&db, installation_id, damaged)?;
+    let left = totals(&db)?;
+    let (factors, unreadable) = second_factors(&db, config)?;
+    db.run(MAX_CHANGE_TIME, |client| client.batch_execute(sql!("restore/vacuum")))?;
+    let copied = restoration.sync()?;
+    compare(backup, restored, left, copied)?;
     restoration.finish(installation_id)?;
     print_line(format_args!(
         "Restored as installation {installation_id}. Ended: {}, {}, {}. Passwords are those of the backup, made at {}.",
         count(sessions.unsigned_abs(), "session"),
         count(tokens.unsigned_abs(), "personal token"),
         count(links.unsigned_abs(), "link"),
-        header.created_at
+        backup.created_at
     ));
     if unreadable > 0 {
         print_line(format_args!(
@@ -220,25 +252,49 @@ fn finish(
     Ok(())
 }
 
+/// Makes a restored database an installation of its own, with this id: removes the records of the files whose contents
+/// are damaged, and ends all access that was given before. All of it happens or nothing. Returns how many sessions, how
+/// many personal access tokens and how many links to files were ended.
+fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64; 3], Error> {
+    db.run(MAX_CHANGE_TIME, |client| {
+        let mut transaction = client.transaction()?;
+        transaction.execute(sql!("restore/remove_files"), &[&damaged])?;
+        let row = transaction.query_one(sql!("restore/renew"), &[&installation_id])?;
+        transaction.commit()?;
+        Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
+    })
+}
+
+/// Counts second factors, and those of them that no key of these settings opens.
+fn second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
+    let keys = second_factors::sealing_keys(config);
+    db.run(MAX_CHANGE_TIME, |client| second_factors::count(client, &keys))
+}
+
+/// Counts the records.
+fn totals(db: &Database) -> Result<Totals, Error> {
+    db.run(MAX_CHANGE_TIME, |client| Ok(Totals::of(&client.query_one(sql!("backup/counts"), &[])?)))
+}
+
 /// Prints the totals of the manifest, the damaged files, the database and the contents, and fails unless they agree.
 /// `restored` are the totals of the database before the records of damaged files were removed, `left` those after;
-/// `on_disk` is the number of contents, and their bytes.
+/// `copied` is the number of contents that were copied, and their bytes.
 fn compare(
-    header: &Header,
+    backup: &Manifest,
     restored: Totals,
     left: Totals,
-    on_disk: (u64, u64),
+    copied: (u64, u64),
 ) -> Result<(), String> {
     let stored = |files, bytes| format!("{}, {}", count(files, "file"), count(bytes, "byte"));
     let all = |of: Totals| format!("{}, {}", count(of.users, "user"), stored(of.files, of.bytes));
-    print_line(format_args!("manifest: {}", all(header.totals)));
+    print_line(format_args!("manifest: {}", all(backup.totals)));
     let skipped = (restored.files - left.files, restored.bytes - left.bytes);
     if skipped.0 > 0 {
         print_line(format_args!("damaged:  {}, not restored", stored(skipped.0, skipped.1)));
     }
     print_line(format_args!("database: {}", all(left)));
-    print_line(format_args!("contents: {}", stored(on_disk.0, on_disk.1)));
-    if restored != header.totals || on_disk != (left.files, left.bytes) {
+    print_line(format_args!("contents: {}", stored(copied.0, copied.1)));
+    if restored != backup.totals || copied != (left.files, left.bytes) {
         return Err("the numbers do not agree".into());
     }
     Ok(())

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::database::OpenTransaction;
-use super::{Directory, OutputText, Server, children, command, parent_of, wait_until};
+use super::{Directory, OutputText, Server, command, wait_until};
 
 /// A directory for backups.
 pub struct Backups(Directory);
@@ -81,24 +80,20 @@ pub struct HeldBackup {
 }
 
 impl HeldBackup {
-    pub fn pid(&self) -> u32 {
-        self.process.id()
-    }
-
     /// Lets it go on to its end.
     pub fn end(self) -> Output {
         self.lock.roll_back();
         self.process.wait_with_output().expect("the binary ends")
     }
 
-    /// Kills it as `kill -9` does. That ends `pg_dump` too, although it waits for a lock.
-    pub fn kill(mut self) {
-        let [pg_dump] = children(self.pid())[..] else { panic!("one program") };
-        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
-        kill_process(pid, Signal::KILL).expect("it runs");
+    /// Kills it as `kill -9` does. Its `pg_dump` ends once it writes to the pipe that nobody reads any more.
+    pub fn kill(mut self, api: &Server) {
+        self.process.kill().expect("it runs");
         self.process.wait().expect("the binary ends");
-        wait_until(|| parent_of(pg_dump).is_none());
         self.lock.roll_back();
+        let pg_dump = "pg_stat_activity
+                       WHERE datname = current_database() AND application_name = 'pg_dump'";
+        wait_until(|| api.database.count(pg_dump) == 0);
     }
 }
 
@@ -106,6 +101,16 @@ impl HeldBackup {
 pub fn manifest(backup: &Path) -> Value {
     let text = fs::read_to_string(backup.join("manifest.json")).expect("a manifest");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// The contents that a backup lists, as pairs of id and hash.
+pub fn listed(backup: &Path) -> Vec<(String, String)> {
+    let text = fs::read_to_string(backup.join("contents.sha256")).expect("a list");
+    let pair = |line: &str| {
+        let (hash, id) = line.split_once("  files/").expect("a line of sha256sum");
+        (id.to_owned(), hash.to_owned())
+    };
+    text.lines().map(pair).collect()
 }
 
 /// Inserts that many users with a file each, and stores the contents.

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use backups::{Backups, fill, manifest};
+pub use backups::{Backups, fill, listed, manifest};
 pub use certificates::{CertificateAuthority, certificate};
 pub use cluster::Cluster;
 pub use connection::{RawAnswer, RawConnection, ask};
@@ -50,8 +50,7 @@ pub use jwt::{
 };
 pub use nginx::NginxProcess;
 pub use process::{
-    BINARY, OutputText, RESET_URL, children, command, command_at, mail_settings, parent_of, run,
-    swept, within_shell,
+    BINARY, OutputText, RESET_URL, command, command_at, mail_settings, run, swept, within_shell,
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};

@@ -67,25 +67,6 @@ pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) ->
     command(database_url, &data, settings).args(arguments).output().expect("the binary runs")
 }
 
-/// The processes that the process `pid` has started and that have not ended.
-pub fn children(pid: u32) -> Vec<u32> {
-    let pids = fs::read_dir("/proc").expect("/proc").filter_map(|entry| {
-        let name = entry.expect("an entry").file_name();
-        name.to_str()?.parse().ok()
-    });
-    pids.filter(|child| parent_of(*child) == Some(pid)).collect()
-}
-
-/// The process that has started the process `pid`, or that has taken it over; `None` if it has ended.
-pub fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may hold blanks. The fields after it are the state and the parent.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let (state, fields) = fields.split_once(' ')?;
-    let parent = fields.split(' ').next()?.parse().ok();
-    parent.filter(|_| state != "Z")
-}
-
 /// The last line of `cloakroom gc`.
 pub fn swept(moved: usize, removed: usize, missing: usize) -> String {
     format!(

@@ -73,30 +73,19 @@ impl Target {
     }
 }
 
-/// Changes the manifest of a backup, and makes its hash right again.
+/// Changes the manifest of a backup.
 pub fn rewrite_manifest(backup: &Path, change: impl FnOnce(&mut Value)) {
-    let mut header = manifest(backup);
-    change(&mut header);
-    let members = header.as_object_mut().expect("an object");
-    members.remove("sha256");
-    let contents = members.remove("contents").expect("contents");
-    let contents: Vec<String> =
-        contents.as_array().expect("a list").iter().map(|content| format!("\n{content}")).collect();
-    let header = header.to_string();
-    let header = header.strip_suffix('}').expect("an object");
-    let lines = format!("{header},\"contents\":[{}\n],\n", contents.join(","));
-    let hash = sha256(lines.as_bytes());
-    let hash = hash.trim_start_matches("sha256:");
-    let text = format!("{lines}\"sha256\":\"{hash}\"}}\n");
-    fs::write(backup.join("manifest.json"), text).expect("a manifest");
+    let mut manifest = manifest(backup);
+    change(&mut manifest);
+    fs::write(backup.join("manifest.json"), manifest.to_string()).expect("a manifest");
 }
 
 /// Makes the manifest of a backup agree with the dump that it holds.
 pub fn adopt_dump(backup: &Path, schema_version: i32) {
     let dump = fs::read(backup.join("database.dump")).expect("a dump");
     let hash = sha256(&dump).trim_start_matches("sha256:").to_owned();
-    rewrite_manifest(backup, |header| {
-        header["dump"] = json!({"size": dump.len(), "sha256": hash});
-        header["schema_version"] = json!(schema_version);
+    rewrite_manifest(backup, |manifest| {
+        manifest["dump"] = json!({"size": dump.len(), "sha256": hash});
+        manifest["schema_version"] = json!(schema_version);
     });
 }

@@ -32,7 +32,7 @@ fn kill_9_while_the_database_is_dumped_leaves_a_partial_backup_and_no_lock() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
-    backups.begin(&api).kill();
+    backups.begin(&api).kill(&api);
     next_is_whole(&api, &backups);
     api.delete_file(&ann, &file).expect(204);
     assert!(api.data.contents().is_empty());
@@ -79,8 +79,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
         "(\"three\", owner ann) has 4 bytes, not 5",
         "(\"four\", owner ann) is not a file",
     ];
-    let lines =
-        files.iter().zip(faults).map(|(id, fault)| format!("the content of file {id} {fault}\n"));
+    let lines = files.iter().zip(faults).map(|(id, fault)| format!("files/{id} {fault}\n"));
     let mut lines: Vec<_> = lines.collect();
     lines.sort();
     assert_eq!(output.out(), lines.concat());

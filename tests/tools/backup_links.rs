@@ -67,7 +67,7 @@ fn a_content_that_only_the_last_backup_has_is_missed() {
     fs::write(api.data.content(&cut), "cu").expect("cut");
     let output = backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1);
     for (id, fault) in [(lost, "is missing"), (cut, "has 2 bytes, not 3")] {
-        let line = format!("the content of file {id} (\"a.txt\", owner ann) {fault}\n");
+        let line = format!("files/{id} (\"a.txt\", owner ann) {fault}\n");
         assert!(output.out().contains(&line), "{}", output.out());
     }
     assert_eq!((backups.whole().len(), backups.partial().len()), (1, 1));
@@ -82,9 +82,8 @@ fn a_content_that_has_rotted_in_the_data_directory_is_named_although_the_last_ba
     backups.make(&api);
     rot(&api.data.content(&rotten));
     let output = backup(&api, &backups, &[]).exits(1);
-    let line = format!(
-        "the content of file {rotten} (\"a.txt\", owner ann) has another SHA-256 than is recorded\n"
-    );
+    let line =
+        format!("files/{rotten} (\"a.txt\", owner ann) has another SHA-256 than is recorded\n");
     assert!(
         output.out().starts_with(&line) && output.out().contains(" is whole: "),
         "{}",

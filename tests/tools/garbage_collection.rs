@@ -215,11 +215,8 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     api.update_file(&bob, &nameless, json!({"filename": "le \"b\".txt"})).expect(200);
     fs::remove_file(api.data.content(&nameless)).expect("removed");
     let mut lines = [
-        format!("the content of file {missing} (\"a.txt\", owner ann) is missing\n"),
-        format!(
-            "the content of file {nameless} (\"le \\\"b\\\".txt\", owner {}) is missing\n",
-            bob.id()
-        ),
+        format!("files/{missing} (\"a.txt\", owner ann) is missing\n"),
+        format!("files/{nameless} (\"le \\\"b\\\".txt\", owner {}) is missing\n", bob.id()),
     ];
     lines.sort();
     let output = api.run_beside(&["gc"]).exits(1);

@@ -265,7 +265,7 @@ fn a_backup_of_a_newer_schema_or_a_newer_postgresql_is_refused_and_an_older_sche
 fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_the_extension() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     api.sign_up("ann");
-    // Only a superuser may create this one, which is not the service's, and which `check` uses.
+    // Only a superuser may create this one, which is not the service's.
     api.database.run("CREATE EXTENSION amcheck");
     let (backup, _) = backups.make(&api);
     for (is_owner, prepare, succeeds) in [

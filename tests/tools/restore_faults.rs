@@ -1,115 +1,17 @@
-//! Restoring what is damaged, and restorations that are interrupted: the target is as it was, or marked as unusable.
+//! Restorations that are interrupted or fail: the target is as it was, or marked as unusable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use serde_json::json;
-
 use crate::harness::*;
 
-/// A backup of the user `ann` with files that hold `content 0` and so on, and their ids in order.
-fn backup_of(backups: &Backups, count: usize) -> (PathBuf, Vec<String>) {
+/// A backup of three files of the user `ann`.
+fn backup_of_three(backups: &Backups) -> PathBuf {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
-    for n in 0..count {
-        api.new_file(&ann, "a.txt", &format!("content {n}"));
-    }
-    let (backup, _) = backups.make(&api);
-    let ids = names_of(&manifest(&backup)["contents"], "id");
-    (backup, ids)
-}
-
-#[test]
-fn damaged_contents_are_named_and_nothing_is_restored_unless_they_are_to_be_skipped() {
-    let backups = Backups::create();
-    let (backup, ids) = backup_of(&backups, 5);
-    let content = |n: usize| backup.join("files").join(&ids[n]);
-    let text = fs::read_to_string(content(0)).expect("a content");
-    fs::write(content(0), text.replace("content", "kontent")).expect("changed");
-    fs::remove_file(content(1)).expect("removed");
-    fs::write(content(2), "content").expect("cut");
-    fs::write(backup.join("files/other"), "").expect("written");
-    let target = Target::create();
-    let output = target.restore(&backup).exits(1);
-    let lines = [
-        format!("files/{} has another SHA-256 than is recorded", ids[0]),
-        format!("files/{} is missing", ids[1]),
-        format!("files/{} has 7 bytes, not 9", ids[2]),
-        "files/other is not in the manifest".to_owned(),
-    ];
-    assert_eq!(output.out().lines().collect::<Vec<_>>(), lines);
-    assert!(
-        output.err().contains("contents: 3") && output.err().contains("nothing was changed"),
-        "{}",
-        output.err()
-    );
-    target.is_untouched();
-    let output = target.command(&backup, &["--skip-damaged"]).output().expect("it runs").exits(0);
-    let summary = "manifest: 1 user, 5 files, 45 bytes\n\
-                   damaged:  3 files, 27 bytes, not restored\n\
-                   database: 1 user, 2 files, 18 bytes\n\
-                   contents: 2 files, 18 bytes\n";
-    assert!(output.out().contains(summary), "{}", output.out());
-    let restored = target.serve();
-    let ann = restored.sign_in("ann");
-    let mut left = names_of(&restored.list_files(&ann, "").json()["items"], "id");
-    left.sort();
-    assert_eq!(left, ids[3..]);
-    assert_eq!(restored.file_stats(&ann), (2, 18));
-    assert_eq!(target.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 18);
-    for (id, status) in ids.iter().zip([404, 404, 404, 200, 200]) {
-        restored.download(&ann, id).expect(status);
-    }
-    let root = restored.sign_up_admin("root");
-    let events = restored.all_events(&root, "action=file.delete");
-    assert_eq!(events.len(), 3, "{events:?}");
-    for event in events {
-        assert_eq!(event["details"], json!({"reason": "damaged in the backup"}));
-    }
-}
-
-#[test]
-fn a_damaged_dump_or_manifest_and_a_partial_backup_cannot_be_skipped() {
-    let backups = Backups::create();
-    let (backup, _) = backup_of(&backups, 1);
-    let target = Target::create();
-    let refused = |backup: &Path, message: &str| {
-        for arguments in [&[][..], &["--skip-damaged"]] {
-            let output = target.command(backup, arguments).output().expect("it runs").exits(1);
-            let text = output.out() + &output.err();
-            assert!(text.contains(message), "{text}");
-            target.is_untouched();
-        }
-    };
-    let with_change = |name: &str, change: &dyn Fn(&mut Vec<u8>), message: &str| {
-        let whole = fs::read(backup.join(name)).expect("a file");
-        let mut changed = whole.clone();
-        change(&mut changed);
-        fs::write(backup.join(name), changed).expect("changed");
-        refused(&backup, message);
-        fs::write(backup.join(name), whole).expect("as it was");
-    };
-    let middle = |bytes: &mut Vec<u8>| {
-        let at = bytes.len() / 2;
-        bytes[at] ^= 1;
-    };
-    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
-    with_change("database.dump", &middle, "database.dump has another SHA-256 than is recorded");
-    with_change("database.dump", &cut, "database.dump has ");
-    with_change("database.dump", &middle, "without its dump it cannot be restored");
-    with_change("manifest.json", &middle, "manifest.json: it was changed");
-    with_change("manifest.json", &cut, "manifest.json: it was cut short or changed");
-    with_change("manifest.json", &Vec::clear, "manifest.json: it was cut short or changed");
-    let partial = backup.with_extension("partial");
-    fs::rename(&backup, &partial).expect("renamed");
-    refused(&partial, ".partial is not whole");
-    fs::rename(&partial, &backup).expect("renamed");
-    // A dump that PostgreSQL cannot read, though it is the one of the manifest.
-    fs::write(backup.join("database.dump"), "no dump").expect("written");
-    adopt_dump(&backup, 9);
-    refused(&backup, "pg_restore failed (exit status: 1): error: ");
-    refused(&backup, "Nothing was restored.");
+    (0..3).for_each(|n| drop(api.new_file(&ann, "a.txt", &format!("content {n}"))));
+    backups.make(&api).0
 }
 
 /// Kills a process that restores, as `kill -9` does, and waits until the server has noticed that it is gone.
@@ -196,33 +98,9 @@ fn kill_9_while_the_database_is_restored_leaves_it_empty_and_the_next_restoratio
 }
 
 #[test]
-fn kill_9_ends_pg_restore_at_once_and_nothing_is_committed_even_if_it_has_read_the_whole_dump() {
-    let backups = Backups::create();
-    let (backup, _) = backup_of(&backups, 3);
-    // A table, and a primary key and an index, which are made when pg_restore has read the whole dump.
-    for name in ["users", "users_pkey", "users_admins"] {
-        let target = Target::create();
-        // pg_restore waits where it makes a relation of the same name.
-        let relation = target.database.begin(&format!("CREATE TABLE {name} ()"));
-        let process = target.begin(&backup);
-        target.database.wait_for_blocked_statement();
-        let [pg_restore] = children(process.id())[..] else { panic!("one program") };
-        kill(process, &target);
-        wait_until(|| parent_of(pg_restore).is_none());
-        relation.roll_back();
-        let server_side = "pg_stat_activity
-                           WHERE datname = current_database() AND application_name = 'pg_restore'";
-        wait_until(|| target.database.count(server_side) == 0);
-        assert_eq!(target.tables(), 0, "{name}");
-        is_marked(&target);
-        finishes(target, &backup, 3);
-    }
-}
-
-#[test]
 fn kill_9_between_the_database_and_the_end_leaves_a_mark_until_the_database_is_made_anew() {
     let backups = Backups::create();
-    let (backup, _) = backup_of(&backups, 3);
+    let backup = backup_of_three(&backups);
     for waits_for in ["migration", "VACUUM"] {
         let target = Target::create();
         // The lock under which migrations are applied.
@@ -250,7 +128,7 @@ fn kill_9_between_the_database_and_the_end_leaves_a_mark_until_the_database_is_m
 #[test]
 fn an_id_that_an_interrupted_restoration_has_made_does_not_hinder_the_next_one() {
     let backups = Backups::create();
-    let (backup, _) = backup_of(&backups, 3);
+    let backup = backup_of_three(&backups);
     let target = Target::create();
     // As it is left between the last two steps.
     fs::create_dir(target.data.join("restore.partial")).expect("made");
@@ -262,7 +140,7 @@ fn an_id_that_an_interrupted_restoration_has_made_does_not_hinder_the_next_one()
 #[test]
 fn of_two_restorations_into_one_database_or_one_directory_the_second_is_refused() {
     let backups = Backups::create();
-    let (backup, _) = backup_of(&backups, 3);
+    let backup = backup_of_three(&backups);
     let target = Target::create();
     let table = target.database.begin("CREATE TABLE users ()");
     let process = target.begin(&backup);

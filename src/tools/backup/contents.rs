@@ -2,37 +2,85 @@
 //! both that of the last backup and that in the data directory are read and compared with the record.
 
 use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::CONTENTS;
-use super::manifest::ManifestWriter;
+use super::manifest::{CONTENTS, Checksum, LIST};
+use crate::config::Config;
 use crate::db::contents::RecordedContent;
+use crate::db::sql;
 use crate::storage::Storage;
-use crate::tools::database::files::FileOfOwner;
-use crate::tools::database::snapshot::Snapshot;
-use crate::tools::examination::{CopyError, Damage, FoundContents, examine};
+use crate::tools::database::{DedicatedConnection, FileOfOwner, Totals};
+use crate::tools::files::{
+    Damage, FoundContents, create_directory, create_file, describe, examine,
+};
 use crate::tools::print_line;
-use crate::tools::private_files::{create_directory, create_file, describe};
 use crate::tools::progress::Progress;
 
-/// Puts contents into a backup, and counts them.
-pub struct ContentCopier<'a> {
-    storage: &'a Storage,
-    /// The directory of the backup.
-    backup: &'a Path,
-    /// The contents of the last backup.
-    last: Option<PathBuf>,
-    share: VerifiedShare,
-    pub copied: u64,
-    pub linked: u64,
-    /// Contents that were read, and are what they should be: copied ones, and linked ones of the share.
-    pub verified: u64,
-    /// Contents of the present batch that have rotted in the data directory only.
-    rotted: Vec<(Uuid, Damage)>,
-    /// How many contents are damaged in the data directory, and whole in the backup.
-    pub damaged_sources: usize,
+/// The database as it was at one moment, from which `pg_dump` and the list of contents are made, so that they agree
+/// while the service goes on. As long as this exists, no other backup runs, and no content that the snapshot names is
+/// removed: `sql/backup/pause_removals.sql` says why.
+pub struct Snapshot {
+    connection: DedicatedConnection,
+    /// The id under which `pg_dump --snapshot` finds it.
+    pub id: String,
+    pub installation_id: Uuid,
+    /// The number of the last applied migration.
+    pub schema_version: i32,
+    pub totals: Totals,
+}
+
+impl Snapshot {
+    /// Takes the lock of backups, and then a snapshot. Fails if another backup holds the lock. On failure, here and
+    /// below: what to tell the operator.
+    pub fn take(settings: &Config) -> Result<Snapshot, String> {
+        let mut connection = DedicatedConnection::open(settings)?;
+        if !connection.query_one(sql!("backup/lock"))?.get::<_, bool>("is_locked") {
+            let text =
+                "another backup of this database, or a migration, is running: nothing was done";
+            return Err(text.to_owned());
+        }
+        // From now on all deletions that removed their contents are committed, and later ones leave them.
+        connection.execute(sql!("backup/pause_removals"))?;
+        connection.execute(sql!("backup/begin"))?;
+        let row = connection.query_one(sql!("backup/snapshot"))?;
+        let installation_id: Option<Uuid> = row.get("installation_id");
+        Ok(Snapshot {
+            id: row.get("snapshot_id"),
+            installation_id: installation_id
+                .ok_or("the database has no installation id yet: start the service once")?,
+            schema_version: row.get("schema_version"),
+            totals: Totals::of(&connection.query_one(sql!("backup/counts"))?),
+            connection,
+        })
+    }
+
+    /// Returns the thousand contents whose ids follow `after`, or what is left of them, in order. Those of deleted
+    /// users are left out.
+    fn contents_after(&mut self, after: Uuid) -> Result<Vec<RecordedContent>, String> {
+        let rows = self.connection.query(sql!("files/contents_after"), &[&after])?;
+        Ok(rows.iter().map(RecordedContent::of).collect())
+    }
+
+    /// Prints a line for each of these damaged contents, which are in the order of their ids.
+    fn print_faults(&mut self, faults: &[(Uuid, Damage)]) -> Result<(), String> {
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
+        let rows = self.connection.query(sql!("files/with_owners"), &[&ids])?;
+        for (file, (_, damage)) in rows.iter().map(FileOfOwner::of).zip(faults) {
+            print_line(format_args!("{file} {damage}"));
+        }
+        Ok(())
+    }
+
+    /// Ends the snapshot. Fails if the connection was lost meanwhile, because then the locks were lost too.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.connection.execute(sql!("backup/commit"))
+    }
 }
 
 /// Which of the linked contents are read, in the last backup and in the data directory: one in `parts` for each backup,
@@ -52,99 +100,110 @@ impl VerifiedShare {
     }
 }
 
+/// Puts contents into a backup, and counts them.
+pub struct ContentCopier<'a> {
+    storage: &'a Storage,
+    /// The directory of the backup.
+    backup: &'a Path,
+    /// The contents of the last backup.
+    last: Option<PathBuf>,
+    share: VerifiedShare,
+    pub copied: u64,
+    pub linked: u64,
+    /// Contents that were read, and are what they should be: copied ones, and linked ones of the share.
+    pub verified: u64,
+    /// Contents that are damaged in the data directory, and whole in the backup.
+    pub rotted: u64,
+    /// Contents that are missing or damaged, and not in the backup.
+    lost: u64,
+}
+
 impl<'a> ContentCopier<'a> {
-    /// Makes the directory of the contents in `backup`, which is a new backup. `last` is the backup before it.
+    /// `backup` is the directory of a new backup, and `last` that of the backup before it.
     pub fn new(
         storage: &'a Storage,
         backup: &'a Path,
         last: Option<PathBuf>,
         share: VerifiedShare,
-    ) -> Result<ContentCopier<'a>, String> {
-        create_directory(&backup.join(CONTENTS))?;
+    ) -> ContentCopier<'a> {
         let last = last.map(|path| path.join(CONTENTS));
         // A symbolic link would show what is elsewhere, such as the data directory.
         let last = last.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()));
-        let (rotted, damaged_sources) = (Vec::new(), 0);
-        let (copied, linked, verified) = (0, 0, 0);
-        Ok(ContentCopier {
-            storage,
-            backup,
-            last,
-            share,
-            copied,
-            linked,
-            verified,
-            rotted,
-            damaged_sources,
-        })
+        let (copied, linked, verified, rotted, lost) = (0, 0, 0, 0, 0);
+        ContentCopier { storage, backup, last, share, copied, linked, verified, rotted, lost }
     }
 
-    /// Puts all contents that the snapshot names into the backup, and notes each in the manifest. A content that is
-    /// missing or damaged is printed as a line, and the others follow nevertheless, so that one run names all; then it
-    /// fails. On failure: what to tell the operator.
-    pub fn copy_all(
-        &mut self,
-        snapshot: &mut Snapshot,
-        manifest: &mut ManifestWriter,
-    ) -> Result<(), String> {
-        let mut progress = Progress::of_bytes("copying contents", Some(snapshot.totals.bytes));
-        let (mut damaged, mut newest) = (0, Uuid::nil());
+    /// Puts all contents that the snapshot names into the backup, and lists them. A content that is missing or damaged
+    /// is printed as a line, and the others follow nevertheless, so that one run names all; then it fails. On failure:
+    /// what to tell the operator.
+    pub fn copy_all(&mut self, snapshot: &mut Snapshot) -> Result<Checksum, String> {
+        let Totals { files, bytes, .. } = snapshot.totals;
+        create_directory(&self.backup.join(CONTENTS))?;
+        let path = self.backup.join(LIST);
+        let failed = |e| describe(&path, &e);
+        let mut list = BufWriter::new(create_file(&path)?);
+        let mut progress = Progress::begin("copying contents", Some(files));
+        let (mut all_bytes, mut newest) = (0, Uuid::nil());
         loop {
-            let mut faults = Vec::new();
-            let batch = snapshot.files_after(newest)?;
+            let batch = snapshot.contents_after(newest)?;
             let Some(last) = batch.last() else { break };
             newest = last.id;
             let found = FoundContents::find(self.storage, &batch)?;
+            let mut faults = Vec::new();
             for content in batch {
-                if let Some(fault) = self.add(&found, &content, &mut progress)? {
-                    faults.push((content.id, fault));
-                }
-                manifest.add(&content)?;
+                faults.extend(self.add(&found, &content)?.map(|damage| (content.id, damage)));
+                writeln!(list, "{}  {CONTENTS}/{}", content.sha256, content.id).map_err(failed)?;
+                all_bytes += content.size;
+                progress.advance(1);
             }
-            damaged += faults.len();
-            progress.erase();
-            print_faults(snapshot, &faults)?;
-            self.damaged_sources += self.rotted.len();
-            print_faults(snapshot, &std::mem::take(&mut self.rotted))?;
+            snapshot.print_faults(&faults)?;
         }
-        if damaged == 0 {
-            return Ok(());
+        list.flush().map_err(failed)?;
+        if self.lost > 0 {
+            return Err(format!(
+                "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their \
+                 files. {} is not whole",
+                self.lost,
+                self.backup.display()
+            ));
         }
-        Err(format!(
-            "contents are missing or damaged, {damaged} in all: restore them from an earlier backup, or delete their \
-             files. {} is not whole",
-            self.backup.display()
-        ))
+        if (self.copied + self.linked, all_bytes) != (files, bytes) {
+            return Err(format!("{}: not as many contents as were counted", path.display()));
+        }
+        Checksum::of(&path)
     }
 
     /// Adds a content, which must be there, also if the last backup has it. Returns what is wrong with it, if it cannot
-    /// be taken.
+    /// be taken, or if it is damaged only in the data directory.
     fn add(
         &mut self,
         found: &FoundContents,
         content: &RecordedContent,
-        progress: &mut Progress,
     ) -> Result<Option<Damage>, String> {
-        if let Some(damage) = found.examine(content, false, |_| {})? {
+        if let Some(damage) = found.examine(content, false)? {
+            self.lost += 1;
             return Ok(Some(damage));
         }
         let target = self.backup.join(CONTENTS).join(content.id.to_string());
-        if self.link(content, &target, progress)? {
+        let is_read = self.share.has(content.id);
+        if self.link(content, &target, is_read)? {
             // It may have rotted in the data directory nevertheless. A store compares hashes by itself.
-            let is_read = self.share.has(content.id) && self.storage.content_directory().is_some();
-            let rotted = if is_read { found.examine(content, true, |_| {})? } else { None };
-            self.verified -= u64::from(rotted.is_some());
-            self.rotted.extend(rotted.map(|damage| (content.id, damage)));
-            return Ok(None);
+            let rotted = match self.storage.content_directory() {
+                Some(_) if is_read => found.examine(content, true)?,
+                _ => None,
+            };
+            self.linked += 1;
+            self.verified += u64::from(is_read && rotted.is_none());
+            self.rotted += u64::from(rotted.is_some());
+            return Ok(rotted);
         }
-        let file = create_file(&target)?;
-        let copied = found.copy(content, file, |bytes| progress.advance(bytes));
-        let damage = copied.map_err(|e| match e {
-            CopyError::Read(e) => format!("{}: {e}", self.storage.place().0),
-            CopyError::Write(e) => describe(&target, &e),
-        })?;
-        self.copied += u64::from(damage.is_none());
-        self.verified += u64::from(damage.is_none());
+        let damage = found
+            .copy(content, create_file(&target)?)
+            .map_err(|e| e.between(self.storage.place().0, target.display()))?;
+        match damage {
+            None => (self.copied, self.verified) = (self.copied + 1, self.verified + 1),
+            Some(_) => self.lost += 1,
+        }
         Ok(damage)
     }
 
@@ -154,43 +213,24 @@ impl<'a> ContentCopier<'a> {
     ///
     /// Never links to the data directory: a content that rots there would rot in the backup as well.
     fn link(
-        &mut self,
+        &self,
         content: &RecordedContent,
         target: &Path,
-        progress: &mut Progress,
+        is_read: bool,
     ) -> Result<bool, String> {
-        let RecordedContent { id, size, ref sha256 } = *content;
         let Some(last) = &self.last else { return Ok(false) };
-        let source = last.join(id.to_string());
+        let source = last.join(content.id.to_string());
         if fs::hard_link(&source, target).is_err() {
             return Ok(false);
         }
-        let is_read = self.share.has(id);
-        let hash = is_read.then_some(sha256.as_str());
-        if let Err(damage) = examine(target, size, hash, |_| {}) {
+        let sha256 = is_read.then_some(content.sha256.as_str());
+        if let Err(damage) = examine(target, content.size, sha256) {
             log::warn!("{} {damage}: the content is copied anew", source.display());
             fs::remove_file(target).map_err(|e| describe(target, &e))?;
             return Ok(false);
         }
-        self.linked += 1;
-        self.verified += u64::from(is_read);
-        progress.advance(size);
         Ok(true)
     }
-}
-
-/// Prints a line for each of these contents.
-fn print_faults(snapshot: &mut Snapshot, faults: &[(Uuid, Damage)]) -> Result<(), String> {
-    if faults.is_empty() {
-        return Ok(());
-    }
-    let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
-    // Both are in the order of ids.
-    for (file, (id, fault)) in snapshot.with_owners(&ids)?.iter().zip(faults) {
-        let FileOfOwner { filename, owner, .. } = file;
-        print_line(format_args!("the content of file {id} ({filename:?}, owner {owner}) {fault}"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

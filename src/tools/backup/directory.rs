@@ -14,11 +14,10 @@ use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 use uuid::Uuid;
 
-use super::PARTIAL;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, PARTIAL};
 use crate::storage::sync_directory;
+use crate::tools::files::{create_directory, describe, lock};
 use crate::tools::print_line;
-use crate::tools::private_files::{create_directory, describe, lock};
 
 /// The name of a whole backup. It has no colon, which some file systems do not allow in names.
 const NAME: &[BorrowedFormatItem] =
@@ -68,24 +67,20 @@ impl BackupDirectory {
     }
 
     /// Returns the whole backups of an installation with their manifests, the last one first: in the order in which
-    /// they were made, and by name if they have no number. A backup whose manifest is damaged, or cannot be read, is
-    /// warned about and left out.
-    pub fn backups_of(
-        &self,
-        installation: Uuid,
-    ) -> Result<impl Iterator<Item = (PathBuf, Manifest)>, String> {
-        let mut paths = self.directories(is_backup_name)?;
-        paths.sort_by_cached_key(|path| Reverse((Manifest::sequence_of(path), path.clone())));
-        let open = move |path: PathBuf| match Manifest::open(&path) {
-            Ok(manifest) => {
-                (manifest.header.installation_id == installation).then_some((path, manifest))
+    /// they were made. A backup whose manifest is damaged, or cannot be read, is warned about and left out.
+    pub fn backups_of(&self, installation: Uuid) -> Result<Vec<(PathBuf, Manifest)>, String> {
+        let mut found = Vec::new();
+        for path in self.directories(is_backup_name)? {
+            match Manifest::read(&path) {
+                Ok(manifest) if manifest.installation_id == installation => {
+                    found.push((path, manifest));
+                }
+                Ok(_) => {}
+                Err(fault) => log::warn!("a backup cannot be used, and is left alone: {fault}"),
             }
-            Err(fault) => {
-                log::warn!("a backup cannot be used, and is left alone: {fault}");
-                None
-            }
-        };
-        Ok(paths.into_iter().filter_map(open))
+        }
+        found.sort_by_key(|(_, manifest)| Reverse(manifest.sequence));
+        Ok(found)
     }
 
     /// Begins a backup of this moment.

@@ -1,20 +1,23 @@
-//! `cloakroom backup DIR`: makes a backup, also beside a running service. A backup is a directory named after the time
-//! of the backup, with a dump of the database, the contents that it names, and a manifest of both.
+//! `cloakroom backup DIR`: makes a backup, also beside a running service. A backup is a directory named after the UTC
+//! time of the backup, with a dump of the database, the contents that it names, a list of these, and a manifest.
 
 mod contents;
 mod directory;
-mod dump;
 pub mod manifest;
-pub mod verify;
 
 use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uuid::Uuid;
 
 use super::database::Totals;
-use super::database::snapshot::Snapshot;
+use super::files::{copy_hashed, create_file};
+use super::progress::Progress;
 use super::quantity::{self, count};
 use super::{open_installation, postgres_programs, print_line};
 use crate::config::Config;
@@ -23,16 +26,18 @@ use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
 use crate::storage::file_system::write_aside;
 use crate::storage::{last_backup, sync_directory};
-use contents::{ContentCopier, VerifiedShare};
+use contents::{ContentCopier, Snapshot, VerifiedShare};
 use directory::BackupDirectory;
-use manifest::{FORMAT, Header, ManifestWriter};
+use manifest::{CONTENTS, Checksum, DUMP, LAYOUT, Manifest};
 
-/// The dump of the database, in the directory of a backup.
-pub const DUMP: &str = "database.dump";
-/// The directory of the contents, in the directory of a backup. Each has its id as its name.
-pub const CONTENTS: &str = "files";
-/// The end of the name of a directory whose backup is not whole.
-pub const PARTIAL: &str = ".partial";
+/// The extensions that are dumped: those that the schema uses. Others are the server's business, and the role that
+/// restores may not be allowed to create them. The first one is part of every database and never dumped itself; without
+/// it the option would fail if the second is missing.
+const EXTENSIONS: [&str; 2] = ["--extension=plpgsql", "--extension=pg_trgm"];
+/// How long `pg_dump` may wait for the lock of a table, such as that of a migration, in milliseconds.
+const MAX_LOCK_WAIT: &str = "--lock-wait-timeout=60000";
+/// How long `pg_dump` may write nothing. It has no such limit itself, and would wait for a server that hangs.
+const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 /// Makes a backup below `directory`, and then removes the oldest whole ones, so that `keep` are left; `None` keeps all.
 /// Of the contents that are linked to the last backup, one in `verify_share` is read there and in the data directory,
@@ -54,34 +59,34 @@ pub fn backup(
     let backups = BackupDirectory::open(directory)?;
     backups.remove_partial()?;
     let mut snapshot = Snapshot::take(config)?;
-    let Totals { users, files, bytes } = snapshot.totals;
     let partial = backups.begin()?;
-    let last = backups.backups_of(snapshot.installation_id)?.next();
-    let sequence = last.as_ref().map_or(0, |(_, manifest)| manifest.header.sequence);
-    let header = Header {
-        format: FORMAT,
-        created_at: Timestamp(partial.time).text(),
+    let last = backups.backups_of(snapshot.installation_id)?.into_iter().next();
+    let sequence = last.as_ref().map_or(0, |(_, manifest)| manifest.sequence);
+    let dump = dump(pg_dump, &snapshot.id, &partial.path)?;
+    let share = VerifiedShare { parts: verify_share, sequence };
+    let mut copier = ContentCopier::new(&storage, &partial.path, last.map(|(path, _)| path), share);
+    let contents = copier.copy_all(&mut snapshot)?;
+    let ContentCopier { copied, linked, verified, rotted, .. } = copier;
+    let (at, totals, installation_id) =
+        (Timestamp(partial.time), snapshot.totals, snapshot.installation_id);
+    let manifest = Manifest {
+        format: LAYOUT,
+        created_at: at.text(),
         sequence: sequence.saturating_add(1),
         cloakroom: env!("CARGO_PKG_VERSION").into(),
         postgresql,
         schema_version: snapshot.schema_version,
-        installation_id: snapshot.installation_id,
-        totals: snapshot.totals,
-        dump: dump::dump(pg_dump, &snapshot.id, &partial.path)?,
+        installation_id,
+        totals,
+        dump,
+        contents,
     };
-    let mut manifest = ManifestWriter::create(&partial.path, &header)?;
-    let share = VerifiedShare { parts: verify_share, sequence };
-    let last = last.map(|(path, _)| path);
-    let mut copier = ContentCopier::new(&storage, &partial.path, last, share)?;
-    copier.copy_all(&mut snapshot, &mut manifest)?;
-    let ContentCopier { copied, linked, verified, damaged_sources, .. } = copier;
-    manifest.finish()?;
+    manifest.write(&partial.path)?;
     snapshot.finish()?;
-    let at = Timestamp(partial.time);
     let path = backups.finish(partial)?;
     note(config, at, &path);
-    let removed =
-        keep.map_or(Ok(()), |keep| remove_old(&backups, header.installation_id, &path, keep));
+    let removed = keep.map_or(Ok(()), |keep| remove_old(&backups, installation_id, &path, keep));
+    let Totals { users, files, bytes } = totals;
     print_line(format_args!(
         "{} is whole: {}, {} ({}), {copied} copied, {linked} linked to the backup before; {verified} of {files} \
          contents read and right, in {:.1} s.",
@@ -92,17 +97,62 @@ pub fn backup(
         begin.elapsed().as_secs_f32()
     ));
     removed?;
-    match damaged_sources {
+    match rotted {
         0 => Ok(()),
-        damaged => Err(format!(
-            "the backup is whole, but {damaged} of its contents have rotted in the data directory: copy them back from \
+        _ => Err(format!(
+            "the backup is whole, but {rotted} of its contents have rotted in the data directory: copy them back from \
              {}",
             path.join(CONTENTS).display()
         )),
     }
 }
 
-/// Leaves the mark in the data directory by which the service and `cloakroom status` know the age of the last backup.
+/// A process that is killed if this is dropped before its end.
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // Both fail if it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A pipe from which each read fails with [`ErrorKind::TimedOut`] if nothing comes for that long.
+struct TimeLimited<R>(R, Duration);
+
+impl<R: Read + AsFd> Read for TimeLimited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let limit = Timespec::try_from(self.1).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))? {
+            0 => Err(ErrorKind::TimedOut.into()),
+            _ => self.0.read(buffer),
+        }
+    }
+}
+
+/// Dumps the database, as it is in the exported snapshot, into the directory of a backup. `pg_dump` is the program with
+/// the settings of the database. On failure: what to tell the operator, after what the program itself has told.
+///
+/// The program writes to a pipe, and not to the file itself, so that the dump is hashed on its way.
+fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Checksum, String> {
+    let path = backup.join(DUMP);
+    let file = create_file(&path)?;
+    pg_dump.args(["--format=custom", MAX_LOCK_WAIT, "--snapshot", snapshot_id]).args(EXTENSIONS);
+    let spawned = pg_dump.stdout(Stdio::piped()).spawn();
+    let mut child = KilledOnDrop(spawned.map_err(|e| format!("pg_dump: {e}"))?);
+    let output = child.0.stdout.take().ok_or("pg_dump has no output")?;
+    Progress::begin("dumping the database", None);
+    let (size, sha256) = copy_hashed(TimeLimited(output, MAX_SILENCE), file)
+        .map_err(|e| e.between("pg_dump", path.display()))?;
+    let status = child.0.wait().map_err(|e| format!("pg_dump: {e}"))?;
+    match status.success() {
+        true => Ok(Checksum { size, sha256 }),
+        false => Err(format!("pg_dump failed: {status}")),
+    }
+}
+
+/// Leaves the mark in the data directory by which the service knows the age of the last backup.
 /// The backup is whole without it.
 fn note(config: &Config, at: Timestamp, backup: &Path) {
     let backup = backup.canonicalize().unwrap_or_else(|_| backup.to_owned());
@@ -124,10 +174,31 @@ fn remove_old(
     made: &Path,
     keep: usize,
 ) -> Result<(), String> {
-    let others = backups.backups_of(installation)?.filter(|(other, _)| other != made);
+    let others = backups.backups_of(installation)?.into_iter().filter(|(other, _)| other != made);
     for (old, _) in others.skip(keep - 1) {
         backups.remove(&old)?;
         print_line(format_args!("removed {}", old.display()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_read_ends_with_bytes_with_the_end_of_the_pipe_or_with_its_limit() {
+        let (reader, mut writer) = io::pipe().expect("a pipe");
+        let mut reader = TimeLimited(reader, Duration::from_millis(20));
+        let mut buffer = [0; 10];
+        for _ in 0..2 {
+            writer.write_all(b"four").expect("written");
+            assert_eq!(reader.read(&mut buffer).expect("bytes"), 4);
+            assert_eq!(reader.read(&mut buffer).expect_err("none").kind(), ErrorKind::TimedOut);
+        }
+        drop(writer);
+        assert_eq!(reader.read(&mut buffer).expect("the end"), 0);
+    }
 }

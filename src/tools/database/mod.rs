@@ -1,32 +1,34 @@
 //! Queries that only the tools make. No other part of the tools names the crate `postgres`.
 
 pub mod accounts;
-pub mod checks;
 pub mod client_programs;
 pub mod connect;
 pub mod diagnosis;
-pub mod files;
-pub mod restore;
 pub mod schema;
 pub mod second_factors;
 pub mod server;
-pub mod snapshot;
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use postgres::types::ToSql;
 use postgres::{Client, Row};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::config::Config;
 use crate::db::connector::Connector;
 use crate::db::deadline::Deadline;
 use crate::db::postgres_error::describe;
 use crate::db::{Database, sql};
+use crate::error::Error;
 
 /// How long an answer of a [`DedicatedConnection`] may take. The longest is the wait for a lock, which the server
 /// limits to 60 seconds.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
+
+/// How long a statement may take that reads whole tables.
+const MAX_READ_TIME: Duration = Duration::from_secs(600);
 
 /// Numbers of records, without those of deleted users, whose contents may be gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +41,42 @@ pub struct Totals {
 
 impl Totals {
     /// Reads a row of the query `backup/counts`.
-    fn of(row: &Row) -> Totals {
+    pub fn of(row: &Row) -> Totals {
         // Counts and sums of sizes, none of which is negative.
         let number = |column| row.get::<_, i64>(column).unsigned_abs();
         Totals { users: number("users"), files: number("files"), bytes: number("bytes") }
     }
+}
+
+/// A file, as messages name it.
+pub struct FileOfOwner {
+    pub id: Uuid,
+    filename: String,
+    /// The username, or the id of an owner without one.
+    owner: String,
+}
+
+impl FileOfOwner {
+    /// Reads a row of the query `files/with_owners`.
+    pub fn of(row: &Row) -> FileOfOwner {
+        FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
+    }
+}
+
+impl Display for FileOfOwner {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        write!(f, "files/{} ({:?}, owner {})", self.id, self.filename, self.owner)
+    }
+}
+
+/// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
+pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
+    Ok(db.read(sql!("files/with_owners"), &[&ids])?.iter().map(FileOfOwner::of).collect())
+}
+
+/// Runs a query that may read whole tables.
+pub fn read_at_length(db: &Database, sql: &str) -> Result<Vec<Row>, Error> {
+    db.run(MAX_READ_TIME, |client| client.query(sql, &[]))
 }
 
 /// A connection of a command, which is none of the pool's: locks belong to it for as long as the command takes. On
@@ -52,12 +85,12 @@ pub struct DedicatedConnection {
     client: Client,
     deadline: Deadline,
     /// Names the server in messages.
-    server: String,
+    pub server: String,
 }
 
 impl DedicatedConnection {
     /// Connects, and turns off the server's limits on the time that statements and transactions may take.
-    fn open(settings: &Config) -> Result<DedicatedConnection, String> {
+    pub fn open(settings: &Config) -> Result<DedicatedConnection, String> {
         let connector = Connector::new(settings)?;
         let server = connector.server();
         let connection = connector.connect(settings.database_timeout);
@@ -68,16 +101,16 @@ impl DedicatedConnection {
         Ok(connection)
     }
 
-    fn execute(&mut self, sql: &str) -> Result<(), String> {
+    pub fn execute(&mut self, sql: &str) -> Result<(), String> {
         self.query(sql, &[]).map(drop)
     }
 
-    fn query_one(&mut self, sql: &str) -> Result<Row, String> {
+    pub fn query_one(&mut self, sql: &str) -> Result<Row, String> {
         let rows = self.query(sql, &[])?;
         rows.into_iter().next().ok_or_else(|| "a query returned no row".to_owned())
     }
 
-    fn query(&mut self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, String> {
+    pub fn query(&mut self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, String> {
         self.deadline.set(MAX_ANSWER_TIME);
         let failed = |e| format!("the database at {}: {}", self.server, describe(&e));
         self.client.query(sql, params).map_err(failed)

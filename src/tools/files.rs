@@ -1,10 +1,11 @@
-//! Reads contents, in the data directory and in backups, and compares them with what they should be.
+//! Files that commands write, which only this user may read, and contents, in the data directory, in a store and in
+//! backups, as they are compared with what they should be.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
-use std::fs::File;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -15,10 +16,38 @@ use uuid::Uuid;
 use crate::db::contents::RecordedContent;
 use crate::error::Error;
 use crate::model::hex;
-use crate::storage::{Content, Storage};
+use crate::storage::{Content, Storage, file_system};
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Creates a file. There must be none with this name.
+pub fn create_file(path: &Path) -> Result<File, String> {
+    file_system::create_file(path).map_err(|e| describe(path, &e))
+}
+
+/// Creates a directory. There must be none with this name.
+pub fn create_directory(path: &Path) -> Result<(), String> {
+    DirBuilder::new().mode(0o700).create(path).map_err(|e| describe(path, &e))
+}
+
+/// Opens a file, which is made if it is missing, and locks it until it is closed. Returns `None` if another process has
+/// locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not its
+/// directory, because NFS locks only files.
+pub fn lock(path: &Path) -> io::Result<Option<File>> {
+    let options = &mut File::options();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Says what failed at this path.
+pub fn describe(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
 
 /// On which side a copy failed: a content that cannot be read is damaged, a target that cannot be written is full.
 #[derive(Debug)]
@@ -27,13 +56,19 @@ pub enum CopyError {
     Write(io::Error),
 }
 
+impl CopyError {
+    /// Says what failed, for the operator, if the copy is made from `source` to `target`.
+    pub fn between(&self, source: impl Display, target: impl Display) -> String {
+        match self {
+            CopyError::Read(error) => format!("{source}: {error}"),
+            CopyError::Write(error) => format!("{target}: {error}"),
+        }
+    }
+}
+
 /// Copies all of `from` to `to`, and returns the number of bytes with their SHA-256 in hexadecimal. With [`io::sink`]
-/// it only reads. `advance` is told the size of each piece, for showing the progress.
-pub fn copy_hashed(
-    mut from: impl Read,
-    mut to: impl Write,
-    mut advance: impl FnMut(u64),
-) -> Result<(u64, String), CopyError> {
+/// it only reads.
+pub fn copy_hashed(mut from: impl Read, mut to: impl Write) -> Result<(u64, String), CopyError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut size, mut hash) = (0, Sha256::new());
     loop {
@@ -46,7 +81,6 @@ pub fn copy_hashed(
         to.write_all(piece).map_err(CopyError::Write)?;
         hash.update(piece);
         size += piece.len() as u64;
-        advance(piece.len() as u64);
     }
 }
 
@@ -83,37 +117,30 @@ impl From<io::Error> for Damage {
     }
 }
 
-/// Compares a file with the size that it should have and, if given, with its SHA-256 in hexadecimal. `advance` is
-/// told the size of each piece that was read for that.
-pub fn examine(
-    path: &Path,
-    size: u64,
-    hash: Option<&str>,
-    advance: impl FnMut(u64),
-) -> Result<(), Damage> {
-    match hash {
-        Some(hash) => copy_verified(path, io::sink(), size, hash, advance)?.map_or(Ok(()), Err),
-        None => open_of_size(path, size).map(drop),
+/// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have.
+pub fn examine(path: &Path, size: u64, sha256: Option<&str>) -> Result<(), Damage> {
+    match sha256 {
+        Some(sha256) => copy_verified(path, io::sink(), Some(size), sha256)?.map_or(Ok(()), Err),
+        None => open_of_size(path, Some(size)).map(drop),
     }
 }
 
-/// Copies a file to `to`, and compares it with the size and the SHA-256 that it should have. Returns what is wrong with
-/// it. Fails if `to` cannot be written; then, and if the file is damaged, a part may have been written.
+/// Copies a file to `to`, and compares it with the SHA-256 and, if that is known, with the size that it should have.
+/// Returns what is wrong with it. Fails if `to` cannot be written; then, and if the file is damaged, a part may have
+/// been written.
 pub fn copy_verified(
     from: &Path,
     to: impl Write,
-    size: u64,
-    hash: &str,
-    advance: impl FnMut(u64),
+    size: Option<u64>,
+    sha256: &str,
 ) -> io::Result<Option<Damage>> {
     let source = match open_of_size(from, size) {
         Ok(source) => source,
         Err(damage) => return Ok(Some(damage)),
     };
-    Ok(match copy_hashed(source, to, advance) {
-        Ok((found, _)) if found != size => Some(Damage::Size(found, size)),
-        Ok((_, found)) if found != hash => Some(Damage::Hash),
-        Ok(_) => None,
+    Ok(match copy_hashed(source, to) {
+        Ok((_, found)) if found == sha256 => None,
+        Ok(_) => Some(Damage::Hash),
         Err(CopyError::Read(error)) => Some(error.into()),
         Err(CopyError::Write(error)) => return Err(error),
     })
@@ -139,20 +166,15 @@ impl<'a> FoundContents<'a> {
 
     /// Compares a content with its record, also its hash if `reads`. Returns what is wrong with it. Fails if it is in a
     /// store that does not serve it.
-    pub fn examine(
-        &self,
-        content: &RecordedContent,
-        reads: bool,
-        advance: impl FnMut(u64),
-    ) -> Result<Option<Damage>, Error> {
+    pub fn examine(&self, content: &RecordedContent, reads: bool) -> Result<Option<Damage>, Error> {
         let RecordedContent { id, size, sha256 } = content;
         match self.storage.content_directory() {
             Some(directory) => {
-                let hash = reads.then_some(sha256.as_str());
-                Ok(examine(&directory.join(id.to_string()), *size, hash, advance).err())
+                let sha256 = reads.then_some(sha256.as_str());
+                Ok(examine(&directory.join(id.to_string()), *size, sha256).err())
             }
             None if reads => {
-                let read = self.copy(content, io::sink(), advance);
+                let read = self.copy(content, io::sink());
                 read.map_err(|_| Error::StoreUnavailable)
             }
             None => Ok(self.compare_size(content).err()),
@@ -174,12 +196,11 @@ impl<'a> FoundContents<'a> {
         &self,
         content: &RecordedContent,
         to: impl Write,
-        advance: impl FnMut(u64),
     ) -> Result<Option<Damage>, CopyError> {
         let RecordedContent { id, size, sha256 } = content;
         if let Some(directory) = self.storage.content_directory() {
             let path = directory.join(id.to_string());
-            return copy_verified(&path, to, *size, sha256, advance).map_err(CopyError::Write);
+            return copy_verified(&path, to, Some(*size), sha256).map_err(CopyError::Write);
         }
         if let Err(damage) = self.compare_size(content) {
             return Ok(Some(damage));
@@ -194,7 +215,7 @@ impl<'a> FoundContents<'a> {
             return Ok(Some(Damage::NoFile));
         };
         // The stream compares the size and the hash.
-        match copy_hashed(source, to, advance) {
+        match copy_hashed(source, to) {
             Ok(_) => Ok(None),
             Err(CopyError::Read(error)) if error.kind() == ErrorKind::InvalidData => {
                 Ok(Some(Damage::Hash))
@@ -205,11 +226,12 @@ impl<'a> FoundContents<'a> {
     }
 }
 
-/// Opens a file, and compares its size.
-fn open_of_size(path: &Path, size: u64) -> Result<File, Damage> {
+/// Opens a file, and compares its size if that is known.
+fn open_of_size(path: &Path, size: Option<u64>) -> Result<File, Damage> {
     let file = open_regular(path)?;
-    match file.metadata()?.len() {
-        found if found != size => Err(Damage::Size(found, size)),
+    let found = file.metadata()?.len();
+    match size {
+        Some(size) if size != found => Err(Damage::Size(found, size)),
         _ => Ok(file),
     }
 }

@@ -1,72 +1,101 @@
-//! Whether every record has its content, and every content its record.
+//! `cloakroom check`: compares the database with the contents, and looks for damage in either. It may run beside a
+//! service: whatever looks wrong is looked up once more before it is reported, in an order that no upload and no
+//! deletion upsets. It changes nothing, unless it is to bring contents back from the trash.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::slice;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::Check;
-use crate::db;
+use super::database::{FileOfOwner, read_at_length, with_owners};
+use super::files::{Damage, FoundContents, examine};
+use super::findings::Findings;
+use super::progress::Progress;
+use super::quantity::count;
+use super::{open_installation, print_line};
+use crate::config::Config;
 use crate::db::contents::{self, RecordedContent};
 use crate::db::files::UnrecordedContent;
+use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
-use crate::tools::database::files::{self, FileOfOwner};
-use crate::tools::examination::{Damage, FoundContents, examine};
-use crate::tools::progress::Progress;
-use crate::tools::quantity::count;
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
 const MAX_UNSWEPT_AGE: Duration = Duration::from_secs(2 * 3600);
 
+/// Parameters of every step of the check, and its findings.
+struct Check<'a> {
+    storage: &'a Storage,
+    db: &'a Database,
+    /// Whether to bring missing contents back from the trash.
+    repairs: bool,
+    findings: Findings,
+}
+
+/// Runs the command. Fails if there is any fault; each has been printed by then.
+pub fn check(config: &Config, repairs: bool) -> Result<(), String> {
+    let begin = Instant::now();
+    let mut findings = Findings::default();
+    let (storage, db) = match open_installation(config) {
+        Ok(opened) => opened,
+        Err(reason) => {
+            findings.fault(reason, "");
+            return findings.finish();
+        }
+    };
+    let mut check = Check { storage: &storage, db: &db, repairs, findings };
+    // A step that fails, as on a damaged table, does not end the check: the others may find more.
+    check.run("records", Check::compare_records);
+    check.run("contents", Check::compare_contents);
+    check.run("totals", Check::compare_totals);
+    print_line(format_args!("checked in {:.1} s", begin.elapsed().as_secs_f64()));
+    check.findings.finish()
+}
+
 impl Check<'_> {
-    /// Compares the content of every file with its record: the sizes of all, and the hashes of a random sample, which
-    /// is another one in each run.
-    pub fn compare_records(&mut self) -> Result<(), Error> {
+    /// Runs a step, which prints what it finds. A step that cannot be finished is a fault.
+    fn run(&mut self, name: &str, step: fn(&mut Self) -> Result<(), Error>) {
+        if let Err(error) = step(self) {
+            self.findings.fault(format_args!("{name}: {}", error.cause()), "");
+            self.findings.sum_up(format_args!("{name}: not finished"));
+        }
+    }
+
+    /// Compares the content of every file with its record, size and hash.
+    fn compare_records(&mut self) -> Result<(), Error> {
         let (_, stored) = db::stats::totals(self.db)?;
         let total = stored.total.unsigned_abs();
-        let mut progress = Progress::of_items("comparing contents", Some(total));
-        // Hashes ids with a random key.
-        let hasher = RandomState::new();
-        let sample = self.sample / 100.0;
-        let is_sampled = |id: Uuid| hasher.hash_one(id) as f64 / u64::MAX as f64 <= sample;
-        let (mut compared, mut hashed, mut suspects) = (0, 0, BTreeMap::new());
-        let (mut damaged, mut last) = (0, Uuid::nil());
+        let mut progress = Progress::begin("comparing contents", Some(total));
+        let (mut compared, mut damaged, mut last) = (0, 0, Uuid::nil());
         loop {
             let recorded = contents::contents_after(self.db, last)?;
             let Some(newest) = recorded.last() else { break };
             last = newest.id;
+            compared += recorded.len() as u64;
             let found = FoundContents::find(self.storage, &recorded)?;
+            let mut suspects = Vec::new();
             for content in recorded {
-                let is_hashed = is_sampled(content.id);
-                hashed += u64::from(is_hashed);
-                compared += 1;
-                let outcome = found.examine(&content, is_hashed, |_| progress.advance(0))?;
+                let outcome = found.examine(&content, true)?;
+                suspects.extend(outcome.map(|damage| (content, damage)));
                 progress.advance(1);
-                if let Some(damage) = outcome {
-                    suspects.insert(content.id, (content, damage));
-                }
             }
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
             // missing before its record was found is missing indeed.
-            let ids: Vec<Uuid> = suspects.keys().copied().collect();
-            for file in files::with_owners(self.db, &ids)? {
-                damaged += 1;
-                if let Some((content, damage)) = suspects.get(&file.id) {
-                    progress.erase();
-                    self.report_damaged(&file, content, damage)?;
+            let ids: Vec<Uuid> = suspects.iter().map(|(content, _)| content.id).collect();
+            let files = with_owners(self.db, &ids)?;
+            damaged += files.len();
+            for (content, damage) in &suspects {
+                if let Some(file) = files.iter().find(|file| file.id == content.id) {
+                    self.report_damaged(file, content, damage)?;
                 }
             }
-            suspects.clear();
         }
-        drop(progress);
         self.findings.sum_up(format_args!(
-            "records: {} compared with their contents, {hashed} of them by hash; {damaged} damaged or missing",
+            "records: {} compared with their contents; {damaged} damaged or missing",
             count(compared, "file")
         ));
         Ok(())
@@ -79,23 +108,21 @@ impl Check<'_> {
         content: &RecordedContent,
         damage: &Damage,
     ) -> Result<(), Error> {
-        let FileOfOwner { id, filename, owner } = file;
-        let name = format!("files/{id} ({filename:?}, owner {owner})");
         if !matches!(damage, Damage::Missing) {
-            self.findings.fault(format_args!("{name} {damage}"), "");
+            self.findings.fault(format_args!("{file} {damage}"), "");
             return Ok(());
         }
         let problem = match self.storage.trash() {
-            Some(trash) => match self.look_into_trash(trash, &name, content)? {
+            Some(trash) => match self.look_into_trash(trash, file, content)? {
                 Some(problem) => format!("; {problem}"),
                 None => return Ok(()),
             },
             None => String::new(),
         };
         // Another process may have brought it back meanwhile.
-        let found = FoundContents::find(self.storage, std::slice::from_ref(content))?;
-        if found.examine(content, true, |_| {})?.is_some() {
-            self.findings.fault(format_args!("{name} {damage}{problem}"), "");
+        let found = FoundContents::find(self.storage, slice::from_ref(content))?;
+        if found.examine(content, true)?.is_some() {
+            self.findings.fault(format_args!("{file} {damage}{problem}"), "");
         }
         Ok(())
     }
@@ -105,17 +132,17 @@ impl Check<'_> {
     fn look_into_trash(
         &mut self,
         trash: &Path,
-        name: &str,
+        file: &FileOfOwner,
         content: &RecordedContent,
     ) -> Result<Option<String>, Error> {
         let (size, hash) = (content.size, Some(content.sha256.as_str()));
         let copies = copies_in_trash(trash, content.id)?;
-        let copy = copies.iter().find(|path| examine(path, size, hash, |_| {}).is_ok());
+        let copy = copies.iter().find(|path| examine(path, size, hash).is_ok());
         Ok(Some(match (copy, copies.first()) {
             (Some(copy), _) if self.repairs => match bring_back(self.storage, content.id, copy) {
                 Ok(()) => {
                     let place = copy.display();
-                    let text = format_args!("{name} was missing and is back, from {place}");
+                    let text = format_args!("{file} was missing and is back, from {place}");
                     self.findings.warning(text, "");
                     return Ok(None);
                 }
@@ -130,8 +157,8 @@ impl Check<'_> {
     }
 
     /// Looks up the record of every content that is over an hour old.
-    pub fn compare_contents(&mut self) -> Result<(), Error> {
-        let mut progress = Progress::of_items("looking for contents without a record", None);
+    fn compare_contents(&mut self) -> Result<(), Error> {
+        let mut progress = Progress::begin("looking for contents without a record", None);
         let (mut contents, mut unrecorded) = (0, 0);
         // The sweeps wait for the end of a backup.
         let is_backup_running = db::files::is_backup_running(self.db)?;
@@ -141,13 +168,11 @@ impl Check<'_> {
             // whether the content is still there is asked after the record was looked up.
             let with_listed = self.storage.trash().is_some();
             for content in db::files::unrecorded(self.db, &ids, with_listed)? {
-                progress.erase();
                 unrecorded += self.report_unrecorded(&content, is_backup_running)?;
             }
             contents += ids.len();
             progress.advance(ids.len() as u64);
         }
-        drop(progress);
         for name in foreign_entries(self.storage)? {
             self.findings
                 .warning(format_args!("files/: {name:?} is no content of this program"), "");
@@ -178,6 +203,30 @@ impl Check<'_> {
             self.findings.fault(format_args!("files/{id} has no record"), "");
         }
         Ok(1)
+    }
+
+    /// Compares the totals that triggers keep in the rows of accounts, and the tables that they keep for quotas, lists
+    /// and statistics, with what they are made of.
+    fn compare_totals(&mut self) -> Result<(), Error> {
+        for row in read_at_length(self.db, sql!("checks/user_totals"))? {
+            let name: &str = row.get("name");
+            let [kept_files, kept_bytes, files, bytes] =
+                ["total_uploads", "total_storage_used", "files", "bytes"]
+                    .map(|column| row.get::<_, i64>(column));
+            let kept = count(kept_files.unsigned_abs(), "file");
+            let text = format_args!(
+                "the totals of user {name} are {kept} of {kept_bytes} bytes, the records are {files} of {bytes}"
+            );
+            self.findings.fault(text, "");
+        }
+        for row in read_at_length(self.db, sql!("checks/copies"))? {
+            let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
+            let text =
+                format_args!("the table {copy} differs from what it is made of in {faults} rows");
+            self.findings.fault(text, "");
+        }
+        self.findings.sum_up("totals: those of accounts, quotas, lists and statistics compared");
+        Ok(())
     }
 }
 
