@@ -68,7 +68,7 @@ fn damaged_contents_are_named_with_their_files_and_owners() {
     fs::write(path(longer), "three!").expect("made longer");
     fs::remove_file(path(missing)).expect("removed");
     fs::remove_file(path(linked)).expect("removed");
-    symlink(path(linked), path(linked)).expect("a link");
+    symlink(path(whole), path(linked)).expect("a link");
     fs::remove_file(path(quoted)).expect("removed");
     fs::create_dir(path(quoted)).expect("a directory");
     let before = listing(service.data.path());
