@@ -86,7 +86,7 @@ pub fn page(
         (&limit, Type::INT8),
     ];
     let rows = match export_deadline {
-        Some(deadline) => db.read_for_export(sql, params, deadline, |rows| rows.collect())?,
+        Some(deadline) => db.read_bulk(sql, params, deadline, |rows| rows.collect())?,
         None => db.read_unprepared(sql, params, None)?,
     };
     Ok(rows.iter().map(from_row).collect())

@@ -1,7 +1,6 @@
-//! Lookups of several threads in one query. While a query runs, the lookups that come meanwhile wait for it, and the
-//! next query answers all of them. So the more requests there are, the less each of them costs, as with the group
-//! commit of a database, and a single one waits no longer than without batches. A query may also change something: then
-//! what is looked up is the outcome.
+//! One query for several threads. While a query runs, what other threads submit meanwhile waits for it, and the next
+//! query serves all of them. So the more requests there are, the less each of them costs, as with the group commit of a
+//! database, and a single one waits no longer than without batches. Sessions are looked up so, and uploads recorded.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -11,30 +10,30 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::semaphore::lock;
 
-/// Lookups by `K` that find a `V`.
-pub struct Batches<K, V> {
-    /// How long a lookup waits for the end of the running query. After that its thread starts another query, on another
+/// Gathers entries of type `T` that threads submit, and hands each thread the `V` that a query returned for its entry.
+pub struct Batches<T, V> {
+    /// How long an entry waits for the end of the running query. After that its thread starts another query, on another
     /// connection. Otherwise it would wait for two round trips to a distant database, and for seconds if a connection
     /// hangs.
     max_queued: Duration,
-    state: Mutex<BatchesState<K, V>>,
+    state: Mutex<BatchesState<T, V>>,
 }
 
-struct BatchesState<K, V> {
-    /// The lookups that no query has asked for yet.
-    queue: Vec<Arc<Lookup<K, V>>>,
+struct BatchesState<T, V> {
+    /// The entries that are in no query yet.
+    queue: Vec<Arc<Entry<T, V>>>,
     /// How many queries run.
     running: usize,
 }
 
-/// The lookup of one thread.
-struct Lookup<K, V> {
-    key: K,
+/// What one thread has submitted.
+struct Entry<T, V> {
+    value: T,
     thread: Thread,
     outcome: Mutex<Option<Result<V, Error>>>,
 }
 
-impl<K, V> Lookup<K, V> {
+impl<T, V> Entry<T, V> {
     /// Hands the thread its outcome.
     fn finish(&self, outcome: Result<V, Error>) {
         *lock(&self.outcome) = Some(outcome);
@@ -42,37 +41,38 @@ impl<K, V> Lookup<K, V> {
     }
 }
 
-impl<K: Clone, V> Batches<K, V> {
-    pub fn new(max_queued: Duration) -> Batches<K, V> {
+impl<T: Clone, V> Batches<T, V> {
+    pub fn new(max_queued: Duration) -> Batches<T, V> {
         let state = BatchesState { queue: Vec::new(), running: 0 };
         Batches { max_queued, state: Mutex::new(state) }
     }
 
-    /// Looks up `key`. `query` returns a value for each of the keys, in their order; it begins after this call, so the
-    /// value is never older than that. If it fails, all its lookups fail in the same way.
-    pub fn look_up(
+    /// Has `value` served by a query, its own or another thread's, and waits for the outcome. `query` returns an outcome
+    /// for each of the values, in their order; it begins after this call, so what it reads is never older than that. If
+    /// it fails, all its entries fail in the same way.
+    pub fn submit(
         &self,
-        key: K,
-        query: impl Fn(&[K]) -> Result<Vec<V>, Error>,
+        value: T,
+        query: impl Fn(&[T]) -> Result<Vec<V>, Error>,
     ) -> Result<V, Error> {
-        let lookup = Arc::new(Lookup { key, thread: thread::current(), outcome: Mutex::new(None) });
+        let entry = Arc::new(Entry { value, thread: thread::current(), outcome: Mutex::new(None) });
         let deadline = Instant::now() + self.max_queued;
-        lock(&self.state).queue.push(lookup.clone());
+        lock(&self.state).queue.push(entry.clone());
         loop {
-            match self.next_step(&lookup, deadline) {
+            match self.next_step(&entry, deadline) {
                 Step::Query(turn, batch) => batch.run(turn, &query),
                 Step::Wait(rest) => thread::park_timeout(rest),
                 Step::WaitForOther => thread::park(),
             }
-            if let Some(outcome) = lock(&lookup.outcome).take() {
+            if let Some(outcome) = lock(&entry.outcome).take() {
                 return outcome;
             }
         }
     }
 
-    fn next_step(&self, lookup: &Arc<Lookup<K, V>>, deadline: Instant) -> Step<'_, K, V> {
+    fn next_step(&self, entry: &Arc<Entry<T, V>>, deadline: Instant) -> Step<'_, T, V> {
         let mut state = lock(&self.state);
-        if !state.queue.first().is_some_and(|first| Arc::ptr_eq(first, lookup)) {
+        if !state.queue.first().is_some_and(|first| Arc::ptr_eq(first, entry)) {
             return Step::WaitForOther;
         }
         let rest = deadline.saturating_duration_since(Instant::now());
@@ -80,24 +80,24 @@ impl<K: Clone, V> Batches<K, V> {
             return Step::Wait(rest);
         }
         state.running += 1;
-        Step::Query(Turn(self), Batch { lookups: mem::take(&mut state.queue) })
+        Step::Query(Turn(self), Batch { entries: mem::take(&mut state.queue) })
     }
 }
 
-/// The next action of a thread that waits for its lookup.
-enum Step<'a, K, V> {
-    /// Its lookup is the first in the queue: it runs a query for all that are there.
-    Query(Turn<'a, K, V>, Batch<K, V>),
-    /// Its lookup is the first in the queue, and waits this long for the running query.
+/// The next action of a thread that waits for its outcome.
+enum Step<'a, T, V> {
+    /// Its entry is the first in the queue: it runs a query for all that are there.
+    Query(Turn<'a, T, V>, Batch<T, V>),
+    /// Its entry is the first in the queue, and waits this long for the running query.
     Wait(Duration),
-    /// Another thread's query has its lookup, or will have it, because that thread's own comes first in the queue.
+    /// Another thread's query has its entry, or will have it, because that thread's own comes first in the queue.
     WaitForOther,
 }
 
 /// The right to run a query. When it is dropped, the next query may begin.
-struct Turn<'a, K, V>(&'a Batches<K, V>);
+struct Turn<'a, T, V>(&'a Batches<T, V>);
 
-impl<K, V> Drop for Turn<'_, K, V> {
+impl<T, V> Drop for Turn<'_, T, V> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.running -= 1;
@@ -107,33 +107,33 @@ impl<K, V> Drop for Turn<'_, K, V> {
     }
 }
 
-/// Lookups that one query asks for. When it is dropped, each of them has an outcome.
-struct Batch<K, V> {
+/// The entries of one query. When it is dropped, each of them has an outcome.
+struct Batch<T, V> {
     /// Those that have no outcome yet.
-    lookups: Vec<Arc<Lookup<K, V>>>,
+    entries: Vec<Arc<Entry<T, V>>>,
 }
 
-impl<K: Clone, V> Batch<K, V> {
-    fn run(mut self, turn: Turn<K, V>, query: impl Fn(&[K]) -> Result<Vec<V>, Error>) {
-        let keys: Vec<K> = self.lookups.iter().map(|lookup| lookup.key.clone()).collect();
-        let found = query(&keys);
-        // The database works on the next lookups while these threads wake up.
+impl<T: Clone, V> Batch<T, V> {
+    fn run(mut self, turn: Turn<T, V>, query: impl Fn(&[T]) -> Result<Vec<V>, Error>) {
+        let values: Vec<T> = self.entries.iter().map(|entry| entry.value.clone()).collect();
+        let outcome = query(&values);
+        // The database works on the next entries while these threads wake up.
         drop(turn);
-        match found {
-            Ok(values) => {
-                let finish = |(lookup, value): (Arc<Lookup<K, V>>, V)| lookup.finish(Ok(value));
-                self.lookups.drain(..).zip(values).for_each(finish);
+        match outcome {
+            Ok(outcomes) => {
+                let finish = |(entry, outcome): (Arc<Entry<T, V>>, V)| entry.finish(Ok(outcome));
+                self.entries.drain(..).zip(outcomes).for_each(finish);
             }
-            Err(error) => self.lookups.drain(..).for_each(|one| one.finish(Err(error.clone()))),
+            Err(error) => self.entries.drain(..).for_each(|one| one.finish(Err(error.clone()))),
         }
     }
 }
 
-impl<K, V> Drop for Batch<K, V> {
+impl<T, V> Drop for Batch<T, V> {
     fn drop(&mut self) {
         // Some are left only if the query panicked.
-        for lookup in self.lookups.drain(..) {
-            lookup.finish(Err(Error::Internal("the query of another request panicked".into())));
+        for entry in self.entries.drain(..) {
+            entry.finish(Err(Error::Internal("the query of another request panicked".into())));
         }
     }
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lookups_that_come_during_a_query_share_the_next_one() {
+    fn what_is_submitted_during_a_query_shares_the_next_one() {
         let (batches, queries) = (Batches::new(Duration::from_secs(60)), AtomicUsize::new(0));
         let asked = Barrier::new(2);
         thread::scope(|scope| {
@@ -164,22 +164,22 @@ mod tests {
                 }
                 tens(keys)
             };
-            scope.spawn(move || assert!(matches!(batches.look_up(0, first), Ok(0))));
+            scope.spawn(move || assert!(matches!(batches.submit(0, first), Ok(0))));
             asked.wait();
             let second = move |keys: &[u32]| {
                 queries.fetch_add(1, Ordering::Relaxed);
                 tens(keys)
             };
             for key in 1..=20 {
-                let look_up = move || batches.look_up(key, second);
-                scope.spawn(move || assert!(matches!(look_up(), Ok(ten) if ten == key * 10)));
+                let submit = move || batches.submit(key, second);
+                scope.spawn(move || assert!(matches!(submit(), Ok(ten) if ten == key * 10)));
             }
         });
         assert_eq!(queries.into_inner(), 1);
     }
 
     #[test]
-    fn a_lookup_does_not_wait_for_a_query_that_hangs() {
+    fn nothing_waits_for_a_query_that_hangs() {
         let batches = Batches::new(Duration::from_millis(2));
         let (asked, done) = (Barrier::new(2), Barrier::new(2));
         thread::scope(|scope| {
@@ -189,20 +189,20 @@ mod tests {
                     done.wait();
                     tens(keys)
                 };
-                assert!(matches!(batches.look_up(1, hanging), Ok(10)));
+                assert!(matches!(batches.submit(1, hanging), Ok(10)));
             });
             asked.wait();
-            assert!(matches!(batches.look_up(2, tens), Ok(20)));
+            assert!(matches!(batches.submit(2, tens), Ok(20)));
             done.wait();
         });
     }
 
     #[test]
-    fn a_failed_query_fails_its_lookups_and_no_later_one() {
+    fn a_failed_query_fails_its_entries_and_no_later_one() {
         let batches = Batches::new(Duration::from_millis(2));
-        assert!(matches!(batches.look_up(1, |_| Err(Error::TimedOut)), Err(Error::TimedOut)));
-        let panicking = AssertUnwindSafe(|| batches.look_up(1, |_| panic!("on purpose")));
+        assert!(matches!(batches.submit(1, |_| Err(Error::TimedOut)), Err(Error::TimedOut)));
+        let panicking = AssertUnwindSafe(|| batches.submit(1, |_| panic!("on purpose")));
         assert!(catch_unwind(panicking).is_err());
-        assert!(matches!(batches.look_up(1, tens), Ok(10)));
+        assert!(matches!(batches.submit(1, tens), Ok(10)));
     }
 }

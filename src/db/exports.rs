@@ -11,13 +11,12 @@ use time::macros::datetime;
 use uuid::Uuid;
 
 use super::connection::TypedParams;
-use super::{Database, column_numbers, like_pattern, one_row, sql};
+use super::{Database, column_numbers, like_pattern, one_row, sql, users};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
-/// Rows of a batch. Their text is usually less than a mebibyte, up to which the allocator reuses memory. Larger blocks
-/// come from the kernel each time, and clearing their pages costs more than longer batches save.
-pub const BATCH_ROWS: i64 = 4000;
+/// Accounts of a batch.
+const BATCH_ROWS: i64 = 4000;
 
 /// The `LIKE` pattern of e-mail addresses that contain `part`; `*` and `%` in it stand for any run of characters.
 pub fn email_pattern(part: &str) -> String {
@@ -34,21 +33,23 @@ impl ExportPosition {
     pub const START: ExportPosition = ExportPosition(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
 }
 
-/// Counts the rows of an export, but no further than `max`. Without a pattern it is an export of all accounts. Fails
-/// with [`Error::TimedOut`] if that is not done by `deadline`.
+/// Counts the rows of an export, but no further than `max`. Without a pattern it is an export of all accounts, whose
+/// number the database keeps. Fails with [`Error::TimedOut`] if that is not done by `deadline`.
 pub fn count(
     db: &Database,
     email_pattern: Option<&str>,
     max: i64,
     deadline: Instant,
 ) -> Result<i64, Error> {
-    let rows = db.read_for_export(
-        sql!("exports/count"),
-        &[(&email_pattern, Type::TEXT), (&max, Type::INT8)],
-        deadline,
-        |rows| rows.collect(),
-    )?;
-    Ok(one_row(rows)?.get("accounts"))
+    match email_pattern {
+        None => users::count(db),
+        Some(pattern) => {
+            let params: TypedParams = &[(&pattern, Type::TEXT), (&max, Type::INT8)];
+            let rows =
+                db.read_bulk(sql!("exports/count"), params, deadline, |rows| rows.collect())?;
+            Ok(one_row(rows)?.get("accounts"))
+        }
+    }
 }
 
 /// An account as it is exported. Texts are borrowed from the row, because an export reads a million of them.
@@ -69,9 +70,9 @@ pub struct ExportedUser<'a> {
     pub total_storage_used: i64,
 }
 
-/// Reads the rows that follow `after`, and calls `add` with each of them when it arrives, in the order of the export,
-/// so that they are never all in memory. Returns the value of `start` to which `add` has added all of them, and the
-/// position of the last row; `None` is the end of the export. If the connection breaks, it begins again with another
+/// Reads the accounts that follow `after`, and calls `add` with each of them when it arrives, in the order of the
+/// export, so that they are never all in memory. Returns the value of `start` to which `add` has added all of them, and
+/// the position of the last one; `None` is the end of the export. If the connection breaks, it begins again with another
 /// value of `start`. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
 pub fn batch<T>(
     db: &Database,
@@ -87,7 +88,7 @@ pub fn batch<T>(
         (&after.1, Type::UUID),
         (&BATCH_ROWS, Type::INT8),
     ];
-    db.read_for_export(sql!("exports/batch"), params, deadline, |mut rows| {
+    db.read_bulk(sql!("exports/batch"), params, deadline, |mut rows| {
         let (mut total, mut columns, mut end, mut count) = (start(), None, None, 0);
         while let Some(row) = rows.next()? {
             let columns = columns.get_or_insert_with(|| column_numbers(&row, COLUMNS));

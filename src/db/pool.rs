@@ -36,8 +36,9 @@ const MAX_CHECK: Duration = Duration::from_secs(1);
 const MAX_RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// Unused connections are closed after this time.
 const MAX_IDLE: Duration = Duration::from_secs(600);
-/// Most reads of exports that run at once; fewer in a small pool, so that they never take all its connections.
-const MAX_EXPORT_READS: usize = 2;
+/// Most reads of thousands of rows that run at once; fewer in a small pool, so that they never take all its
+/// connections.
+const MAX_BULK_READS: usize = 2;
 /// Connections that changes leave to reads, in a pool of at least twice as many.
 const READ_CONNECTIONS: usize = 2;
 /// How much longer than its request has left a statement may take, so that a request that has waited for nothing needs
@@ -61,8 +62,8 @@ struct Shared {
     /// One permit for each change that may run at the same time. If something locks a table, changes to it wait with
     /// a connection each, and without a bound they would stop every read too.
     write_permits: Arc<Semaphore>,
-    /// One permit for each read of an export that may run at the same time.
-    export_permits: Arc<Semaphore>,
+    /// One permit for each read of thousands of rows that may run at the same time.
+    bulk_permits: Arc<Semaphore>,
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
     outage: Arc<Outage>,
@@ -99,7 +100,7 @@ impl Database {
             pool,
             permits: Semaphore::new(size),
             write_permits: Semaphore::new(size - reserved),
-            export_permits: Semaphore::new(MAX_EXPORT_READS.min(size - 1).max(1)),
+            bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             outage,
         };
@@ -112,14 +113,14 @@ impl Database {
         Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)) }
     }
 
-    /// Runs `work`, which waits for the database, and counts its time. It is given the time by which it should end:
-    /// what its request has left from now, at most `limit`. Calls may be nested.
-    pub(super) fn within<T>(&self, limit: Duration, work: impl FnOnce(Instant) -> T) -> T {
+    /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which the
+    /// request should be done with waiting. Calls may be nested.
+    pub(super) fn timed<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let began = Instant::now();
         // Relaxed: a request has one thread, and the number guards no other memory.
         let spent = self.spent.as_ref().map_or(0, |spent| spent.load(Relaxed));
         let left = self.shared.timeout.saturating_sub(Duration::from_nanos(spent));
-        let outcome = work(began + limit.min(left));
+        let outcome = work(began + left);
         if let Some(total) = &self.spent {
             total.store(spent + began.elapsed().as_nanos() as u64, Relaxed);
         }
@@ -144,9 +145,8 @@ impl Database {
         sql: &'static str,
         params: SqlParams,
     ) -> Result<Vec<Row>, Error> {
-        let limit = limit.min(self.shared.timeout);
-        self.read_with(limit, |connection, deadline| {
-            connection.query(sql, params, self.statement_time(deadline, limit))
+        self.read_on_connection(limit.min(self.shared.timeout), |connection, time| {
+            connection.query(sql, params, time)
         })
     }
 
@@ -159,18 +159,16 @@ impl Database {
         params: TypedParams,
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
-        self.read_with(self.shared.timeout, |connection, deadline| {
-            let timeout =
-                timeout.unwrap_or_else(|| self.statement_time(deadline, self.shared.timeout));
-            connection.query_unprepared(sql, params, timeout, |rows| rows.collect())
+        self.read_on_connection(self.shared.timeout, |connection, time| {
+            connection.query_unprepared(sql, params, timeout.unwrap_or(time), |rows| rows.collect())
         })
     }
 
-    /// Like [`Database::read_unprepared`], for exports. `take` gets the rows while they arrive, and is called anew if
-    /// the query is repeated. It should not wait for anything else, because it holds the connection. Only a few of
-    /// these reads run at a time, because they read much, and otherwise could take all connections. Fails with
+    /// Like [`Database::read_unprepared`], for queries of thousands of rows. `take` gets the rows while they arrive, and
+    /// is called anew if the query is repeated. It should not wait for anything else, because it holds the connection.
+    /// Only a few of these queries run at a time, because otherwise they could take all connections. Fails with
     /// [`Error::TimedOut`] if the wait for the others or the statement is not over by `deadline`.
-    pub fn read_for_export<T>(
+    pub fn read_bulk<T>(
         &self,
         sql: &'static str,
         params: TypedParams,
@@ -178,47 +176,45 @@ impl Database {
         take: impl Fn(RowIter) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let _permit = self.shared.export_permits.acquire((), left()).ok_or(Error::TimedOut)?;
+        let _permit = self.shared.bulk_permits.acquire((), left()).ok_or(Error::TimedOut)?;
         // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
         let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_with(self.shared.timeout, |connection, _| {
+        self.read_on_connection(self.shared.timeout, |connection, _| {
             connection.query_unprepared(sql, params, timeout, &take)
         })
     }
 
     /// Runs `query` on a connection, and once more on another one if the first turns out to be dead. The query is given
-    /// the time by which it should end. Both waits for a connection end by then.
-    fn read_with<T>(
+    /// its statement timeout. Both waits for a connection end within `limit`.
+    fn read_on_connection<T>(
         &self,
         limit: Duration,
-        query: impl Fn(&mut DatabaseConnection, Instant) -> Result<T, postgres::Error>,
+        query: impl Fn(&mut DatabaseConnection, Duration) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        self.within(limit, |deadline| self.read_by(deadline, |this| query(this, deadline)))
-    }
-
-    fn read_by<T>(
-        &self,
-        deadline: Instant,
-        query: impl Fn(&mut DatabaseConnection) -> Result<T, postgres::Error>,
-    ) -> Result<T, Error> {
-        let mut checked_out = self.check_out(deadline)?;
-        let connection = &mut checked_out.connection;
-        let error = match query(connection) {
-            Err(error) if connection.is_dead => error,
-            outcome => return outcome.map_err(|error| translate(&error)),
-        };
-        let opened_at = connection.opened_at;
-        self.shared.outage.retire_older(opened_at);
-        drop(checked_out);
-        let note = |_: &Error| self.shared.outage.note_broken(opened_at, &error);
-        let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
-        query(connection).map_err(|error| self.failure(connection, &error, Error::Unavailable))
+        self.timed(|deadline| {
+            let deadline = deadline.min(Instant::now() + limit);
+            let run = |connection: &mut DatabaseConnection| {
+                query(connection, self.statement_time(deadline, limit))
+            };
+            let mut checked_out = self.check_out(deadline)?;
+            let connection = &mut checked_out.connection;
+            let error = match run(connection) {
+                Err(error) if connection.is_dead => error,
+                outcome => return outcome.map_err(|error| translate(&error)),
+            };
+            let opened_at = connection.opened_at;
+            self.shared.outage.retire_older(opened_at);
+            drop(checked_out);
+            let note = |_: &Error| self.shared.outage.note_broken(opened_at, &error);
+            let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
+            run(connection).map_err(|error| self.failure(connection, &error, Error::Unavailable))
+        })
     }
 
     /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] if the connection dies under
     /// it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
-        self.within(self.shared.timeout, |deadline| {
+        self.timed(|deadline| {
             let (_permit, mut checked_out) = self.check_out_for_change(deadline)?;
             let connection = &mut checked_out.connection;
             let timeout = self.statement_time(deadline, self.shared.timeout);

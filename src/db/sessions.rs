@@ -60,8 +60,8 @@ impl SessionLookups {
         max_age: Duration,
     ) -> Result<(User, i32), Error> {
         if let Some(session) = sign_in.session {
-            let look_up = |_| self.0.look_up(session, |ids| find_live(db, ids, max_age));
-            let found = db.within(Duration::MAX, look_up)?;
+            let find = |ids: &[Uuid]| find_live(db, ids, max_age);
+            let found = db.timed(|_| self.0.submit(session, find))?;
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
                 return Ok((from_row(&row), row.get("credentials_version")));
             }

@@ -69,7 +69,7 @@ impl Uploads {
                 outcome => outcome,
             },
         };
-        let recorded = db.within(Duration::MAX, |_| self.0.look_up(file.clone(), record))?;
+        let recorded = db.timed(|_| self.0.submit(file.clone(), record))?;
         recorded.map_or_else(|| insert(db, &file, quotas), Ok)
     }
 }

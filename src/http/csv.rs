@@ -13,6 +13,10 @@ pub const CSV: &str = "text/csv; charset=utf-8";
 /// The characters with which a cell begins that spreadsheets take for a formula, of ASCII and of full width.
 const FORMULA_SIGNS: [char; 10] = ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r'];
 
+/// Room for rows in bytes, before memory is allocated anew. The allocator reuses blocks below a mebibyte. Larger ones
+/// come from the kernel each time, and clearing their pages takes time.
+const CAPACITY: usize = 1_000_000;
+
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {
     out: Writer<Vec<u8>>,
@@ -23,17 +27,12 @@ pub struct CsvRows {
 }
 
 impl CsvRows {
-    /// No rows, with room for `capacity` bytes.
-    fn new(capacity: usize) -> CsvRows {
+    /// Only the row with the names of the columns, if they are given.
+    pub fn new(names: Option<&[&str]>) -> CsvRows {
         let mut builder = WriterBuilder::new();
         builder.terminator(Terminator::CRLF);
-        let out = builder.from_writer(Vec::with_capacity(capacity));
-        CsvRows { out, row: ByteRecord::new(), failure: None }
-    }
-
-    /// Only the header row, if there is one, with room for `capacity` bytes.
-    pub fn with_header(capacity: usize, names: Option<&[&str]>) -> CsvRows {
-        let mut rows = CsvRows::new(capacity);
+        let out = builder.from_writer(Vec::with_capacity(CAPACITY));
+        let mut rows = CsvRows { out, row: ByteRecord::new(), failure: None };
         if let Some(names) = names {
             names.iter().for_each(|name| rows.cell(name));
             rows.end();
@@ -114,7 +113,7 @@ mod tests {
             (Some("a;b -c; d"), "x,a;b -c; d,0\r\n"),
             (Some("a;=1;-2"), "x,'a;'=1;'-2,0\r\n"),
         ] {
-            let mut rows = CsvRows::new(100);
+            let mut rows = CsvRows::new(None);
             rows.cell("x");
             rows.text(text);
             rows.cell("0");
@@ -135,7 +134,7 @@ mod tests {
             formulas.map(|formula| format!("{before}{formula}, {before}{formula}"))
         });
         for text in texts {
-            let mut rows = CsvRows::new(100);
+            let mut rows = CsvRows::new(None);
             rows.cell("x");
             rows.text(Some(&text));
             rows.text(Some(&text));

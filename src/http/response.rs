@@ -31,23 +31,13 @@ pub enum ResponseBody {
     /// A body of so many bytes, which are read while they are sent. The reader fails rather than end early.
     Stream(Box<dyn Read + Send>, u64),
     /// A body of unknown length.
-    Batches(Box<dyn BodyBatches>),
+    Batches(Box<BodyBatches>),
 }
 
-/// The batches of a body of unknown length. Each is made once the one before has been sent.
-pub trait BodyBatches: Send {
-    /// Makes the next batch, which should not be longer than a few megabytes; `None` is the end.
-    fn next_batch(&mut self) -> Result<Option<Vec<u8>>, Error>;
-
-    /// Makes the next batch for a server. A failure is logged, and the transfer must end without its last chunk then,
-    /// so that no client takes a part for the whole.
-    fn next_to_send(&mut self) -> io::Result<Option<Vec<u8>>> {
-        self.next_batch().map_err(|error| {
-            log::error!("an export broke off: {}", error.cause());
-            io::Error::other("the export broke off")
-        })
-    }
-}
+/// The parts of a body of unknown length, of which none should be longer than a few megabytes. Each is made once the
+/// one before has been sent. After a failure the transfer must end without its last chunk, so that no client takes a
+/// part for the whole; whoever makes the parts logs it.
+pub type BodyBatches = dyn Iterator<Item = io::Result<Vec<u8>>> + Send;
 
 /// The bytes of `file` that are still to be sent. The file's own offset is neither used nor changed.
 #[derive(Debug)]
@@ -143,7 +133,7 @@ pub fn no_content() -> Response {
 pub fn attachment(
     content_type: &'static str,
     filename: &str,
-    batches: impl BodyBatches + 'static,
+    batches: impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static,
 ) -> Response {
     let body = ResponseBody::Batches(Box::new(batches));
     Response { status: 200, headers: Vec::new(), body }

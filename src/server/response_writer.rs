@@ -156,10 +156,11 @@ impl ResponseWriter {
     fn send_batches(
         &mut self,
         stream: &mut ClientStream,
-        mut body: Box<dyn BodyBatches>,
+        body: Box<BodyBatches>,
         chunked: bool,
     ) -> io::Result<()> {
-        while let Some(batch) = body.next_to_send()? {
+        for batch in body {
+            let batch = batch?;
             // A chunk of no bytes would be the last one.
             if chunked && !batch.is_empty() {
                 write!(self.out, "{:x}\r\n", batch.len())?;

@@ -102,13 +102,13 @@ fn into_rouille(response: Response) -> rouille::Response {
 /// A body of batches as `rouille` reads it.
 struct BatchReader {
     batch: Cursor<Vec<u8>>,
-    body: Box<dyn BodyBatches>,
+    body: Box<BodyBatches>,
 }
 
 impl Read for BatchReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.batch.position() == self.batch.get_ref().len() as u64 {
-            match self.body.next_to_send()? {
+            match self.body.next().transpose()? {
                 Some(batch) => self.batch = Cursor::new(batch),
                 None => return Ok(0),
             }

@@ -1,6 +1,5 @@
 //! The audit log, for administrators.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -8,7 +7,6 @@ use serde_json::json;
 use super::csv_export::export_response;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::Admin;
-use crate::db::Database;
 use crate::db::audit::{self, AuditFilter};
 use crate::error::Error;
 use crate::http::csv::CsvRows;
@@ -22,8 +20,6 @@ const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 /// Events of a batch of an export.
 const BATCH_EVENTS: i64 = 2000;
-/// Roughly the bytes of a row of an export, for the capacity of buffers.
-const ROW_BYTES: usize = 256;
 /// The header row of an export: a name for each cell that [`write_event`] writes.
 const HEADER: [&str; 10] = [
     "id",
@@ -82,29 +78,16 @@ pub fn export(context: &mut RequestContext, _: &Admin) -> Result<Response, Error
     let deadline = Instant::now() + context.app.config.export_timeout;
     let turn = context.export_turn(deadline)?;
     let db = context.app.db.clone();
-    let mut rows = EventRows { db, filter, position: Some(AuditPosition::END) };
-    export_response(context, "audit", move |deadline| rows.next(deadline), turn, deadline)
-}
-
-struct EventRows {
-    db: Arc<Database>,
-    filter: AuditFilter,
-    /// Before which the next batch begins. `None` at the end.
-    position: Option<AuditPosition>,
-}
-
-impl EventRows {
-    fn next(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, Error> {
-        let Some(before) = self.position else {
-            return Ok(None);
-        };
-        let events = audit::page(&self.db, &self.filter, before, BATCH_EVENTS, Some(deadline))?;
-        self.position = events.last().map(AuditPosition::of);
-        let header = (before == AuditPosition::END).then_some(&HEADER[..]);
-        let mut csv = CsvRows::with_header((events.len() + 1) * ROW_BYTES, header);
+    let mut next = Some(AuditPosition::END);
+    let read = move |deadline| {
+        let Some(before) = next else { return Ok(None) };
+        let events = audit::page(&db, &filter, before, BATCH_EVENTS, Some(deadline))?;
+        next = events.last().map(AuditPosition::of);
+        let mut csv = CsvRows::new((before == AuditPosition::END).then_some(&HEADER[..]));
         events.iter().for_each(|event| write_event(&mut csv, event));
         csv.finish().map(Some)
-    }
+    };
+    export_response(context, "audit", read, turn, deadline)
 }
 
 fn write_event(csv: &mut CsvRows, event: &AuditEvent) {

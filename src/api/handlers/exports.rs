@@ -1,6 +1,5 @@
 //! Exports of users as CSV. The pipeline decides who may export.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -8,17 +7,14 @@ use uuid::Uuid;
 
 use super::csv_export::export_response;
 use crate::api::context::RequestContext;
+use crate::db::audit;
 use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
-use crate::db::{Database, audit};
 use crate::error::Error;
 use crate::http::csv::CsvRows;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
-
-/// Roughly the bytes of a row, for the capacity of buffers.
-const ROW_BYTES: usize = 256;
 
 fn read_export_query(query: &mut Params) -> Option<String> {
     let email = query.filter("email", rules::search_part);
@@ -50,45 +46,31 @@ pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
 /// Waits for a turn, counts the rows and reads the first batch before the response begins. Whatever fails until then is
 /// still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
 fn export(context: &mut RequestContext, email_pattern: Option<String>) -> Result<Response, Error> {
-    let (db, config) = (&context.app.db, &context.app.config);
+    let (db, config) = (context.app.db.clone(), &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
     let turn = context.export_turn(deadline)?;
     let max_rows = i64::from(config.export_max_rows);
-    let count = exports::count(db, email_pattern.as_deref(), max_rows + 1, deadline)?;
+    let count = exports::count(&db, email_pattern.as_deref(), max_rows + 1, deadline)?;
     if count > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
     }
     let is_filtered = email_pattern.is_some();
-    let mut rows =
-        UserRows { db: db.clone(), email_pattern, position: Some(ExportPosition::START) };
-    let read_next = move |deadline| rows.next(deadline);
-    let response = export_response(context, "users", read_next, turn, deadline)?;
+    let mut next = Some(ExportPosition::START);
+    let read = move |deadline| {
+        let Some(after) = next else { return Ok(None) };
+        let header = (after == ExportPosition::START).then_some(&COLUMNS[..]);
+        let start = || CsvRows::new(header);
+        let pattern = email_pattern.as_deref();
+        let (csv, end) = exports::batch(&db, pattern, after, deadline, start, write_user)?;
+        next = end;
+        csv.finish().map(Some)
+    };
+    let response = export_response(context, "users", read, turn, deadline)?;
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
-        audit::insert_export(db, count, is_filtered, &context.origin())?;
+        audit::insert_export(&context.app.db, count, is_filtered, &context.origin())?;
     }
     Ok(response)
-}
-
-struct UserRows {
-    db: Arc<Database>,
-    email_pattern: Option<String>,
-    /// After which the next batch begins. `None` at the end.
-    position: Option<ExportPosition>,
-}
-
-impl UserRows {
-    fn next(&mut self, deadline: Instant) -> Result<Option<Vec<u8>>, Error> {
-        let Some(after) = self.position else {
-            return Ok(None);
-        };
-        let header = (after == ExportPosition::START).then_some(&COLUMNS[..]);
-        let start = || CsvRows::with_header(exports::BATCH_ROWS as usize * ROW_BYTES, header);
-        let pattern = self.email_pattern.as_deref();
-        let (csv, end) = exports::batch(&self.db, pattern, after, deadline, start, write_user)?;
-        self.position = end;
-        csv.finish().map(Some)
-    }
 }
 
 fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
