@@ -39,10 +39,13 @@ mod audit {
 mod auth {
     mod accounts;
     mod current_password;
+    mod ends;
     mod failed_sign_ins;
     mod held_requests;
     mod key_rotation;
+    mod overtaken;
     mod personal_tokens;
+    mod races;
     mod resets;
     mod revocations;
     mod second_factor;

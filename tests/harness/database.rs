@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
+use std::thread;
 
 use postgres::types::FromSql;
 use postgres::{Client, NoTls};
@@ -95,6 +96,19 @@ impl Database {
             .and_then(|()| client.batch_execute(sql))
             .expect("a transaction");
         OpenTransaction(client)
+    }
+
+    /// Runs statements in a transaction, and `work` beside it until a statement of it waits for a lock of theirs. Then
+    /// commits them, and returns what the work returned.
+    #[track_caller]
+    pub fn commit_during<T: Send>(&self, sql: &str, work: impl FnOnce() -> T + Send) -> T {
+        let transaction = self.begin(sql);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(work);
+            self.wait_for_blocked_statement();
+            transaction.commit();
+            waiting.join().expect("no panic")
+        })
     }
 
     /// Waits until exactly one statement waits for a lock.

@@ -46,7 +46,8 @@ pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stoppe
 pub use documented::{document, follow, note_service, operation, response};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{
-    claims, header, now, sign, sign_with, tokens_of_session, with_member, without_member,
+    claims, header, now, sign, sign_with, token_without_session, tokens_of_session, with_member,
+    without_member,
 };
 pub use nginx::NginxProcess;
 pub use process::{

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http;
 
+use super::claims;
 use super::documented::assert_documented;
 
 /// The tokens of a signed-in user, and the user as the login answered it.
@@ -19,6 +20,11 @@ pub struct Tokens {
 impl Tokens {
     pub fn id(&self) -> &str {
         self.user["id"].as_str().expect("an id")
+    }
+
+    /// The id of the session that the tokens are of.
+    pub fn session(&self) -> String {
+        claims(&self.access)["sid"].as_str().expect("a session").to_owned()
     }
 }
 
@@ -217,6 +223,18 @@ impl Answer {
     #[track_caller]
     pub fn text(&self) -> String {
         String::from_utf8(self.bytes.clone()).expect("UTF-8")
+    }
+
+    /// The member `list` of the object in the body.
+    #[track_caller]
+    pub fn list(&self, list: &str) -> Vec<Value> {
+        self.json()[list].as_array().unwrap_or_else(|| panic!("no {list}: {self:?}")).clone()
+    }
+
+    /// The member `name` of every object in the list that is the member `list`.
+    #[track_caller]
+    pub fn names(&self, list: &str, name: &str) -> Vec<String> {
+        names_of(&json!(self.list(list)), name)
     }
 
     /// The `id` of the object in the body.

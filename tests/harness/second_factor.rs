@@ -102,13 +102,19 @@ impl Server {
         self.login_with(json!({"username": name, "password": password, "code": code}))
     }
 
+    /// Has a second factor offered, which is not confirmed yet and has no recovery codes.
+    #[track_caller]
+    pub fn offer_second_factor(&self, user: &Tokens, password: &str) -> SecondFactor {
+        let offer = self.begin_second_factor(user, password).expect(200).json();
+        let secret = offer["secret"].as_str().expect("a secret").to_owned();
+        SecondFactor { secret, recovery_codes: Vec::new() }
+    }
+
     /// Sets up a second factor, and forgets which code was used for it: otherwise the next code would be good only half
     /// a minute later.
     #[track_caller]
     pub fn new_second_factor(&self, user: &Tokens, password: &str) -> SecondFactor {
-        let offer = self.begin_second_factor(user, password).expect(200).json();
-        let secret = offer["secret"].as_str().expect("a secret").to_owned();
-        let mut factor = SecondFactor { secret, recovery_codes: Vec::new() };
+        let mut factor = self.offer_second_factor(user, password);
         let confirmed = self.confirm_second_factor(user, &factor.code()).expect(200).json();
         let codes = confirmed["recovery_codes"].as_array().expect("codes").iter();
         factor.recovery_codes =

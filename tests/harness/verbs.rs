@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Anonymous, Answer, Credentials, PASSWORD, Request, Server, Tokens, wait_until};
+use super::{
+    Anonymous, Answer, Credentials, OutputText, PASSWORD, Request, Server, Tokens, run, wait_until,
+};
 
 /// Any endpoint.
 impl Server {
@@ -140,6 +142,25 @@ impl Server {
 
 /// Accounts in a state that a test needs.
 impl Server {
+    /// Starts a service on a new database and signs up these users, of whom `root` is an administrator.
+    pub fn with_users<const N: usize>(
+        settings: &[(&str, &str)],
+        names: [&str; N],
+    ) -> (Server, [Tokens; N]) {
+        let api = Server::start(settings);
+        let users = names.map(|name| match name {
+            "root" => api.sign_up_admin(name),
+            _ => api.sign_up(name),
+        });
+        (api, users)
+    }
+
+    /// Makes the account of an address an administrator's with this password, by the command.
+    pub fn create_admin(&self, email: &str, password: &str) {
+        let password = [("CLOAKROOM_ADMIN_PASSWORD", password)];
+        run(&self.database.url, &["create-admin", "--email", email], &password).exits(0);
+    }
+
     /// Registers `name` and signs it in.
     pub fn sign_up(&self, name: &str) -> Tokens {
         self.register(name).expect(201);

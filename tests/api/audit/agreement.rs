@@ -11,8 +11,7 @@ use crate::harness::*;
 
 #[test]
 fn parallel_changes_of_one_account_are_an_unbroken_chain_of_events() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let ann = api.register("ann").expect(201).id();
     parallel(20, |i| {
         let role = if i % 2 == 0 { "admin" } else { "user" };
@@ -32,8 +31,7 @@ fn parallel_changes_of_one_account_are_an_unbroken_chain_of_events() {
 
 #[test]
 fn an_event_is_written_with_its_change_or_neither_is() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
     let link = api.create_link(&ann, &file, json!({})).expect(201).id();

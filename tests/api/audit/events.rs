@@ -36,7 +36,7 @@ fn sign_ins_and_sessions(tour: &Tour) {
     tour.step(refresh(), 200, |_| vec![]);
     tour.api.database.run("UPDATE sessions SET rotated_at = array[now() - interval '1 hour'] WHERE rotated_at <> '{}'");
     tour.step(refresh(), 401, |_| {
-        let session = claims(&ann.access)["sid"].as_str().expect("text").to_owned();
+        let session = ann.session();
         let subject = Some(("session", session));
         vec![("auth.refresh_reuse", "failure", Some(ann.id().to_owned()), subject, json!({}))]
     });
@@ -158,7 +158,7 @@ fn user_management(tour: &Tour) {
 
 /// The id of the session of a user's access token.
 fn session(user: &Tokens) -> String {
-    claims(&user.access)["sid"].as_str().expect("text").to_owned()
+    user.session()
 }
 
 fn sessions_in_sight(tour: &Tour) {
@@ -318,29 +318,38 @@ fn second_factors(tour: &Tour) {
     let secret = offer["secret"].as_str().expect("a secret").to_owned();
     let factor = SecondFactor { secret, recovery_codes: Vec::new() };
     let confirm = tour.post("/auth/second-factor/confirm", &fay, json!({"code": factor.code()}));
-    let enabled = |_: &Answer| vec![own("second_factor.enable", &fay, json!({}))];
-    let codes = tour.step(confirm, 200, enabled).json()["recovery_codes"].clone();
-    tour.refused_login(
-        "fay",
-        PASSWORD,
-        401,
-        Some(fay.id()),
-        json!({"reason": "second_factor_required"}),
-    );
-    let body = json!({"username": "fay", "password": PASSWORD, "code": codes[0]});
-    tour.step(tour.post("/auth/login", Anonymous, body), 200, |answer| {
-        let session = claims(&answer.tokens().access)["sid"].clone();
-        vec![
-            own("auth.login", &fay, json!({ "session_id": session })),
-            own("second_factor.recovery", &fay, json!({"codes_left": 9})),
-        ]
+    let enabled = |details| vec![own("second_factor.enable", &fay, details)];
+    let codes = tour.step(confirm, 200, |_| enabled(json!({}))).json()["recovery_codes"].clone();
+    let required = json!({"reason": "second_factor_required"});
+    tour.refused_login("fay", PASSWORD, 401, Some(fay.id()), required);
+    let login = |code: Value| {
+        let body = json!({"username": "fay", "password": PASSWORD, "code": code});
+        tour.post("/auth/login", Anonymous, body)
+    };
+    tour.step(login(json!(factor.wrong_code())), 401, |_| {
+        let subject = Some(("user", fay.id().to_owned()));
+        vec![("auth.login", "failure", None, subject, json!({"reason": "second_factor_invalid"}))]
     });
-    let proofs = json!({"current_password": PASSWORD, "code": codes[1]});
-    tour.step(tour.delete("/auth/second-factor", &fay).json(proofs), 204, |_| {
-        vec![
-            own("second_factor.disable", &fay, json!({})),
-            own("second_factor.recovery", &fay, json!({})),
-        ]
+    let recovered = |details| own("second_factor.recovery", &fay, details);
+    tour.step(login(codes[0].clone()), 200, |answer| {
+        let session = json!({"session_id": answer.tokens().session()});
+        vec![own("auth.login", &fay, session), recovered(json!({"codes_left": 9}))]
+    });
+    let proofs = |password: &str, code: &Value| json!({"current_password": password, "code": code});
+    let renew = proofs(PASSWORD, &codes[1]);
+    let renew = tour.post("/auth/second-factor/recovery-codes", &fay, renew);
+    let renewed = tour.step(renew, 200, |_| {
+        let mut events = enabled(json!({"new_recovery_codes": true}));
+        events.push(recovered(json!({})));
+        events
+    });
+    let code = renewed.json()["recovery_codes"][0].clone();
+    let disable = |password| tour.delete("/auth/second-factor", &fay).json(proofs(password, &code));
+    tour.step(disable("wrong password"), 400, |_| {
+        vec![own_refused("second_factor.disable", &fay, json!({}))]
+    });
+    tour.step(disable(PASSWORD), 204, |_| {
+        vec![own("second_factor.disable", &fay, json!({})), recovered(json!({}))]
     });
 }
 

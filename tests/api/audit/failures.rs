@@ -20,8 +20,7 @@ fn failed_sign_ins(database: &Database) -> (i64, i64, i64) {
 
 #[test]
 fn a_failed_sign_in_is_in_the_log_within_a_second() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let mut times: Vec<_> = (0..5)
         .map(|_| {
             let answer = api.login("root", "wrong").expect(401);

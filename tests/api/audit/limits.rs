@@ -50,8 +50,7 @@ fn counted(api: &Server, root: &Tokens, user: &Tokens, action: &str) -> i64 {
 
 #[test]
 fn a_hundred_changes_in_an_hour_are_events_and_the_others_one_event_when_the_hour_is_over() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     rename(&api, &ann, 130);
     let own = api.all_events(&root, &format!("subject_id={}&action=user.update", ann.id())).len();
     assert!(
@@ -78,8 +77,7 @@ fn a_hundred_changes_in_an_hour_are_events_and_the_others_one_event_when_the_hou
 
 #[test]
 fn sign_outs_that_end_nothing_are_counted_too() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     exceed_limit(&api.database, &ann);
     for _ in 0..3 {
         api.logout_scope(&ann, "others").expect(204);
@@ -90,8 +88,7 @@ fn sign_outs_that_end_nothing_are_counted_too() {
 
 #[test]
 fn a_thousand_changes_on_a_day_are_events_and_a_new_hour_brings_new_ones() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let events = || api.database.count("audit_events WHERE action = 'user.update'");
     exceed_limit(&api.database, &ann);
     rename(&api, &ann, 1);
@@ -115,8 +112,7 @@ fn a_thousand_changes_on_a_day_are_events_and_a_new_hour_brings_new_ones() {
 
 #[test]
 fn changes_of_profile_files_tokens_sessions_and_second_factor_are_counted_and_nothing_else_is() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     for user in [&root, &ann] {
         exceed_limit(&api.database, user);
     }
@@ -165,8 +161,7 @@ fn changes_of_profile_files_tokens_sessions_and_second_factor_are_counted_and_no
 
 #[test]
 fn what_was_counted_is_written_after_a_restart_and_once_by_two_processes() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     exceed_limit(&api.database, &ann);
     rename(&api, &ann, 7);
     let (database, data) = (api.database.clone(), api.data.clone());
@@ -234,8 +229,7 @@ fn requests_to_reset_a_password_are_an_event_in_two_minutes_and_none_goes_uncoun
 
 #[test]
 fn rows_that_limit_nothing_any_more_are_removed() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     for user in [&ann, &bob] {
         rename(&api, user, 1);
     }
@@ -251,8 +245,8 @@ fn rows_that_limit_nothing_any_more_are_removed() {
 
 #[test]
 fn one_user_who_changes_everything_at_once_is_counted_exactly_and_nothing_deadlocks() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "12")]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) =
+        Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "12")], ["root", "ann"]);
     let files = [(); 12].map(|()| api.new_file(&ann, "a.txt", "one"));
     parallel(12, |thread| {
         for round in 0..15 {
@@ -290,8 +284,7 @@ fn one_user_who_changes_everything_at_once_is_counted_exactly_and_nothing_deadlo
 
 #[test]
 fn files_that_a_user_deletes_during_a_backup_do_not_stop_the_sweep() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let files: Vec<_> = (0..30).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
     exceed_limit(&api.database, &ann);
     let backup = api
@@ -314,8 +307,7 @@ fn files_that_a_user_deletes_during_a_backup_do_not_stop_the_sweep() {
 
 #[test]
 fn a_flood_of_one_kind_of_refusal_does_not_hide_another_kind() {
-    let api = Server::start(&[]);
-    let mia = api.sign_up("mia");
+    let (api, [mia]) = Server::with_users(&[], ["mia"]);
     let stop = AtomicBool::new(false);
     let ids: Vec<_> = thread::scope(|scope| {
         let _stop = SetOnDrop(&stop);

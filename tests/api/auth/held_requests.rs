@@ -87,18 +87,10 @@ const REQUESTS: [(&str, &str, &str, Factor, u16); 15] = [
 const FORM: &str = "--a-boundary\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n\
                     of the thief\r\n--a-boundary--\r\n";
 
-/// Those of them that a personal access token may send.
-fn by_personal_token() -> impl Iterator<Item = (&'static str, &'static str, &'static str, u16)> {
-    let accepted = |path: &str| path.starts_with("/uploads") || path == "/users/{user_id}";
-    REQUESTS.iter().filter_map(move |&(method, path, body, _, status)| {
-        accepted(path).then_some((method, path, body, status))
-    })
-}
-
 impl World {
     fn start() -> World {
-        let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-        let (root, victim) = (api.sign_up_admin("root"), api.sign_up("victim"));
+        let (api, [root, victim]) =
+            Server::with_users(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")], ["root", "victim"]);
         World { api, root, victim }
     }
 
@@ -109,11 +101,7 @@ impl World {
         let factor = match factor {
             Factor::None => None,
             Factor::On => Some(api.new_second_factor(&held, PASSWORD)),
-            Factor::Offered => {
-                let offer = api.begin_second_factor(&held, PASSWORD).expect(200).json();
-                let secret = offer["secret"].as_str().expect("a secret").to_owned();
-                Some(SecondFactor { secret, recovery_codes: Vec::new() })
-            }
+            Factor::Offered => Some(api.offer_second_factor(&held, PASSWORD)),
         };
         let code = factor.as_ref().map_or_else(|| "000000".into(), SecondFactor::code);
         let other = api.login_with_code(&name, PASSWORD, &code).expect(200).tokens();
@@ -203,7 +191,7 @@ const REVOCATIONS: [Revocation; 7] = [
     (
         "the end of that session",
         |w, actor| {
-            let id = claims(&actor.held.access)["sid"].as_str().expect("a session").to_owned();
+            let id = actor.held.session();
             w.api.end_session(&actor.other, &id).expect(204);
         },
         INVALID,
@@ -224,19 +212,32 @@ impl World {
         self.api.update_user(&self.root, actor.held.id(), body).expect(200);
     }
 
-    /// Holds every request, each of another administrator, applies `revoke` to all of them, and returns the answers.
-    fn answers(&self, round: usize, revoke: impl Fn(&Actor)) -> Vec<(String, RawAnswer, u16)> {
-        let actors = REQUESTS.iter().enumerate();
-        let actors = actors.map(|(n, request)| self.actor(format!("actor_{round}_{n}"), request.3));
-        let actors: Vec<Actor> = actors.collect();
+    /// Holds every request, or every one that a personal access token may send with such a token, each of another
+    /// administrator. Applies `revoke` to all of them, and returns the answers with the statuses of no revocation.
+    fn answers(
+        &self,
+        round: &str,
+        by_token: bool,
+        revoke: impl Fn(&Actor),
+    ) -> Vec<(String, RawAnswer, u16)> {
+        let accepted = |path: &str| path.starts_with("/uploads") || path == "/users/{user_id}";
+        let requests = REQUESTS.iter().filter(|request| !by_token || accepted(request.1));
+        let actors = requests.enumerate().map(|(n, request)| {
+            let actor = self.actor(format!("{round}_{n}"), request.3);
+            let token = match by_token {
+                true => self.api.new_token(&actor.held, false),
+                false => actor.held.access.clone(),
+            };
+            (request, actor, token)
+        });
+        let actors: Vec<_> = actors.collect();
         self.api.forget_used_codes();
-        let held = REQUESTS.iter().zip(&actors).map(|(&(method, path, body, _, status), actor)| {
-            let held = self.hold(method, path, &actor.held.access, actor, body);
-            (format!("{method} {path}"), held, status)
+        let held = actors.iter().map(|((method, path, body, _, status), actor, token)| {
+            (format!("{method} {path}"), self.hold(method, path, token, actor, body), *status)
         });
         let held: Vec<_> = held.collect();
         thread::sleep(HELD);
-        actors.iter().for_each(revoke);
+        actors.iter().for_each(|(_, actor, _)| revoke(actor));
         self.note_state();
         held.into_iter().map(|(name, held, status)| (name, held.finish(), status)).collect()
     }
@@ -245,12 +246,14 @@ impl World {
 #[test]
 fn a_request_whose_body_comes_after_a_revocation_changes_nothing() {
     let world = World::start();
-    for (name, answer, status) in world.answers(0, |_| ()) {
+    for (name, answer, status) in world.answers("no", false, |_| ()) {
         let text = String::from_utf8_lossy(&answer.body);
         assert_eq!(answer.status, status, "{name}, nothing taken away: {text}");
     }
     for (round, (revocation, revoke, message)) in REVOCATIONS.into_iter().enumerate() {
-        for (name, answer, _) in world.answers(round + 1, |actor| revoke(&world, actor)) {
+        for (name, answer, _) in
+            world.answers(&format!("round{round}"), false, |actor| revoke(&world, actor))
+        {
             let what = format!("{name} after {revocation}");
             assert_eq!((answer.status, &answer.json()["detail"]), (401, &json!(message)), "{what}");
         }
@@ -284,9 +287,8 @@ type Round<'a> = (&'a dyn Fn(&Actor), Option<(u16, &'static str)>);
 fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothing() {
     let world = World::start();
     let end_token = |actor: &Actor| {
-        let listed = world.api.list_tokens(&actor.other).expect(200).json();
-        let id = listed["tokens"][0]["id"].as_str().expect("an id").to_owned();
-        world.api.delete_token(&actor.other, &id).expect(204);
+        let ids = world.api.list_tokens(&actor.other).expect(200).names("tokens", "id");
+        world.api.delete_token(&actor.other, &ids[0]).expect(204);
     };
     let end_tokens = |actor: &Actor| {
         world.api.delete_user_tokens(&world.root, actor.held.id()).expect(204);
@@ -307,24 +309,13 @@ fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothin
         (&demote, Some((403, "Admin privileges required."))),
     ];
     for (round, (revoke, refusal)) in rounds.into_iter().enumerate() {
-        let held = by_personal_token().enumerate().map(|(n, (method, path, body, status))| {
-            let actor = world.actor(format!("token_{round}_{n}"), Factor::None);
-            let token = world.api.new_token(&actor.held, false);
-            let held = world.hold(method, path, &token, &actor, body);
-            (path, held, status, actor)
-        });
-        let held: Vec<_> = held.collect();
-        thread::sleep(HELD);
-        held.iter().for_each(|(.., actor)| revoke(actor));
-        world.note_state();
-        for (path, held, status, _) in held {
-            let answer = held.finish();
-            let is_refused = |(status, _): &(u16, _)| *status == 401 || path.starts_with("/users");
+        for (name, answer, status) in world.answers(&format!("token{round}"), true, revoke) {
+            let is_refused = |(status, _): &(u16, _)| *status == 401 || name.contains("/users");
             match refusal.filter(is_refused) {
-                None => assert_eq!(answer.status, status, "{path}, round {round}"),
+                None => assert_eq!(answer.status, status, "{name}, round {round}"),
                 Some((status, message)) => {
                     let found = (answer.status, answer.json()["detail"].clone());
-                    assert_eq!(found, (status, json!(message)), "{path}, round {round}");
+                    assert_eq!(found, (status, json!(message)), "{name}, round {round}");
                 }
             }
         }
@@ -371,6 +362,14 @@ fn what_takes_an_account_over_or_outlives_a_session_is_refused_however_quick_its
             world.expect_no_change(&what);
         }
     }
+    // A second factor ends other sessions, but is confirmed by none that has ended.
+    let (path, body) = ("/auth/second-factor/confirm", r#"{"code": "{code}"}"#);
+    let actor = world.actor("quick".into(), Factor::Offered);
+    let held = world.hold("POST", path, &actor.held.access, &actor, body);
+    world.api.logout_scope(&actor.held, "local").expect(204);
+    let answer = held.finish();
+    assert_eq!((answer.status, &answer.json()["reason"]), (401, &json!("SESSION_ENDED")));
+    world.api.me(&actor.other).expect(200).has(json!({"second_factor": false}));
 }
 
 /// The row of an account is locked while two requests come: what the first one takes away, the second one has not.

@@ -11,8 +11,7 @@ const VERSION_OF_ANN: &str = "SELECT credentials_version FROM users WHERE userna
 
 #[test]
 fn a_reset_token_sets_a_password_and_ends_all_sessions() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let token = api.reset_token("ANN@example.com");
     assert!(!api.log().contains("ann@example.com") && !api.log().contains("ANN@example.com"));
     let answer =
@@ -33,104 +32,43 @@ fn a_reset_token_sets_a_password_and_ends_all_sessions() {
 }
 
 #[test]
-fn twenty_parallel_uses_of_one_reset_token_change_the_password_once() {
-    let api = Server::start(&[]);
-    api.sign_up("ann");
-    let token = api.reset_token("ann@example.com");
-    let password = |i: usize| format!("battery staple {i}");
-    let statuses = parallel(20, |i| api.reset_password(&token, &password(i)).status);
-    let winner = statuses.iter().position(|status| *status == 200).expect("one");
-    assert_eq!(tally(statuses), [(200, 1), (400, 19)].into());
-    api.login("ann", &password(winner)).expect(200);
-    api.login("ann", &password((winner + 1) % 20)).expect(401);
-    assert_eq!(api.database.count("used_password_reset_tokens"), 1);
-}
-
-#[test]
-fn a_reset_token_dies_with_any_change_of_password_or_address() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let bob = api.sign_up("bob");
-    // By a new address. The same address and another name are no such change.
-    let token = api.reset_token("ann@example.com");
-    api.update_me(&ann, json!({"name": "Ann", "email": "ann@example.com"})).expect(200);
-    api.update_me(&ann, json!({"email": "ann2@example.com"})).expect(200);
-    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
-    // By the use of a later token.
-    let (first, second) =
-        (api.reset_token("ann2@example.com"), api.reset_token("ann2@example.com"));
-    api.reset_password(&second, NEW_PASSWORD).expect(200);
-    api.reset_password(&first, "battery stable").refused(400, REFUSED);
-    // By a change of the password.
-    let token = api.reset_token("ann2@example.com");
-    let ann = api.login("ann", NEW_PASSWORD).expect(200).tokens();
-    api.change_password(&ann, NEW_PASSWORD, "a third one").expect(200);
-    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
-    api.me(&bob).expect(200);
-}
-
-#[test]
-fn a_reset_token_from_before_a_deactivation_is_dead_after_it() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
-    let token = api.reset_token("ann@example.com");
-    let set = |is_active: bool| {
-        api.update_user(&root, ann.id(), json!({ "is_active": is_active })).expect(200);
+fn a_reset_token_dies_with_any_change_of_the_activity_and_is_none_while_the_account_is_inactive() {
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
+    let version = || api.database.value::<i32>(VERSION_OF_ANN);
+    let set = |change: &str| {
+        api.database.run(&format!("UPDATE users SET {change} WHERE username = 'ann'"))
     };
-    // The same value is no change.
-    set(true);
-    assert_eq!(api.database.value::<i32>(VERSION_OF_ANN), 1);
-    set(false);
-    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
-    set(true);
-    api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
-    api.login("ann", PASSWORD).expect(200);
     // Whichever statement changes it.
     let token = api.reset_token("ann@example.com");
-    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'; UPDATE users SET is_active = true");
+    set("is_active = false");
+    set("is_active = true");
     api.reset_password(&token, NEW_PASSWORD).refused(400, REFUSED);
     // A change that raises the version itself raises it once.
-    let body = json!({"is_active": false, "email": "ann2@example.com"});
-    let before = api.database.value::<i32>(VERSION_OF_ANN);
-    api.update_user(api.sign_in("root"), ann.id(), body).expect(200);
-    assert_eq!(api.database.value::<i32>(VERSION_OF_ANN), before + 1);
-}
-
-#[test]
-fn a_reset_token_of_an_inactive_account_changes_nothing_and_its_requests_are_no_events() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    api.database.run("UPDATE users SET is_active = false");
-    let version = api.database.value::<i32>(VERSION_OF_ANN);
-    let token = json!({
-        "sub": ann.id(), "type": "password_reset", "ver": version, "iat": now(), "exp": now() + 600,
-    });
-    let before: String = api.database.value("SELECT password_hash FROM users");
+    let (before, body) = (version(), json!({"is_active": false, "email": "ann2@example.com"}));
+    api.update_user(&root, ann.id(), body).expect(200);
+    assert_eq!(version(), before + 1);
+    // A good token of the inactive account changes nothing.
+    let token = json!({"sub": ann.id(), "type": "password_reset", "ver": version(), "iat": now(), "exp": FAR_FUTURE});
+    let hash =
+        || api.database.value::<String>("SELECT password_hash FROM users WHERE username = 'ann'");
+    let before = hash();
     api.reset_password(&sign(token), NEW_PASSWORD).refused(400, REFUSED);
-    assert_eq!(api.database.value::<String>("SELECT password_hash FROM users"), before);
-    api.request_reset("ann@example.com").expect(200);
+    assert_eq!(hash(), before);
+    // A request for it is no event, whatever came before.
+    api.database.run("DELETE FROM password_reset_counts");
+    let events = || api.database.count("audit_events WHERE action = 'password.reset_request'");
+    let before = events();
+    api.request_reset("ann2@example.com").expect(200);
     wait_until(|| api.database.count("password_reset_requests") == 0);
-    assert_eq!(api.database.count("audit_events WHERE action = 'password.reset_request'"), 0);
-    api.database.run("UPDATE users SET is_active = true");
-    api.reset_token("ann@example.com");
-    assert_eq!(api.database.count("audit_events WHERE action = 'password.reset_request'"), 1);
-}
-
-#[test]
-fn a_renewed_hash_does_not_touch_reset_tokens() {
-    let api = Server::start(&[]);
-    api.sign_up("ann");
-    let token = api.reset_token("ann@example.com");
-    let dearer = Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", "5,8,1")]);
-    dearer.sign_in("ann");
-    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    assert_eq!(events(), before);
+    set("is_active = true");
+    api.reset_token("ann2@example.com");
+    assert_eq!(events(), before + 1);
 }
 
 #[test]
 fn tokens_that_are_no_reset_tokens_are_answered_alike() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let good = json!({"sub": ann.id(), "type": "password_reset", "ver": 1, "iat": now(), "exp": now() + 600});
     let with = |name: &str, value| sign(with_member(&good, name, value));
     for (token, reason) in [
@@ -210,43 +148,30 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
 }
 
 #[test]
-fn a_request_that_another_process_stored_is_processed_too() {
-    let api = Server::start(&[]);
-    api.sign_up("ann");
-    api.database.run("INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')");
-    api.logged("password reset token");
-}
-
-#[test]
-fn a_used_token_is_kept_until_it_would_have_expired() {
-    let api = Server::start(&[("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", "7")]);
-    api.sign_up("ann");
+fn the_record_of_a_use_expires_with_the_token_also_if_its_lifetime_is_another_by_now() {
+    let (api, [_]) =
+        Server::with_users(&[("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", "7")], ["ann"]);
+    let kept = "SELECT extract(epoch FROM max(expires_at))::bigint FROM used_password_reset_tokens";
     let token = api.reset_token("ann@example.com");
-    api.reset_password(&token, NEW_PASSWORD).expect(200);
-    let claims = claims(&token);
-    let number = |name: &str| claims[name].as_i64().unwrap();
+    let number = |name: &str| claims(&token)[name].as_i64().expect("a number");
     assert_eq!(number("exp") - number("iat"), 7 * 60);
-    let kept_until: i64 = api
-        .database
-        .value("SELECT extract(epoch FROM expires_at)::bigint FROM used_password_reset_tokens");
-    assert_eq!(kept_until, number("exp"));
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    assert_eq!(api.database.value::<i64>(kept), number("exp"));
     let hash: String = api.database.value("SELECT token_hash FROM used_password_reset_tokens");
     assert!(hash.len() == 64 && !token.contains(&hash));
-}
-
-#[test]
-fn the_record_of_a_use_expires_with_the_token_also_if_its_lifetime_is_another_by_now() {
-    let api = Server::start(&[]);
-    api.sign_up("ann");
-    let token = api.reset_token("ann@example.com");
+    // A request that another process stored is processed too.
+    api.database.run(
+        "DELETE FROM password_reset_messages;
+         INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')",
+    );
+    wait_until(|| api.log().matches("password reset token").count() == 2);
+    let line = api.logged("password reset token");
+    let token = line.split_whitespace().last().expect("a token");
     for (exp, status) in [(FAR_FUTURE, 200), (u64::MAX / 4, 400)] {
-        let token = sign(with_member(&claims(&token), "exp", exp));
-        api.reset_password(&token, NEW_PASSWORD).expect(status);
+        let token = sign(with_member(&claims(token), "exp", exp));
+        api.reset_password(&token, PASSWORD).expect(status);
     }
-    let kept_until: i64 = api
-        .database
-        .value("SELECT extract(epoch FROM expires_at)::bigint FROM used_password_reset_tokens");
-    assert_eq!(kept_until, FAR_FUTURE as i64);
+    assert_eq!(api.database.value::<i64>(kept), FAR_FUTURE as i64);
 }
 
 /// Installs a trigger that records every message that is queued, because messages are removed once they are sent.

@@ -1,8 +1,6 @@
 //! Setting a second factor up, its recovery codes, and taking it away.
 
-use std::thread;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::*;
 
@@ -54,8 +52,7 @@ fn a_second_factor_is_offered_confirmed_and_shown() {
 
 #[test]
 fn an_offer_needs_the_password_and_a_code_of_its_own_secret_in_time() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let none = "Second factor not found";
     api.confirm_second_factor(&ann, "123456").refused(404, none);
     api.begin_second_factor(&ann, "wrong").refused(400, "Current password is incorrect");
@@ -79,70 +76,6 @@ fn an_offer_needs_the_password_and_a_code_of_its_own_secret_in_time() {
     // With a space, as apps show it.
     let spaced = format!(" {} {}", &shown[..3], &shown[3..]);
     api.confirm_second_factor(&ann, &spaced).expect(200);
-}
-
-#[test]
-fn a_confirmation_is_refused_once_its_session_or_the_password_is_no_longer_the_one_it_came_with() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let (id, session) = (ann.id(), claims(&ann.access)["sid"].as_str().expect("one").to_owned());
-    let offer = api.begin_second_factor(&ann, PASSWORD).expect(200).json();
-    let secret = offer["secret"].as_str().expect("a secret").to_owned();
-    let factor = SecondFactor { secret, recovery_codes: Vec::new() };
-    let confirm_during = |change: &str| {
-        let change = api.database.begin(change);
-        thread::scope(|scope| {
-            let confirm = scope.spawn(|| api.confirm_second_factor(&ann, &factor.code()));
-            api.database.wait_for_blocked_statement();
-            change.commit();
-            confirm.join().expect("no panic").case(&session)
-        })
-    };
-    let version = |by| {
-        format!(
-            "UPDATE users SET credentials_version = credentials_version + {by} WHERE id = '{id}'"
-        )
-    };
-    for (change, undo) in [
-        (version(1), version(-1)),
-        (
-            format!("UPDATE users SET session_epoch = session_epoch + 1 WHERE id = '{id}'"),
-            format!("UPDATE users SET session_epoch = session_epoch - 1 WHERE id = '{id}'"),
-        ),
-    ] {
-        confirm_during(&change)
-            .refused(401, "Invalid token")
-            .has(json!({"reason": "SESSION_ENDED"}));
-        api.database.run(&undo);
-        api.me(&ann).expect(200).has(json!({"second_factor": false}));
-    }
-    // An end of all other sessions keeps this one.
-    confirm_during(&format!("SELECT end_sessions('{id}', '{session}')")).expect(200);
-    api.me(&ann).expect(200).has(json!({"second_factor": true}));
-}
-
-#[test]
-fn a_confirmation_whose_body_comes_after_the_end_of_its_session_is_refused() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let offer = api.begin_second_factor(&ann, PASSWORD).expect(200).json();
-    let secret = offer["secret"].as_str().expect("a secret").to_owned();
-    let factor = SecondFactor { secret, recovery_codes: Vec::new() };
-    let slow = api.sign_in("ann");
-    let body = json!({"code": factor.code()}).to_string();
-    let mut connection = RawConnection::open(&api.address);
-    connection.send(format!(
-        "POST /api/v1/auth/second-factor/confirm HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
-         Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
-        slow.access,
-        body.len()
-    ));
-    assert_eq!(connection.head().expect("a head"), "HTTP/1.1 100 Continue\r\n\r\n");
-    api.logout_scope(&slow, "local").expect(204);
-    connection.send(body);
-    let answer = connection.answer();
-    assert_eq!((answer.status, &answer.json()["reason"]), (401, &json!("SESSION_ENDED")));
-    api.me(&ann).expect(200).has(json!({"second_factor": false}));
 }
 
 #[test]
@@ -255,49 +188,8 @@ fn administrators_do_not_take_their_own_second_factor_away_without_password_and_
 }
 
 #[test]
-fn what_happens_to_a_second_factor_is_in_the_audit_log_without_any_code() {
-    let api = Server::start(&[]);
-    let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
-    let factor = api.new_second_factor(&ann, PASSWORD);
-    let codes = &factor.recovery_codes;
-    api.login("ann", PASSWORD).expect(401);
-    api.login_with_code("ann", PASSWORD, &factor.wrong_code()).expect(401);
-    api.login_with_code("ann", PASSWORD, &codes[0]).expect(200);
-    api.renew_recovery_codes(&ann, PASSWORD, &codes[1]).expect(200);
-    api.disable_second_factor(&ann, "wrong", &codes[2]).expect(400);
-    let found = || {
-        let query = format!("subject_id={}", ann.id());
-        let event = |event: &Value| {
-            let mut details = event["details"].clone();
-            details.as_object_mut().expect("an object").remove("session_id");
-            format!("{} {} {details}", event["action"], event["outcome"]).replace('"', "")
-        };
-        let mut events: Vec<_> = api.all_events(&root, &query).iter().map(event).collect();
-        events.sort();
-        events
-    };
-    let expected = [
-        "auth.login failure {reason:second_factor_invalid}",
-        "auth.login failure {reason:second_factor_required}",
-        "auth.login success {}",
-        "auth.login success {}",
-        "auth.register success {}",
-        "second_factor.disable failure {}",
-        "second_factor.enable success {new_recovery_codes:true}",
-        "second_factor.enable success {}",
-        "second_factor.recovery success {codes_left:9}",
-        "second_factor.recovery success {}",
-    ];
-    // Failures are written within a second.
-    wait_until(|| found().len() >= expected.len());
-    assert_eq!(found(), expected);
-}
-
-#[test]
 fn a_deleted_account_keeps_nothing_of_its_second_factor() {
-    let api = Server::start(&[]);
-    let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
-    let bob = api.sign_up("bob");
+    let (api, [ann, root, bob]) = Server::with_users(&[], ["ann", "root", "bob"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     api.login_with_code("ann", PASSWORD, &factor.wrong_code()).expect(401);
     // The other one is only offered.
@@ -312,11 +204,13 @@ fn a_deleted_account_keeps_nothing_of_its_second_factor() {
 
 #[test]
 fn where_administrators_need_a_second_factor_one_without_may_only_set_it_up() {
-    let api = Server::start(&[
-        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
-        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
-    ]);
-    let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
+    let (api, [ann, root]) = Server::with_users(
+        &[
+            ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
+            ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ],
+        ["ann", "root"],
+    );
     let token = api.new_token(&root, false);
     for sender in [&root.access, &token] {
         for path in ["/users", "/admin/stats", "/admin/audit", "/users/export"] {

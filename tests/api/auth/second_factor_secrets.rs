@@ -41,8 +41,7 @@ fn sealed(database: &Database) -> Vec<Vec<u8>> {
 
 #[test]
 fn neither_the_database_nor_the_log_holds_a_secret_or_a_recovery_code() {
-    let api = Server::start(&[("CLOAKROOM_LOG", "trace")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_LOG", "trace")], ["ann"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     let [used, unused] = [0, 1].map(|n| factor.recovery_codes[n].clone());
     let (code, wrong) = (factor.code(), factor.wrong_code());
@@ -69,8 +68,7 @@ fn neither_the_database_nor_the_log_holds_a_secret_or_a_recovery_code() {
 
 #[test]
 fn a_start_seals_all_secrets_with_the_first_key_and_the_old_key_can_go() {
-    let api = Server::start(&[A]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[A], ["ann", "bob"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     let offer = api.begin_second_factor(&bob, PASSWORD).expect(200).json();
     let by_a = sealed(&api.database);
@@ -93,8 +91,7 @@ fn a_start_seals_all_secrets_with_the_first_key_and_the_old_key_can_go() {
 
 #[test]
 fn without_its_key_a_second_factor_takes_recovery_codes_only_and_the_operator_is_told() {
-    let api = Server::start(&[A]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[A], ["ann"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     let without = Server::start_with(&api.database, &api.data, &[C]);
     without.logged("1 others are opened by no key of CLOAKROOM_SEAL_KEYS");
@@ -110,8 +107,7 @@ fn without_its_key_a_second_factor_takes_recovery_codes_only_and_the_operator_is
 
 #[test]
 fn without_keys_of_its_own_the_secret_that_signs_tokens_seals_also_an_old_one() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     let new = SECRET.to_uppercase();
     let rotated = [("CLOAKROOM_JWT_SECRET", new.as_str()), ("CLOAKROOM_JWT_OLD_SECRETS", SECRET)];
@@ -143,8 +139,7 @@ fn a_key_that_is_too_short_is_refused_and_none_is_shown() {
 
 #[test]
 fn a_sealed_secret_cannot_be_moved_to_another_account() {
-    let api = Server::start(&[]);
-    let [ann, bob] = ["ann", "bob"].map(|name| api.sign_up(name));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let [own, _] = [&ann, &bob].map(|user| api.new_second_factor(user, PASSWORD));
     api.database.run(&format!(
         "UPDATE users SET second_factor_sealed = (SELECT second_factor_sealed FROM users WHERE id = '{}')

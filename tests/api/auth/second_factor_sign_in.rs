@@ -14,8 +14,7 @@ const REQUIRED: &str = "Second factor required";
 
 /// A service behind a proxy, its user `ann`, and the second factor of the account.
 fn service(settings: &[(&str, &str)]) -> (Server, Tokens, SecondFactor) {
-    let api = Server::start(&[&[TRUSTED], settings].concat());
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[&[TRUSTED], settings].concat(), ["ann"]);
     let factor = api.new_second_factor(&ann, PASSWORD);
     (api, ann, factor)
 }
@@ -209,22 +208,6 @@ fn a_limit_that_is_reached_while_a_code_is_checked_refuses_right_and_wrong_ones_
     send_during("recovery_codes = '{}'", "sign-in", &codes[0]).refused(401, INVALID);
     send_during("second_factor_sealed = NULL", "sign-in", &codes[1])
         .refused(401, "Invalid username or password");
-}
-
-#[test]
-fn a_second_factor_that_is_confirmed_while_a_password_is_checked_is_required() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let confirm =
-        api.database.begin("UPDATE users SET second_factor_sealed = '', second_factor_at = now()");
-    thread::scope(|scope| {
-        let sign_in = scope.spawn(|| api.login("ann", PASSWORD));
-        api.database.wait_for_blocked_statement();
-        confirm.commit();
-        let reason = json!({"reason": "SECOND_FACTOR_REQUIRED"});
-        sign_in.join().expect("no panic").refused(401, REQUIRED).has(reason);
-    });
-    assert_eq!(api.database.live_sessions(ann.id()), 1);
 }
 
 #[test]

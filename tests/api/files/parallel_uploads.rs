@@ -91,8 +91,8 @@ fn uploads_that_come_together_are_recorded_in_one_commit() {
 
 #[test]
 fn each_of_those_that_come_together_has_its_own_quota_and_owner() {
-    let api = Server::start(&[("CLOAKROOM_USER_FILE_QUOTA", "3")]);
-    let (ann, bob, carl) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("carl"));
+    let (api, [ann, bob, carl]) =
+        Server::with_users(&[("CLOAKROOM_USER_FILE_QUOTA", "3")], ["ann", "bob", "carl"]);
     let leave = || {
         let id = carl.id();
         api.database.run(&format!("UPDATE users SET is_active = false WHERE id = '{id}'"));
@@ -110,8 +110,10 @@ fn each_of_those_that_come_together_has_its_own_quota_and_owner() {
 #[test]
 fn each_of_those_that_come_together_counts_for_the_half_of_young_accounts_if_it_is_theirs() {
     let limited = ("CLOAKROOM_REGISTRATIONS_PER_DAY", "50");
-    let api = Server::start(&[limited, ("CLOAKROOM_STORAGE_QUOTA", "240000")]);
-    let [ann, bob, carl] = ["ann", "bob", "carl"].map(|name| api.sign_up(name));
+    let (api, [ann, bob, carl]) = Server::with_users(
+        &[limited, ("CLOAKROOM_STORAGE_QUOTA", "240000")],
+        ["ann", "bob", "carl"],
+    );
     // As if their half had been used up after the requests had begun.
     let fill = || {
         api.database.run(
@@ -136,8 +138,7 @@ fn locks(user: &str) -> [String; 3] {
 
 #[test]
 fn nobody_waits_for_what_another_user_has_locked() {
-    let api = Server::start(&[]);
-    let (ann, bob, first) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("first"));
+    let (api, [ann, bob, first]) = Server::with_users(&[], ["ann", "bob", "first"]);
     // A user's first upload is recorded alone.
     api.new_file(&ann, "a.txt", "a");
     api.new_file(&bob, "b.txt", "b");
@@ -166,8 +167,7 @@ fn nobody_waits_for_what_another_user_has_locked() {
 
 #[test]
 fn whether_they_were_recorded_is_unknown_if_their_connection_breaks() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let answers = together(&api, &[&ann, &bob, &ann, &bob], || {
         let is_batch =
             "wait_event_type = 'Lock' AND query LIKE '-- Records those of several files%'";

@@ -45,8 +45,7 @@ fn hold_up(api: &Server, user: &str) -> OpenTransaction {
 
 #[test]
 fn an_upload_that_does_not_end_holds_up_no_other_user() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let file = api.new_file(&bob, "a.txt", "1");
     let stuck = hold_up(&api, ann.id());
     // Others have recorded files, and their commits take long.
@@ -74,8 +73,8 @@ fn an_upload_that_does_not_end_holds_up_no_other_user() {
 
 #[test]
 fn an_upload_near_the_quota_waits_for_those_that_it_cannot_see_yet() {
-    let api = Server::start(&[("CLOAKROOM_STORAGE_QUOTA", "2400000")]);
-    let (ann, bob, carl) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("carl"));
+    let (api, [ann, bob, carl]) =
+        Server::with_users(&[("CLOAKROOM_STORAGE_QUOTA", "2400000")], ["ann", "bob", "carl"]);
     let stuck = hold_up(&api, ann.id());
     thread::scope(|scope| {
         let small = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
@@ -114,8 +113,7 @@ fn uploads_of_several_users_fill_the_quota_exactly_and_never_exceed_it() {
 
 #[test]
 fn totals_agree_at_any_moment_while_files_come_and_go() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let users: Vec<_> = (0..6).map(|i| api.sign_up(&format!("user{i}"))).collect();
     api.database.insert_files(users[5].id(), &[9; 2500]);
     watched(&api.database, i64::MAX, || {

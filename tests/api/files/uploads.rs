@@ -8,8 +8,7 @@ use crate::harness::*;
 
 #[test]
 fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let content = [PNG, &[0, 255, b'\r', b'\n', b'-', b'-'].repeat(50_000)].concat();
     let form = file_form("cat.png", "image/png", &content).field("description", "A cat");
     let uploaded = api.upload_form(&ann, form).expect(201).has(json!({
@@ -36,8 +35,7 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
 
 #[test]
 fn parts_come_in_any_order_and_the_first_description_counts() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let form = Form::default;
     let file = || file_form("a.txt", "text/plain", b"one");
     for (form, reason) in [
@@ -74,8 +72,7 @@ fn parts_come_in_any_order_and_the_first_description_counts() {
 
 #[test]
 fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let good = || file_form("a.txt", "text/plain", b"one");
     let described = |text: &str| good().field("description", text).bytes();
     let truncated = |left: usize| {
@@ -150,8 +147,7 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
 
 #[test]
 fn a_description_has_room_for_4096_characters() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), " as given "] {
         let form = file_form("a.txt", "text/plain", b"one").field("description", text);
         api.upload_form(&ann, form).expect(201).has(json!({ "description": text }));
@@ -160,8 +156,7 @@ fn a_description_has_room_for_4096_characters() {
 
 #[test]
 fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let long = "x".repeat(300);
     for (sent, kept) in [
         ("../../etc/passwd", "passwd"),
@@ -195,8 +190,7 @@ fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
 
 #[test]
 fn only_the_user_of_the_service_can_read_stored_contents() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.new_file(&ann, "a.txt", "one");
     assert_eq!(mode(&api.data.join("files")), 0o700);
     assert_eq!(mode(&api.data.join("tmp")), 0o700);
@@ -205,8 +199,7 @@ fn only_the_user_of_the_service_can_read_stored_contents() {
 
 #[test]
 fn a_type_must_be_in_the_list_and_fit_the_content() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let html = b"<!DOCTYPE html><script>alert(1)</script>".as_slice();
     let long_picture = [PNG, &vec![0; 1_000_000]].concat();
     for (content_type, content, status, reason) in [
@@ -249,8 +242,7 @@ fn other_spellings_of_a_type_and_the_containers_of_documents_are_accepted() {
         "image/jpeg,image/png,audio/wav,application/zip,application/xml,image/svg+xml,application/java-archive,\
          application/epub+zip,application/msword,application/vnd.ms-excel,image/gif,{DOCX},{ODT}"
     );
-    let api = Server::start(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", &types)]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", &types)], ["ann"]);
     let zip = |first_entry: &str| {
         let name = first_entry.len() as u8;
         let head = [b"PK\x03\x04\x14\0\0\0\0\0".as_slice(), &[0; 16], &[name, 0, 0, 0]].concat();
@@ -329,8 +321,7 @@ fn a_file_may_have_the_limit_and_no_byte_more() {
         ),
         (&[("MAX_UPLOAD_SIZE", "2097152")], 2_097_152, "File size exceeds maximum limit (2MB)"),
     ] {
-        let api = Server::start(settings);
-        let ann = api.sign_up("ann");
+        let (api, [ann]) = Server::with_users(settings, ["ann"]);
         let upload = |size| {
             api.upload(&ann, "a.txt", vec![b'x'; size]).case(format_args!("{size} of {limit}"))
         };
@@ -346,15 +337,14 @@ fn a_file_may_have_the_limit_and_no_byte_more() {
 
 #[test]
 fn a_body_announced_too_large_is_refused_before_it_is_sent() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     assert_eq!(status_of(api.begin_upload(&ann, "Content-Length: 11485760", b"")), 413);
 }
 
 #[test]
 fn a_users_quota_is_exact_under_parallel_uploads() {
-    let api = Server::start(&[("CLOAKROOM_USER_STORAGE_QUOTA", "7000")]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) =
+        Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "7000")], ["ann", "bob"]);
     let upload = |user| api.upload(user, "a.txt", [b'x'; 1000]);
     let statuses = parallel(20, |_| upload(&ann).status);
     assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
@@ -369,8 +359,8 @@ fn a_users_quota_is_exact_under_parallel_uploads() {
 
 #[test]
 fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
-    let api = Server::start(&[("CLOAKROOM_USER_FILE_QUOTA", "7")]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) =
+        Server::with_users(&[("CLOAKROOM_USER_FILE_QUOTA", "7")], ["ann", "bob"]);
     let upload = |user| api.upload(user, "a.txt", "");
     let statuses = parallel(20, |_| upload(&ann).status);
     assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
@@ -387,8 +377,8 @@ fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
 
 #[test]
 fn uploads_have_a_rate_limit_of_their_own() {
-    let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) =
+        Server::with_users(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")], ["ann", "bob"]);
     for left in (0..10).rev() {
         assert_eq!(api.upload(&ann, "a.txt", "x").expect(201).rate_limit(), (10, left));
     }

@@ -30,8 +30,7 @@ fn set_age(api: &Server, user: &str, age: &str) {
 
 #[test]
 fn young_accounts_that_registered_themselves_share_half_of_the_quota_and_others_the_whole() {
-    let api = Server::start(&[LIMITED, QUOTA]);
-    let [ann, bob, dora] = ["ann", "bob", "dora"].map(|name| api.sign_up(name));
+    let (api, [ann, bob, dora]) = Server::with_users(&[LIMITED, QUOTA], ["ann", "bob", "dora"]);
     set_age(&api, "dora", "7 days");
     let root = api.sign_up_admin("root");
     let made = json!({"email": "carl@example.com", "name": "Carl", "password": PASSWORD});
@@ -78,8 +77,7 @@ fn parallel_uploads_of_many_young_accounts_leave_half_of_the_quota_to_others() {
 
 #[test]
 fn an_account_that_create_admin_takes_over_is_the_operators() {
-    let api = Server::start(&[LIMITED, QUOTA]);
-    let [ann, _] = ["ann", "bob"].map(|name| api.sign_up(name));
+    let (api, [ann, _]) = Server::with_users(&[LIMITED, QUOTA], ["ann", "bob"]);
     api.database.insert_files(ann.id(), &[50_000]);
     let arguments = ["create-admin", "--email", "bob@example.com"];
     let taken = ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD);
@@ -91,8 +89,7 @@ fn an_account_that_create_admin_takes_over_is_the_operators() {
 
 #[test]
 fn without_a_limit_of_registrations_young_accounts_fill_the_whole_quota() {
-    let api = Server::start(&[QUOTA]);
-    let [ann, bob] = ["ann", "bob"].map(|name| api.sign_up(name));
+    let (api, [ann, bob]) = Server::with_users(&[QUOTA], ["ann", "bob"]);
     upload(&api, &ann, 50_000).expect(201);
     upload(&api, &bob, 50_000).expect(201);
     refused(upload(&api, &ann, 1));
@@ -101,8 +98,10 @@ fn without_a_limit_of_registrations_young_accounts_fill_the_whole_quota() {
 #[test]
 fn a_young_account_is_told_before_the_body_is_sent_that_their_half_is_used_up() {
     const WAITING: &str = "Expect: 100-continue\r\nContent-Length: 500";
-    let api = Server::start(&[LIMITED, ("CLOAKROOM_STORAGE_QUOTA", "2000000")]);
-    let [ann, bob, dora] = ["ann", "bob", "dora"].map(|name| api.sign_up(name));
+    let (api, [ann, bob, dora]) = Server::with_users(
+        &[LIMITED, ("CLOAKROOM_STORAGE_QUOTA", "2000000")],
+        ["ann", "bob", "dora"],
+    );
     set_age(&api, "dora", "8 days");
     api.database.insert_files(ann.id(), &[700_000, 300_000]);
     for (user, status) in [(&ann, 507), (&bob, 507), (&dora, 100)] {
@@ -117,8 +116,7 @@ fn a_young_account_is_told_before_the_body_is_sent_that_their_half_is_used_up() 
 
 #[test]
 fn the_half_of_young_accounts_is_compared_again_when_a_file_is_recorded() {
-    let api = Server::start(&[LIMITED, QUOTA]);
-    let [ann, bob, dora] = ["ann", "bob", "dora"].map(|name| api.sign_up(name));
+    let (api, [ann, bob, dora]) = Server::with_users(&[LIMITED, QUOTA], ["ann", "bob", "dora"]);
     set_age(&api, "dora", "8 days");
     for (user, status) in [(&ann, 507), (&dora, 201)] {
         let id = user.id();

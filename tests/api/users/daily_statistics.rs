@@ -45,8 +45,7 @@ fn add_history(database: &Database, owner: &str) {
 
 #[test]
 fn each_day_has_what_came_in_it_and_others_are_zeros() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let today = figures(&days(&api, &root, 1)[0]);
     add_history(&api.database, root.id());
     let found = days(&api, &root, 4);
@@ -69,8 +68,7 @@ fn each_day_has_what_came_in_it_and_others_are_zeros() {
 
 #[test]
 fn what_is_deleted_counts_no_more_for_the_day_on_which_it_came() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let before = figures(&days(&api, &root, 1)[0]);
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
@@ -88,8 +86,7 @@ fn what_is_deleted_counts_no_more_for_the_day_on_which_it_came() {
 
 #[test]
 fn sign_ins_and_refusals_are_counted_as_they_happen() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let before = figures(&days(&api, &root, 1)[0]);
     api.sign_in("ann");
     api.login("ann", "wrong password").expect(401);
@@ -106,8 +103,7 @@ fn sign_ins_and_refusals_are_counted_as_they_happen() {
 /// Also in a flood, of which some have no event of their own.
 #[test]
 fn a_sign_in_that_lacks_only_its_code_is_an_event_and_no_refusal() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     api.new_second_factor(&ann, PASSWORD);
     parallel(8, |n| {
         let password = if n % 2 == 0 { PASSWORD } else { "wrong password" };
@@ -133,8 +129,7 @@ fn a_sign_in_that_lacks_only_its_code_is_an_event_and_no_refusal() {
 
 #[test]
 fn folding_keeps_the_days_of_more_than_a_year_and_adds_up_those_before() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     add_history(&api.database, root.id());
     api.database.run(&format!(
         "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
@@ -158,8 +153,7 @@ fn folding_keeps_the_days_of_more_than_a_year_and_adds_up_those_before() {
 
 #[test]
 fn the_number_of_days_is_bounded() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     for (value, problem) in [
         ("0", "value_error"),
         ("366", "value_error"),

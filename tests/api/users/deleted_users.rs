@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::Write;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -12,9 +11,7 @@ use crate::harness::*;
 
 #[test]
 fn a_deleted_account_leaves_a_row_without_personal_data() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let everything = json!({"name": "Ann", "permissions": ["read"]});
     api.update_user(&root, ann.id(), everything).expect(200);
     api.delete_user(&root, ann.id()).expect(204);
@@ -35,9 +32,7 @@ fn a_deleted_account_leaves_a_row_without_personal_data() {
 
 #[test]
 fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [root, ann, bob]) = Server::with_users(&[], ["root", "ann", "bob"]);
     let kept = api.new_file(&bob, "b.txt", "bob's");
     let files = ["one", "two"].map(|text| api.new_file(&ann, "a.txt", text));
     for id in &files {
@@ -72,9 +67,7 @@ fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
 
 #[test]
 fn contents_that_wait_for_their_removal_are_neither_missing_nor_without_a_record() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let removed = api.new_file(&ann, "a.txt", "x");
     let lock = api.database.begin("SELECT FROM files FOR UPDATE");
     api.delete_user(&root, ann.id()).expect(204);
@@ -91,9 +84,7 @@ fn contents_that_wait_for_their_removal_are_neither_missing_nor_without_a_record
 
 #[test]
 fn an_upload_in_flight_when_its_owner_is_deleted_is_not_recorded() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let body = file_form("a.txt", "text/plain", &[b'x'; 100_000]).bytes();
     let length = format!("Content-Length: {}", body.len());
     let mut stream = api.begin_upload(&ann, &length, &body[..50_000]);
@@ -102,41 +93,6 @@ fn an_upload_in_flight_when_its_owner_is_deleted_is_not_recorded() {
     stream.write_all(&body[50_000..]).expect("the rest is sent");
     assert_eq!(status_of(stream), 401);
     assert_eq!((api.database.count("files"), api.data.contents().len()), (0, 0));
-}
-
-/// The same with the order of the statements forced.
-#[test]
-fn an_upload_that_waits_for_the_deletion_of_its_owner_is_not_recorded() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let deletion = api.database.begin("UPDATE users SET is_deleted = true WHERE username = 'ann'");
-    thread::scope(|scope| {
-        let upload = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
-        api.database.wait_for_blocked_statement();
-        deletion.commit();
-        upload.join().expect("no panic").refused(401, "User not found or inactive");
-    });
-    assert_eq!((api.database.count("files"), api.data.contents().len()), (0, 0));
-}
-
-#[test]
-fn a_deletion_that_waits_for_an_upload_removes_it_too() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
-    let upload = api.database.begin(&format!(
-        "SELECT FROM users WHERE username = 'ann' FOR NO KEY UPDATE;
-         INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
-         VALUES (gen_random_uuid(), '{}', 'f', 'f', 'text/plain', 1, 'f', 'h')",
-        ann.id()
-    ));
-    thread::scope(|scope| {
-        let deletion = scope.spawn(|| api.delete_user(&root, ann.id()));
-        api.database.wait_for_blocked_statement();
-        upload.commit();
-        deletion.join().expect("no panic").expect(204);
-    });
-    wait_until(|| api.database.count("files") == 0);
 }
 
 #[test]
@@ -186,9 +142,7 @@ fn deleting_all_users_removes_their_files_too_but_not_those_of_the_development_a
 
 #[test]
 fn deleting_a_user_with_a_million_files_answers_at_once_and_stalls_no_upload() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let (ann, bob, nobody) = (api.sign_up("ann"), api.sign_up("bob"), api.sign_up("nobody"));
+    let (api, [root, ann, bob, nobody]) = Server::with_users(&[], ["root", "ann", "bob", "nobody"]);
     // Triggers and foreign keys are left out to save time. ANALYZE is what autovacuum does by itself after a while.
     api.database.run(&format!(
         "SET session_replication_role = replica;

@@ -53,8 +53,7 @@ fn an_invited_user_gets_a_link_by_mail_that_works_once_and_for_seven_days() {
 
 #[test]
 fn an_invitation_that_is_not_used_in_time_is_replaced_by_a_reset() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.create_user(&root, cyd()).expect(201);
     let token = logged_token(&api);
     let late = sign(with_member(&claims(&token), "exp", now() - 1));
@@ -68,8 +67,7 @@ fn an_invitation_that_is_not_used_in_time_is_replaced_by_a_reset() {
 
 #[test]
 fn a_password_beside_invite_is_that_of_an_ordinary_account() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let mut with_password = cyd();
     with_password["password"] = json!(PASSWORD);
     api.create_user(&root, with_password).expect(201);
@@ -80,8 +78,7 @@ fn a_password_beside_invite_is_that_of_an_ordinary_account() {
 
 #[test]
 fn fields_of_an_invitation_are_checked_and_a_password_is_still_required_without_it() {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let with = |name: &str, value: Value| with_member(&cyd(), name, value);
     for (body, place, kind) in [
         (with("invite", json!(false)), "password", "missing"),
@@ -106,8 +103,7 @@ fn fields_of_an_invitation_are_checked_and_a_password_is_still_required_without_
 
 #[test]
 fn without_mail_there_are_no_invitations() {
-    let api = Server::start(&[("CLOAKROOM_SMTP_URL", "none")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[("CLOAKROOM_SMTP_URL", "none")], ["root"]);
     api.create_user(&root, cyd()).refused(404, "This feature is not available");
     let mut with_password = cyd();
     with_password["password"] = json!(PASSWORD);
@@ -146,8 +142,7 @@ fn an_invitation_that_waited_is_not_sent_once_the_account_has_other_credentials(
 
 #[test]
 fn an_account_and_its_invitation_are_made_together_or_not_at_all() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.run(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$;
          CREATE TRIGGER refused BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION refuse()",

@@ -23,8 +23,7 @@ fn insert_accounts(database: &Database) {
 
 #[test]
 fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however_far_out() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     insert_accounts(&api.database);
     let mut client = api.database.client();
     for (filter, condition) in [
@@ -69,8 +68,7 @@ fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however
 #[test]
 fn a_search_finds_parts_of_one_column_without_regard_to_case_and_takes_no_character_for_a_wildcard()
 {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.run(
         "INSERT INTO users (id, username, email, name, password_hash) VALUES
          (gen_random_uuid(), 'Ann_Lee', 'x100%@example.org', 'ÉMILE \\ Zola', '-'),
@@ -134,8 +132,8 @@ fn two_searches_for_a_short_text_run_at_a_time_and_others_are_answered_meanwhile
 
 #[test]
 fn a_short_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) =
+        Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")], ["root"]);
     let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
     let answers = parallel(12, |_| api.list_users(&root, "search=a"));
     lock.roll_back();

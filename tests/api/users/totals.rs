@@ -44,8 +44,8 @@ fn expect_exact(api: &Server, root: impl Credentials + Copy, change: &str) {
 
 #[test]
 fn totals_are_the_real_counts_after_every_kind_of_change() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) =
+        Server::with_users(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")], ["root"]);
     let exact = |change: &str| expect_exact(&api, &root, change);
     exact("an administrator");
     let ann = api.sign_up("ann");
@@ -85,8 +85,7 @@ fn totals_are_the_real_counts_after_every_kind_of_change() {
 
 #[test]
 fn months_are_those_of_utc_whatever_the_time_zone_of_a_connection() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.new_file(&root, "a.txt", "content");
     let zone = format!("ALTER DATABASE {} SET timezone = 'America/New_York'", api.database.name());
     api.database.run(&zone);
@@ -101,8 +100,7 @@ fn months_are_those_of_utc_whatever_the_time_zone_of_a_connection() {
 
 #[test]
 fn sixteen_clients_that_change_accounts_and_files_leave_no_total_wrong_at_any_moment() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     // Rows that say nothing, so that the totals are folded meanwhile.
     let crowd = "INSERT INTO account_totals SELECT '2020-01-01', 'user', true, 0 FROM generate_series(1, 4001);
                  INSERT INTO file_totals SELECT '2020-01-01', 0, 0 FROM generate_series(1, 4001)";
@@ -153,8 +151,7 @@ fn sixteen_clients_that_change_accounts_and_files_leave_no_total_wrong_at_any_mo
 #[test]
 fn nobody_waits_for_a_transaction_that_adds_accounts_and_files_and_its_changes_count_when_it_ends()
 {
-    let api = Server::start(&[]);
-    let (root, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let id = "11111111-1111-4111-8111-111111111111";
     let open = api.database.begin(&format!(
         "INSERT INTO users (id, username, email, password_hash) VALUES ('{id}', 'late', 'late@example.com', '-');
@@ -177,8 +174,7 @@ fn nobody_waits_for_a_transaction_that_adds_accounts_and_files_and_its_changes_c
 
 #[test]
 fn signing_in_and_uploading_change_no_row_that_lists_read() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let rows = || {
         let versions =
             "SELECT string_agg(concat(ctid, xmin, xmax), ' ' ORDER BY user_id) FROM listed_users";
@@ -194,8 +190,7 @@ fn signing_in_and_uploading_change_no_row_that_lists_read() {
 
 #[test]
 fn many_rows_of_totals_are_added_up() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.run(
         "INSERT INTO account_totals SELECT '2020-01-01', 'user', true, i % 3 FROM generate_series(1, 30000) i;
          INSERT INTO file_totals SELECT '2020-01-01', 1, 7 FROM generate_series(1, 30000)",

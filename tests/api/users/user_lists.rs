@@ -122,8 +122,7 @@ fn offset_and_limit_cut_the_list_and_total_stays() {
 
 #[test]
 fn bad_queries_of_both_lists_are_told_so() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     for (query, message) in [
         ("limit=0", "Limit must be between 1 and 100"),
         ("limit=-1", "Limit must be between 1 and 100"),
@@ -180,8 +179,7 @@ fn bad_queries_of_both_lists_are_told_so() {
 /// What each list answers besides its items, by the number of items: 45 accounts or files.
 #[test]
 fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.insert_files(root.id(), &[1; 45]);
     api.database.run(
         "INSERT INTO users (id, username, email, password_hash)
@@ -221,8 +219,7 @@ fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
 
 #[test]
 fn limit_and_offset_out_of_range_are_400_and_page_and_size_422_in_every_list() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     for path in ["/users", "/admin/users", "/uploads"] {
         let list = |query: &str| api.get(&format!("{path}?{query}"), &root).case(query);
         for (query, message) in [
@@ -249,8 +246,7 @@ fn limit_and_offset_out_of_range_are_400_and_page_and_size_422_in_every_list() {
 
 #[test]
 fn ties_are_in_the_order_of_ids_and_pages_neither_overlap_nor_miss() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.run(
         "INSERT INTO users (id, username, email, name, password_hash, created_at)
          SELECT gen_random_uuid(), 'u' || i, 'tie' || i || '@example.com',

