@@ -98,7 +98,7 @@ fn bounded_numbers_are_not_exceeded_by_requests_at_one_moment() {
         ("file_links", 100, "url", &create_link, &delete_link, "Too many links"),
     ];
     for (table, most, secret, create, delete, message) in rows {
-        let made = parallel(most + 10, |n| create(n));
+        let made = parallel(most + 10, create);
         let statuses = tally(made.iter().map(|answer| answer.status));
         assert_eq!(statuses, [(201, most), (409, 10)].into(), "{table}");
         let mut made: Vec<_> = made.into_iter().filter(|answer| answer.status == 201).collect();
