@@ -10,6 +10,7 @@ mod error;
 mod http;
 mod mail;
 mod model;
+mod probe;
 mod semaphore;
 mod serve;
 mod server;

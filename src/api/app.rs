@@ -17,14 +17,16 @@ use crate::auth::password::PasswordHasher;
 use crate::auth::sealing::SealingKeys;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
+use crate::db::Database;
+use crate::db::health::{self, DatabaseState};
 use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
 use crate::db::users::LoginName;
-use crate::db::{Database, Readiness};
 use crate::error::Error;
 use crate::http::representations::Representations;
 use crate::model::timestamp::unix_time;
+use crate::probe::Probe;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
 
@@ -32,7 +34,6 @@ use crate::telemetry::metrics::Metrics;
 pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
-    pub readiness: Readiness,
     pub sessions: SessionLookups,
     pub uploads: Uploads,
     pub storage: Arc<Storage>,
@@ -51,6 +52,8 @@ pub struct App {
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
     pub failures: Arc<FailureQueue>,
+    /// What the database could be used for lately.
+    readiness: Probe<DatabaseState>,
     /// Wakes the background thread.
     background: SyncSender<()>,
     /// The moment from which the token buckets count time.
@@ -98,7 +101,13 @@ impl App {
             failed_logins: TokenBuckets::new(Duration::from_secs(3600)),
             missing_codes: TokenBuckets::new(Duration::from_secs(3600)),
             metrics,
-            readiness: Readiness::new(),
+            // The service has written to the database before it listens. The database's own timeout ends each attempt.
+            readiness: Probe::new(
+                DatabaseState::Writable,
+                DatabaseState::Lost,
+                Duration::from_secs(1),
+                Duration::MAX,
+            ),
             sessions: SessionLookups::new(),
             uploads: Uploads::new(),
             stored_bytes: StoredBytes::new(),
@@ -130,6 +139,12 @@ impl App {
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.
     pub fn route_not_found(&self) -> Error {
         Error::RouteNotFound { has_docs: self.config.docs }
+    }
+
+    /// What the database can be used for. However many probes of load balancers arrive, it is asked once a second.
+    pub fn database_state(&self) -> DatabaseState {
+        let db = self.db.clone();
+        self.readiness.check(move || health::state(&db))
     }
 
     /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.

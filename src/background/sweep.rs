@@ -82,7 +82,7 @@ pub fn sweep(
     let mut removed = storage.remove_old_drafts()?;
     // After a refusal the operator may want contents back from the trash, so it is not emptied either.
     if swept.refusal.is_none() {
-        removed.extend(storage.empty_trash(trash_days)?);
+        removed.extend(storage.directory().map_or(Ok(vec![]), |d| d.empty_trash(trash_days))?);
     }
     // This comes before contents are moved, because on a full disk it frees the space that moving may need.
     for path in removed {
@@ -94,8 +94,8 @@ pub fn sweep(
             report(line);
             swept.moved += 1;
         };
-        match storage.trash() {
-            Some(_) => storage.move_to_trash(&orphans, report)?,
+        match storage.directory() {
+            Some(directory) => directory.move_to_trash(&orphans, report)?,
             None => list_for_removal(storage, db, &orphans, report)?,
         }
         swept.unexplained = unexplained.min(swept.moved);

@@ -10,7 +10,7 @@ use r2d2::ManageConnection;
 
 use super::connector::Connector;
 use super::deadline::Deadline;
-use super::outage::Outage;
+use super::health::Health;
 use super::postgres_error::{is_connection_lost, is_stale_plan};
 use crate::semaphore::lock;
 
@@ -141,7 +141,7 @@ pub struct ConnectionFactory {
     /// A connection that is open already, until the pool asks for its first one.
     pub first: Mutex<Option<(Client, Deadline)>>,
     pub timeout: Duration,
-    pub outage: Arc<Outage>,
+    pub health: Arc<Health>,
 }
 
 impl ConnectionFactory {
@@ -175,7 +175,7 @@ impl ManageConnection for ConnectionFactory {
     fn connect(&self) -> Result<DatabaseConnection, postgres::Error> {
         let began = Instant::now();
         let outcome = self.open();
-        self.outage.note_attempt(began, outcome.as_ref().err());
+        self.health.note_attempt(began, outcome.as_ref().err());
         // Later than the end of an outage, if this attempt has ended one.
         let opened_at = Instant::now();
         outcome.map(|connection| DatabaseConnection { opened_at, ..connection })

@@ -11,14 +11,13 @@ pub mod deadline;
 pub mod exports;
 pub mod file_links;
 pub mod files;
+pub mod health;
 pub mod installation;
 pub mod migrations;
-mod outage;
 pub mod outbox;
 pub mod personal_tokens;
 mod pool;
 pub mod postgres_error;
-mod readiness;
 pub mod resets;
 pub mod second_factors;
 pub mod sessions;
@@ -34,7 +33,6 @@ use postgres::Row;
 use crate::error::Error;
 
 pub use pool::Database;
-pub use readiness::{DatabaseState, Readiness};
 pub use startup::{check_settings, open_and_migrate};
 
 /// Includes the text of `sql/<name>.sql` at compile time.

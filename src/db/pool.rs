@@ -3,7 +3,7 @@
 //!
 //! From top to bottom: [`Database`] waits for a place and takes a connection of the pool, [`DatabaseConnection`] is one
 //! with its prepared statements, [`ConnectionFactory`] opens it for r2d2, and [`Connector`] connects as the settings
-//! say. [`Outage`] knows whether that succeeds.
+//! say. [`Health`] knows whether that succeeds.
 //!
 //! A restart of the database leaves a pool full of dead connections, and a client cannot tell that a connection is dead
 //! before it uses it. Asking each time would cost a second round trip for every query. So a connection is checked only
@@ -22,7 +22,7 @@ use r2d2::PooledConnection;
 use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
 use super::connector::Connector;
 use super::deadline::Deadline;
-use super::outage::Outage;
+use super::health::Health;
 use super::postgres_error::{refuses_changes, translate};
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
@@ -66,7 +66,7 @@ struct Shared {
     bulk_permits: Arc<Semaphore>,
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
-    outage: Arc<Outage>,
+    health: Arc<Health>,
 }
 
 impl Database {
@@ -78,9 +78,9 @@ impl Database {
         size: u32,
         timeout: Duration,
     ) -> Database {
-        let outage = Arc::new(Outage::new(connector.server()));
+        let health = Arc::new(Health::new(connector.server()));
         let first = Mutex::new(first);
-        let factory = ConnectionFactory { connector, first, timeout, outage: outage.clone() };
+        let factory = ConnectionFactory { connector, first, timeout, health: health.clone() };
         let pool = r2d2::Pool::builder()
             .max_size(size)
             // A connection in reserve would be opened while the service starts, and delay it.
@@ -102,7 +102,7 @@ impl Database {
             write_permits: Semaphore::new(size - reserved),
             bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
-            outage,
+            health,
         };
         Database { shared: Arc::new(shared), spent: None }
     }
@@ -203,9 +203,9 @@ impl Database {
                 outcome => return outcome.map_err(|error| translate(&error)),
             };
             let opened_at = connection.opened_at;
-            self.shared.outage.retire_older(opened_at);
+            self.shared.health.retire_older(opened_at);
             drop(checked_out);
-            let note = |_: &Error| self.shared.outage.note_broken(opened_at, &error);
+            let note = |_: &Error| self.shared.health.note_broken(opened_at, &error);
             let connection = &mut self.check_out(deadline).inspect_err(note)?.connection;
             run(connection).map_err(|error| self.failure(connection, &error, Error::Unavailable))
         })
@@ -245,12 +245,12 @@ impl Database {
         if_dead: Error,
     ) -> Error {
         if refuses_changes(error) {
-            self.shared.outage.note_refusal();
+            self.shared.health.note_refusal();
         }
         if !connection.is_dead {
             return translate(error);
         }
-        self.shared.outage.note_broken(connection.opened_at, error);
+        self.shared.health.note_broken(connection.opened_at, error);
         if_dead
     }
 
@@ -269,7 +269,7 @@ impl Database {
             let left = left();
             let mut connection =
                 self.shared.pool.get_timeout(left).map_err(|_| Error::Unavailable)?;
-            if self.shared.outage.is_retired(connection.opened_at) {
+            if self.shared.health.is_retired(connection.opened_at) {
                 // The pool drops it.
                 connection.is_dead = true;
                 continue;
@@ -291,9 +291,9 @@ impl Database {
             Ok(()) => true,
             Err(error) => {
                 if began.elapsed() >= limit {
-                    self.shared.outage.note_broken(connection.opened_at, &error);
+                    self.shared.health.note_broken(connection.opened_at, &error);
                 } else {
-                    self.shared.outage.retire_older(connection.opened_at);
+                    self.shared.health.retire_older(connection.opened_at);
                 }
                 false
             }
@@ -303,12 +303,12 @@ impl Database {
     /// Whether the database could not be reached at any time since `begin`. If so, the log has the cause already, and
     /// work that failed for it needs no line of its own.
     pub fn was_lost_since(&self, begin: Instant) -> bool {
-        self.shared.outage.was_lost_since(begin)
+        self.shared.health.was_lost_since(begin)
     }
 
     /// Whether the server refused a change lately because it refuses all of them.
     pub fn refuses_changes(&self) -> bool {
-        self.shared.outage.refuses_changes()
+        self.shared.health.refuses_changes()
     }
 
     /// Most connections that may be open.

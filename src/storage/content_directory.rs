@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, DirEntry, File};
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,21 +14,24 @@ use time::macros::format_description;
 use time::{Date, OffsetDateTime};
 use uuid::Uuid;
 
-use super::age;
 use super::directory_sync::DirectorySync;
-use super::file_system::{create_private_file, log_not_removed, sync_directory, translate};
+use super::draft::CompleteDraft;
+use super::file_system::{
+    create_private_file, log_not_removed, remove_file, sync_directory, translate,
+};
+use super::{Batches, Content, Contents, MIN_SWEPT_AGE, age};
 use crate::error::Error;
 
-/// Ids in a batch of [`ContentDirectory::old_contents`].
+/// Ids in a batch of contents that may be swept.
 const BATCH_IDS: usize = 1000;
 
 /// The places of contents in a data directory.
 pub struct ContentDirectory {
+    data_dir: PathBuf,
     pub(super) contents: PathBuf,
     pub(super) trash: PathBuf,
     /// Syncs the names of contents.
-    pub(super) names: DirectorySync,
-    installation_id: PathBuf,
+    names: DirectorySync,
 }
 
 impl ContentDirectory {
@@ -37,87 +41,21 @@ impl ContentDirectory {
             names: DirectorySync::of(data_dir.join("files")),
             contents: data_dir.join("files"),
             trash: data_dir.join("trash"),
-            installation_id: data_dir.join("installation-id"),
+            data_dir: data_dir.to_owned(),
         }
-    }
-
-    /// The text of the file `installation-id`; `None` if there is none.
-    pub fn installation_id(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(&self.installation_id) {
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-            other => other.map(Some),
-        }
-    }
-
-    /// Stores the installation id unless there is one. Returns whether it did.
-    pub fn create_installation_id(&self, id: Uuid) -> io::Result<bool> {
-        create_private_file(&self.installation_id, format!("{id}\n").as_bytes())
-    }
-
-    /// Stores the installation id, in place of an earlier one.
-    #[cfg(feature = "tools")]
-    pub fn write_installation_id(&self, id: Uuid) -> io::Result<()> {
-        let path = &self.installation_id;
-        fs::rename(super::file_system::write_aside(path, format!("{id}\n").as_bytes())?, path)?;
-        super::file_system::sync_parent(path)
-    }
-
-    /// Opens a content for reading. Fails if it is missing, or is not `size` bytes long.
-    pub fn open(&self, id: Uuid, size: u64) -> Result<File, Error> {
-        let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
-        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
-        let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
-        if length == size { Ok(file) } else { Err(damaged(format!("{length} bytes, not {size}"))) }
     }
 
     /// Removes contents. One that is gone already is no failure. Any other failure is logged, and the content is left
     /// to the sweep.
-    pub fn remove(&self, ids: &[Uuid]) {
-        for path in ids.iter().map(|id| self.path(*id)) {
-            match fs::remove_file(&path) {
-                Err(e) if e.kind() != ErrorKind::NotFound => log_not_removed(&path, &e),
-                _ => {}
-            }
+    pub fn remove_all(&self, ids: &[Uuid]) {
+        for id in ids {
+            remove_file(&self.path(*id));
         }
     }
 
-    /// The sizes of those of these contents that exist.
-    pub fn sizes(&self, ids: &[Uuid]) -> BTreeMap<Uuid, u64> {
-        let size = |id: &Uuid| {
-            let found = fs::metadata(self.path(*id)).ok().filter(|found| found.is_file())?;
-            Some((*id, found.len()))
-        };
-        ids.iter().filter_map(size).collect()
-    }
-
-    /// The ids of the contents that are older than `min_age`, in batches. The directory is read batch by batch, so
-    /// memory does not grow with it.
-    pub fn old_contents(
-        &self,
-        min_age: Duration,
-    ) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>>, Error> {
-        let mut ids = old_ids(&self.contents, min_age)?;
-        Ok(std::iter::from_fn(move || {
-            let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();
-            Some(batch).filter(|batch| batch.as_ref().map_or(true, |ids| !ids.is_empty()))
-        }))
-    }
-
-    /// Counts the contents of any age, but no further than `max`.
-    pub fn count(&self, max: usize) -> Result<usize, Error> {
-        let entries = fs::read_dir(&self.contents).map_err(translate)?;
-        let ids = entries
-            .filter_map(|entry| entry.map(|entry| id_of(&entry)).map_err(translate).transpose());
-        ids.take(max).try_fold(0, |count, id| id.map(|_| count + 1))
-    }
-
-    /// Moves contents to today's directory of the trash, and passes the old and the new path of each to `moved`. A
+    /// Moves contents to today's directory of the trash, and passes a line about each to `report`. A
     /// failure with one of them is only logged: the next sweep tries again.
-    pub fn move_to_trash(
-        &self,
-        ids: &[Uuid],
-        mut moved: impl FnMut(&Path, &Path),
-    ) -> Result<(), Error> {
+    pub fn move_to_trash(&self, ids: &[Uuid], mut report: impl FnMut(String)) -> Result<(), Error> {
         if ids.is_empty() {
             return Ok(());
         }
@@ -126,7 +64,7 @@ impl ContentDirectory {
         for id in ids {
             let (from, to) = (self.path(*id), today.join(id.to_string()));
             match fs::rename(&from, &to) {
-                Ok(()) => moved(&from, &to),
+                Ok(()) => report(format!("moved {} to {}", from.display(), to.display())),
                 // Another process has moved it already.
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => log::warn!("{} was not moved to the trash: {e}", from.display()),
@@ -159,8 +97,102 @@ impl ContentDirectory {
     }
 
     /// The path of a content.
-    pub fn path(&self, id: Uuid) -> PathBuf {
+    fn path(&self, id: Uuid) -> PathBuf {
         self.contents.join(id.to_string())
+    }
+
+    /// The file that names the installation.
+    fn installation_id(&self) -> PathBuf {
+        self.data_dir.join("installation-id")
+    }
+}
+
+impl Contents for ContentDirectory {
+    fn place(&self) -> (String, &'static str) {
+        (self.data_dir.display().to_string(), "CLOAKROOM_DATA_DIR")
+    }
+
+    fn directory(&self) -> Option<&ContentDirectory> {
+        Some(self)
+    }
+
+    fn read_installation_id(&self) -> Result<Option<String>, String> {
+        let path = self.installation_id();
+        match fs::read_to_string(&path) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            other => other.map(Some).map_err(|e| format!("{}: {e}", path.display())),
+        }
+    }
+
+    fn add_installation_id(&self, id: Uuid) -> Result<(), String> {
+        let path = self.installation_id();
+        let added = create_private_file(&path, format!("{id}\n").as_bytes());
+        added.map(drop).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    #[cfg(feature = "tools")]
+    fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
+        let path = self.installation_id();
+        let written = super::file_system::write_aside(&path, format!("{id}\n").as_bytes());
+        let replaced = written.and_then(|new| fs::rename(new, &path));
+        let synced = replaced.and_then(|()| sync_directory(&self.data_dir));
+        synced.map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// Changes both names before the first wait, so that the disk takes all of it at once. The draft must be on the
+    /// same file system.
+    fn store(&self, id: Uuid, draft: &CompleteDraft) -> Result<(), Error> {
+        if draft.is_recorded {
+            draft.file.sync_all().map_err(translate)?;
+        }
+        fs::rename(draft.path, self.path(id)).map_err(translate)?;
+        let renamed = self.names.now();
+        let synced = draft.file.sync_all().and_then(|()| self.names.wait_since(renamed));
+        synced.inspect_err(|_| self.remove_all(&[id])).map_err(translate)
+    }
+
+    /// Opens the whole file, from which the caller takes the part.
+    fn open_part(&self, id: Uuid, size: u64, _: &str, _: Range<u64>) -> Result<Content, Error> {
+        let damaged = |what: String| Error::Internal(format!("content of file {id}: {what}"));
+        let file = File::open(self.path(id)).map_err(|e| damaged(e.to_string()))?;
+        let length = file.metadata().map_err(|e| damaged(e.to_string()))?.len();
+        match length == size {
+            true => Ok(Content::File(file)),
+            false => Err(damaged(format!("{length} bytes, not {size}"))),
+        }
+    }
+
+    fn remove(&self, ids: &[Uuid]) -> Result<(), Error> {
+        self.remove_all(ids);
+        Ok(())
+    }
+
+    fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
+        let size = |id: &Uuid| {
+            let found = fs::metadata(self.path(*id)).ok().filter(|found| found.is_file())?;
+            Some((*id, found.len()))
+        };
+        Ok(ids.iter().filter_map(size).collect())
+    }
+
+    fn old_contents(&self) -> Result<Box<Batches<'_>>, Error> {
+        let mut ids = old_ids(&self.contents, MIN_SWEPT_AGE)?;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();
+            Some(batch).filter(|batch| batch.as_ref().map_or(true, |ids| !ids.is_empty()))
+        })))
+    }
+
+    #[cfg(feature = "tools")]
+    fn age_of(&self, id: Uuid) -> Result<Option<Duration>, Error> {
+        Ok(self.path(id).metadata().ok().and_then(|metadata| age(&metadata)))
+    }
+
+    fn count_contents(&self, max: usize) -> Result<usize, Error> {
+        let entries = fs::read_dir(&self.contents).map_err(translate)?;
+        let ids = entries
+            .filter_map(|entry| entry.map(|entry| id_of(&entry)).map_err(translate).transpose());
+        ids.take(max).try_fold(0, |count, id| id.map(|_| count + 1))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The content of a file while it is being written.
 
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -19,10 +19,9 @@ use crate::model::hex;
 pub struct Draft {
     id: Uuid,
     file: DirectFile,
-    /// The present path of the content, or of its draft.
     path: PathBuf,
     /// Where it goes once it is complete.
-    contents: Arc<Contents>,
+    contents: Arc<dyn Contents>,
     hash: Sha256,
     size: u64,
     /// Whether there is a record already, so that a file of this name counts as the content.
@@ -31,13 +30,27 @@ pub struct Draft {
     is_kept: bool,
 }
 
+/// A draft to which nothing is added any more.
+#[cfg_attr(
+    not(feature = "s3"),
+    expect(dead_code, reason = "a directory needs neither size nor hash")
+)]
+pub struct CompleteDraft<'a> {
+    pub path: &'a Path,
+    pub file: &'a File,
+    pub size: u64,
+    pub sha256: [u8; 32],
+    /// Whether the content has a record already.
+    pub is_recorded: bool,
+}
+
 impl Draft {
     /// Creates an empty content in the directory `drafts`, where its name is its id. Once complete it goes to
-    /// `contents`; if that is a directory, it must be on the same file system.
+    /// `contents`.
     pub(super) fn create(
         id: Uuid,
         drafts: &Path,
-        contents: Arc<Contents>,
+        contents: Arc<dyn Contents>,
         is_recorded: bool,
     ) -> Result<Draft, Error> {
         let path = drafts.join(id.to_string());
@@ -76,26 +89,14 @@ impl Draft {
     /// the store, which has acknowledged it. Returns its SHA-256 in hexadecimal.
     pub fn commit(&mut self) -> Result<String, Error> {
         let hash = self.hash.finalize_reset();
-        match &*self.contents {
-            Contents::Directory(directory) => {
-                let destination = directory.path(self.id);
-                let file = self.file.finish().map_err(translate)?;
-                if self.is_recorded {
-                    file.sync_all().map_err(translate)?;
-                }
-                // Both names are changed before the first wait, so that the disk takes all of it at once.
-                fs::rename(&self.path, &destination).map_err(translate)?;
-                self.path = destination;
-                let renamed = directory.names.now();
-                file.sync_all().map_err(translate)?;
-                directory.names.wait_since(renamed).map_err(translate)?;
-            }
-            #[cfg(feature = "s3")]
-            Contents::Store(store) => {
-                let file = self.file.finish().map_err(translate)?;
-                store.put(self.id, file, self.size, hash.into())?;
-            }
-        }
+        let draft = CompleteDraft {
+            path: &self.path,
+            file: self.file.finish().map_err(translate)?,
+            size: self.size,
+            sha256: hash.into(),
+            is_recorded: self.is_recorded,
+        };
+        self.contents.store(self.id, &draft)?;
         self.is_stored = true;
         Ok(hex(&hash))
     }
@@ -122,17 +123,11 @@ impl Drop for Draft {
     fn drop(&mut self) {
         // After a panic it is unknown whether there is a record.
         self.is_kept |= self.is_stored && thread::panicking();
-        match &*self.contents {
-            Contents::Directory(_) if self.is_kept => {}
-            Contents::Directory(_) => drop(remove_file(&self.path)),
-            #[cfg(feature = "s3")]
-            Contents::Store(store) => {
-                remove_file(&self.path);
-                if self.is_stored && !self.is_kept {
-                    // After a failure, which is logged as an outage, the sweep finds it.
-                    let _ = store.remove(self.id);
-                }
-            }
+        if !self.is_stored {
+            remove_file(&self.path);
+        } else if !self.is_kept {
+            // What cannot be removed is logged, in a store as an outage, and the sweep finds it.
+            let _ = self.contents.remove(&[self.id]);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! loss of power, the removal of files, and the room that is left.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +10,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::error::Error;
+use crate::model::timestamp::Timestamp;
+
+/// The file in the data directory that names the last whole backup, written by `cloakroom backup`, because the service
+/// does not know where backups are kept: the moment whose state it has, a blank, and its path.
+pub const LAST_BACKUP: &str = "last-backup";
+/// More than a time and a path ever take.
+const MAX_LAST_BACKUP_BYTES: u64 = 8192;
 
 /// Creates an empty file, which only this user may read. Fails if there is one at `path` already.
 pub fn create_file(path: &Path) -> io::Result<File> {
@@ -39,7 +46,7 @@ pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
 }
 
 /// Makes the name of a file survive a loss of power.
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+fn sync_parent(path: &Path) -> io::Result<()> {
     sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
@@ -48,9 +55,14 @@ pub fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Removes a file and returns whether that worked. A failure is only logged: the sweep tries again.
+/// Removes a file, if it is there, and returns whether it did. A failure is only logged: the sweep tries again.
 pub(super) fn remove_file(path: &Path) -> bool {
-    fs::remove_file(path).inspect_err(|error| log_not_removed(path, error)).is_ok()
+    let outcome = fs::remove_file(path);
+    match &outcome {
+        Err(error) if error.kind() != ErrorKind::NotFound => log_not_removed(path, error),
+        _ => {}
+    }
+    outcome.is_ok()
 }
 
 pub(super) fn log_not_removed(path: &Path, error: &io::Error) {
@@ -80,6 +92,15 @@ pub fn translate(error: io::Error) -> Error {
         }
         _ => Error::Internal(format!("data directory: {error}")),
     }
+}
+
+/// Returns the moment and the path of the last backup. `None` if there was none, or the file holds anything else.
+pub fn last_backup(data_dir: &Path) -> Option<(Timestamp, PathBuf)> {
+    let mut text = String::new();
+    let file = File::open(data_dir.join(LAST_BACKUP)).ok()?;
+    file.take(MAX_LAST_BACKUP_BYTES).read_to_string(&mut text).ok()?;
+    let (at, path) = text.trim_end().split_once(' ')?;
+    Some((Timestamp::parse(at)?, path.into()))
 }
 
 /// The size of a file system, and how much of it an ordinary user may still take.

@@ -5,3 +5,4 @@ mod flood;
 mod journal;
 pub mod logging;
 pub mod metrics;
+pub mod outage;

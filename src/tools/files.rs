@@ -207,7 +207,7 @@ impl<'a> FoundContents<'a> {
         }
         let failed =
             |e| CopyError::Read(io::Error::other(format!("files/{id} cannot be read: {e}")));
-        let Content::Stream(source) = (match self.storage.open_content(*id, *size, sha256) {
+        let Content::Stream(source) = (match self.storage.open_part(*id, *size, sha256, 0..*size) {
             Ok(content) => content,
             Err(error @ Error::StoreUnavailable) => return Err(failed(error.cause().into_owned())),
             Err(error) => return Ok(Some(Damage::Unreadable(io::Error::other(error.cause())))),

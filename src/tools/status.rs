@@ -16,7 +16,8 @@ use super::{service, within_max_wait};
 use crate::config::{ALL_SETTINGS, Config, Environment};
 use crate::db;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::{Storage, last_backup};
+use crate::storage::Storage;
+use crate::storage::file_system::last_backup;
 
 /// The longest wait for a connection to the database.
 const MAX_CONNECT: Duration = Duration::from_secs(5);
@@ -82,7 +83,7 @@ fn judge_backup(findings: &mut Findings, config: &Config, unit: Option<&Unit>) {
         findings.fault("last backup: the last run of cloakroom-backup.service failed", advice);
     }
     let advice = "`systemctl enable --now cloakroom-backup.timer` makes one every night, `cloakroom backup DIR` now.";
-    match last_backup::read(&config.data_dir) {
+    match last_backup(&config.data_dir) {
         None => findings.judge(
             config.environment == Environment::Development,
             Level::Warning,

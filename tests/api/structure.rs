@@ -58,8 +58,9 @@ const LAYERS: &[&[&str]] = &[
     &["serve"],
     &["arguments"],
     &["server", "api", "background"],
-    &["http", "auth", "db", "storage", "mail", "telemetry"],
-    &["model", "semaphore", "supervisor"],
+    &["http", "auth", "db", "storage", "mail"],
+    &["telemetry"],
+    &["model", "probe", "semaphore", "supervisor"],
     &["config", "error"],
 ];
 

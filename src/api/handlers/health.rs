@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::api::context::RequestContext;
-use crate::db::DatabaseState;
+use crate::db::health::DatabaseState;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 
@@ -18,7 +18,7 @@ pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
 pub fn ready(context: &mut RequestContext) -> Result<Response, Error> {
     let app = context.app;
     let mut reasons = Vec::new();
-    match app.readiness.check(&app.db) {
+    match app.database_state() {
         DatabaseState::Lost => return Err(Error::Unavailable),
         DatabaseState::ReadOnly => reasons.push("DATABASE_REFUSES_CHANGES"),
         DatabaseState::Writable => {}

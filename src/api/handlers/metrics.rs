@@ -2,13 +2,13 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::db::DatabaseState;
+use crate::db::health::DatabaseState;
 use crate::db::stats::{self, StoredTotals};
 use crate::error::Error;
 use crate::http::response::Response;
 use crate::model::timestamp::Timestamp;
 use crate::storage::DiskSpace;
-use crate::storage::last_backup;
+use crate::storage::file_system::last_backup;
 use crate::telemetry::metrics::Reading;
 
 /// The media type of OpenMetrics 1.0.
@@ -48,13 +48,13 @@ fn readings(app: &App) -> Vec<Reading> {
     readings.extend(stored.is_ok().then(|| database_writable(app)));
     readings.extend(stored.into_iter().flat_map(totals));
     readings.extend(app.storage.disk_space().into_iter().flat_map(disk_space));
-    readings.extend(last_backup::read(&app.config.data_dir).map(|(at, _)| backup_time(at)));
+    readings.extend(last_backup(&app.config.data_dir).map(|(at, _)| backup_time(at)));
     readings
 }
 
 /// Is left out while the database does not answer.
 fn database_writable(app: &App) -> Reading {
-    let is_writable = app.readiness.check(&app.db) == DatabaseState::Writable;
+    let is_writable = app.database_state() == DatabaseState::Writable;
     let help = "Whether the database takes changes";
     Reading::new("database_writable", help, usize::from(is_writable))
 }

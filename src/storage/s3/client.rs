@@ -12,12 +12,12 @@ use ureq::config::{AutoHeaderValue, Config};
 use ureq::http::request::Builder;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector};
 use ureq::{Agent, Body, SendBody};
 
 use super::connection::StoreConnector;
 use super::listing::element;
-use super::resolver::HostResolver;
 use super::signature::{SignedParts, Signer, date, encode_path, encode_query};
 use crate::config::{StoreSettings, StoreUrl};
 use crate::model::hex;
@@ -109,6 +109,8 @@ impl Client {
             true => (format!("{bucket}.{authority}"), "/".to_owned()),
             false => (authority.clone(), format!("/{bucket}/")),
         };
+        // No limit for name resolution, nor for whole requests: for these `ureq` would start a thread for each look-up, as
+        // many as requests come while a name server does not answer. The system's resolver has its own limit.
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -116,7 +118,6 @@ impl Client {
             .proxy(None)
             .user_agent(AutoHeaderValue::None)
             .accept_encoding(AutoHeaderValue::None)
-            .timeout_resolve(Some(MAX_SILENCE))
             .timeout_connect(Some(MAX_SILENCE))
             .timeout_per_read(Some(MAX_SILENCE))
             .timeout_per_write(Some(MAX_SILENCE))
@@ -129,7 +130,7 @@ impl Client {
             .tls_config(tls_config(settings)?)
             .build();
         let connector = StoreConnector.chain(RustlsConnector::default());
-        let agent = Agent::with_parts(config, connector, HostResolver::default());
+        let agent = Agent::with_parts(config, connector, DefaultResolver::default());
         Ok(Client { agent, settings: settings.clone(), host, root })
     }
 

@@ -8,17 +8,15 @@ mod client;
 mod connection;
 mod content_reader;
 mod listing;
-mod outage;
-mod resolver;
 mod signature;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "tools")]
 use std::time::Duration;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -26,13 +24,15 @@ use ureq::Body;
 use ureq::http::Response;
 use uuid::Uuid;
 
-use super::probe::Probe;
+use super::draft::CompleteDraft;
+use super::file_system::remove_file;
+use super::{Batches, Content, Contents, MIN_SWEPT_AGE};
 use crate::config::StoreSettings;
 use crate::error::Error;
+use crate::telemetry::outage::Outage;
 use client::{Client, Failure, Payload, StoreRequest, read_text};
 use content_reader::ContentReader;
 use listing::{ListedObject, ListedPage};
-use outage::Outage;
 
 /// How much of a content is read before the head of the response leaves, so that most failures are still answered.
 const FIRST_BYTES: u64 = 16 * 1024;
@@ -41,11 +41,8 @@ const PAGE_KEYS: &str = "1000";
 /// The header in which a store names the SHA-256 of what it has stored, in Base64.
 const CHECKSUM: &str = "x-amz-checksum-sha256";
 
-/// The contents in one bucket, below one prefix. Clones are the same store.
-#[derive(Clone)]
-pub struct Store(Arc<Shared>);
-
-struct Shared {
+/// The contents in one bucket, below one prefix.
+pub struct Store {
     client: Client,
     /// The place, for messages.
     name: String,
@@ -53,90 +50,26 @@ struct Shared {
     outage: Outage,
     /// Whether it is not known yet that the store belongs to the database, so that no content may be used.
     is_held: AtomicBool,
-    probe: Probe,
 }
 
 impl Store {
     /// Sends nothing yet. On failure: what to tell the operator.
     pub fn new(settings: &StoreSettings) -> Result<Store, String> {
-        Ok(Store(Arc::new(Shared {
+        let name = settings.url.to_string();
+        Ok(Store {
             client: Client::new(settings)?,
-            name: settings.url.to_string(),
+            outage: Outage::new(format!("the store {name}")),
+            name,
             prefix: settings.url.prefix.clone(),
-            outage: Outage::default(),
             is_held: AtomicBool::new(false),
-            probe: Probe::new(),
-        })))
-    }
-
-    /// The place, for messages.
-    pub fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    /// Asks the store for anything. Returns false if it does not answer, or cannot serve now. Fails if it refuses, as
-    /// when the bucket is missing or the key is wrong: what to tell the operator.
-    pub fn reach(&self) -> Result<bool, String> {
-        let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", &*self.0.prefix)];
-        let request = StoreRequest { query: &query, ..request("GET", "") };
-        match self.0.client.send(&request) {
-            Ok(_) => Ok(true),
-            Err(Failure::Away(cause)) => {
-                self.0.outage.note_failure(&self.0.name, &cause);
-                Ok(false)
-            }
-            Err(failure) => Err(format!("the store {}: {}", self.0.name, failure.cause())),
-        }
-    }
-
-    /// Whether the store serves requests, as an attempt of the last seconds has shown. Waits at most a second.
-    pub fn is_up(&self) -> bool {
-        let store = self.clone();
-        self.0.probe.check(move || {
-            store.reach().is_ok_and(|is_up| is_up && !store.0.is_held.load(Ordering::Acquire))
         })
     }
 
-    /// Keeps all contents from being used, or ends that.
-    pub fn hold(&self, is_held: bool) {
-        self.0.is_held.store(is_held, Ordering::Release);
-    }
-
-    /// The text of the object `installation-id`; `None` if there is none.
-    pub fn installation_id(&self) -> Result<Option<String>, Error> {
-        match self.send(&request("GET", &self.key("installation-id")))? {
-            Some(mut answer) => self.noted(read_text(&mut answer)).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Stores the installation id unless there is one. A store that does not know `If-None-Match` replaces one that
-    /// another process has made at the same moment.
-    pub fn create_installation_id(&self, id: Uuid) -> Result<(), Error> {
-        let text = format!("{id}\n");
-        let key = self.key("installation-id");
-        let payload = Payload::Bytes(text.as_bytes());
-        let checksum = BASE64_STANDARD.encode(payload.sha256());
-        let headers = [("if-none-match", "*".to_owned()), (CHECKSUM, checksum)];
-        let put = StoreRequest { headers: &headers, payload, ..request("PUT", &key) };
-        match self.0.client.send(&put) {
-            Err(Failure::Exists) => self.noted(Ok(())),
-            Err(Failure::Unknown) => self.write_installation_id(id),
-            outcome => self.noted(outcome.map(drop)),
-        }
-    }
-
     /// Stores the installation id, in place of an earlier one.
-    pub fn write_installation_id(&self, id: Uuid) -> Result<(), Error> {
+    fn put_installation_id(&self, id: Uuid) -> Result<(), Error> {
         let text = format!("{id}\n");
         let (key, length) = (self.key("installation-id"), text.len() as u64);
         self.put_object(&key, Payload::Bytes(text.as_bytes()), length)
-    }
-
-    /// Stores a file, which has this many bytes and this SHA-256, as the content `id`. It is stored when this returns.
-    pub fn put(&self, id: Uuid, file: &File, size: u64, sha256: [u8; 32]) -> Result<(), Error> {
-        self.refuse_held()?;
-        self.put_object(&self.content_key(id), Payload::File(file, size, sha256), size)
     }
 
     /// Stores an object. The store compares the SHA-256 that is signed with what it has received, and an
@@ -161,28 +94,8 @@ impl Store {
         Ok(found.and_then(|answer| header(&answer, "content-length")?.parse().ok()))
     }
 
-    /// The bytes of a part of a content, which has this size and this SHA-256 (in hexadecimal) in all. The first of
-    /// them have arrived when this returns. An empty part only looks whether the content is there.
-    pub fn read(
-        &self,
-        id: Uuid,
-        size: u64,
-        sha256: &str,
-        part: Range<u64>,
-    ) -> Result<Box<dyn Read + Send>, Error> {
-        let mut reader = self.open(id, size, sha256, part)?;
-        let mut first = Vec::new();
-        match reader.by_ref().take(FIRST_BYTES).read_to_end(&mut first) {
-            Ok(_) => Ok(Box::new(Cursor::new(first).chain(reader))),
-            Err(e) if e.kind() == ErrorKind::InvalidData => {
-                Err(Error::Internal(format!("content of file {id}: {e}")))
-            }
-            Err(e) => Err(self.fail(&e.to_string())),
-        }
-    }
-
-    /// The same, but nothing may have arrived yet.
-    pub fn open(
+    /// The bytes of a part of a content, none of which may have arrived yet.
+    fn open(
         &self,
         id: Uuid,
         size: u64,
@@ -218,68 +131,6 @@ impl Store {
         }
         let body = answer.into_body().into_reader();
         Ok(Box::new(ContentReader::new(body, length, is_whole.then_some(sha256))))
-    }
-
-    /// Removes a content for good. One that is gone already is no failure.
-    pub fn remove(&self, id: Uuid) -> Result<(), Error> {
-        self.refuse_held()?;
-        self.send(&request("DELETE", &self.content_key(id))).map(drop)
-    }
-
-    /// The sizes of those of these contents that exist. The ids must be in ascending order.
-    pub fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
-        self.refuse_held()?;
-        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
-            return Ok(BTreeMap::new());
-        };
-        // Listings begin after a key. This one comes before that of the first content.
-        let mut before = self.content_key(*first);
-        before.pop();
-        let mut found = BTreeMap::new();
-        for page in self.pages(before) {
-            let objects = self.contents(page?);
-            let ended = objects.last().is_some_and(|(id, _)| id >= last);
-            found.extend(objects.into_iter().map(|(id, object)| (id, object.size)));
-            if ended {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// The ids of the contents that were stored longer ago than `age`, in batches, which may be empty.
-    pub fn old_contents(
-        &self,
-        age: Duration,
-    ) -> Result<impl Iterator<Item = Result<Vec<Uuid>, Error>> + use<'_>, Error> {
-        self.refuse_held()?;
-        Ok(self.pages(self.key("files/")).map(move |page| {
-            let is_old = |(_, object): &(Uuid, ListedObject)| object.age() > age;
-            Ok(self.contents(page?).into_iter().filter(is_old).map(|(id, _)| id).collect())
-        }))
-    }
-
-    /// How long ago a content was stored; `None` if it is gone.
-    #[cfg(feature = "tools")]
-    pub fn age_of(&self, id: Uuid) -> Result<Option<Duration>, Error> {
-        self.refuse_held()?;
-        let key = self.content_key(id);
-        // A listing begins after a key, such as one that is a character shorter.
-        let before = key.get(..key.len() - 1).unwrap_or_default();
-        let found = self.contents(self.page(&key, before, "1")?);
-        Ok(found.first().map(|(_, object)| object.age()))
-    }
-
-    /// Counts the contents, but no further than `max`.
-    pub fn count(&self, max: usize) -> Result<usize, Error> {
-        let mut count = 0;
-        for page in self.pages(self.key("files/")) {
-            count += self.contents(page?).len();
-            if count >= max {
-                return Ok(max);
-            }
-        }
-        Ok(count)
     }
 
     /// The pages of the listing of contents from after a key on.
@@ -319,16 +170,16 @@ impl Store {
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}{name}", self.0.prefix)
+        format!("{}{name}", self.prefix)
     }
 
     fn content_key(&self, id: Uuid) -> String {
-        format!("{}files/{id}", self.0.prefix)
+        format!("{}files/{id}", self.prefix)
     }
 
     /// Sends a request. Returns `None` if there is no such object.
     fn send(&self, request: &StoreRequest) -> Result<Option<Response<Body>>, Error> {
-        match self.0.client.send(request) {
+        match self.client.send(request) {
             Err(Failure::Missing) => self.noted(Ok(None)),
             outcome => self.noted(outcome.map(Some)),
         }
@@ -338,7 +189,7 @@ impl Store {
     fn noted<T>(&self, outcome: Result<T, Failure>) -> Result<T, Error> {
         match outcome {
             Ok(value) => {
-                self.0.outage.note_success(&self.0.name);
+                self.outage.note_success(Instant::now());
                 Ok(value)
             }
             Err(failure) => Err(self.fail(&failure.cause())),
@@ -347,15 +198,156 @@ impl Store {
 
     /// Notes that the store has not served a request.
     fn fail(&self, cause: &str) -> Error {
-        self.0.outage.note_failure(&self.0.name, cause);
+        let line = format_args!("the store {} does not serve contents: {cause}", self.name);
+        self.outage.note_failure(Instant::now(), line);
         Error::StoreUnavailable
     }
 
     fn refuse_held(&self) -> Result<(), Error> {
-        match self.0.is_held.load(Ordering::Acquire) {
+        match self.is_held.load(Ordering::Acquire) {
             true => Err(Error::StoreUnavailable),
             false => Ok(()),
         }
+    }
+}
+
+impl Contents for Store {
+    fn place(&self) -> (String, &'static str) {
+        (self.name.clone(), "CLOAKROOM_STORAGE_URL")
+    }
+
+    /// Asks for anything. Fails if the store refuses, as when the bucket is missing or the key is wrong.
+    fn reach(&self) -> Result<bool, String> {
+        let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", &*self.prefix)];
+        let request = StoreRequest { query: &query, ..request("GET", "") };
+        match self.client.send(&request) {
+            Ok(_) => Ok(true),
+            Err(Failure::Away(cause)) => {
+                self.fail(&cause);
+                Ok(false)
+            }
+            Err(failure) => Err(format!("the store {}: {}", self.name, failure.cause())),
+        }
+    }
+
+    fn is_usable(&self) -> bool {
+        self.reach() == Ok(true) && !self.is_held.load(Ordering::Acquire)
+    }
+
+    fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
+    }
+
+    fn read_installation_id(&self) -> Result<Option<String>, String> {
+        match self.send(&request("GET", &self.key("installation-id")))? {
+            Some(mut answer) => Ok(Some(self.noted(read_text(&mut answer))?)),
+            None => Ok(None),
+        }
+    }
+
+    /// A store that does not know `If-None-Match` replaces one that another process has made at the same moment.
+    fn add_installation_id(&self, id: Uuid) -> Result<(), String> {
+        let text = format!("{id}\n");
+        let key = self.key("installation-id");
+        let payload = Payload::Bytes(text.as_bytes());
+        let checksum = BASE64_STANDARD.encode(payload.sha256());
+        let headers = [("if-none-match", "*".to_owned()), (CHECKSUM, checksum)];
+        let put = StoreRequest { headers: &headers, payload, ..request("PUT", &key) };
+        Ok(match self.client.send(&put) {
+            Err(Failure::Exists) => self.noted(Ok(())),
+            Err(Failure::Unknown) => self.put_installation_id(id),
+            outcome => self.noted(outcome.map(drop)),
+        }?)
+    }
+
+    #[cfg(feature = "tools")]
+    fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
+        Ok(self.put_installation_id(id)?)
+    }
+
+    fn store(&self, id: Uuid, draft: &CompleteDraft) -> Result<(), Error> {
+        self.refuse_held()?;
+        let payload = Payload::File(draft.file, draft.size, draft.sha256);
+        self.put_object(&self.content_key(id), payload, draft.size)?;
+        remove_file(draft.path);
+        Ok(())
+    }
+
+    fn open_part(
+        &self,
+        id: Uuid,
+        size: u64,
+        sha256: &str,
+        part: Range<u64>,
+    ) -> Result<Content, Error> {
+        self.open(id, size, sha256, part).map(Content::Stream)
+    }
+
+    fn read(&self, id: Uuid, size: u64, sha256: &str, part: Range<u64>) -> Result<Content, Error> {
+        let mut reader = self.open(id, size, sha256, part)?;
+        let mut first = Vec::new();
+        match reader.by_ref().take(FIRST_BYTES).read_to_end(&mut first) {
+            Ok(_) => Ok(Content::Stream(Box::new(Cursor::new(first).chain(reader)))),
+            Err(e) if e.kind() == ErrorKind::InvalidData => {
+                Err(Error::Internal(format!("content of file {id}: {e}")))
+            }
+            Err(e) => Err(self.fail(&e.to_string())),
+        }
+    }
+
+    fn remove(&self, ids: &[Uuid]) -> Result<(), Error> {
+        self.refuse_held()?;
+        ids.iter()
+            .try_for_each(|id| self.send(&request("DELETE", &self.content_key(*id))).map(drop))
+    }
+
+    fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
+        self.refuse_held()?;
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+            return Ok(BTreeMap::new());
+        };
+        // Listings begin after a key. This one comes before that of the first content.
+        let mut before = self.content_key(*first);
+        before.pop();
+        let mut found = BTreeMap::new();
+        for page in self.pages(before) {
+            let objects = self.contents(page?);
+            let ended = objects.last().is_some_and(|(id, _)| id >= last);
+            found.extend(objects.into_iter().map(|(id, object)| (id, object.size)));
+            if ended {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn old_contents(&self) -> Result<Box<Batches<'_>>, Error> {
+        self.refuse_held()?;
+        Ok(Box::new(self.pages(self.key("files/")).map(|page| {
+            let is_old = |(_, object): &(Uuid, ListedObject)| object.age() > MIN_SWEPT_AGE;
+            Ok(self.contents(page?).into_iter().filter(is_old).map(|(id, _)| id).collect())
+        })))
+    }
+
+    #[cfg(feature = "tools")]
+    fn age_of(&self, id: Uuid) -> Result<Option<Duration>, Error> {
+        self.refuse_held()?;
+        let key = self.content_key(id);
+        // A listing begins after a key, such as one that is a character shorter.
+        let before = key.get(..key.len() - 1).unwrap_or_default();
+        let found = self.contents(self.page(&key, before, "1")?);
+        Ok(found.first().map(|(_, object)| object.age()))
+    }
+
+    fn count_contents(&self, max: usize) -> Result<usize, Error> {
+        let mut count = 0;
+        for page in self.pages(self.key("files/")) {
+            count += self.contents(page?).len();
+            if count >= max {
+                return Ok(max);
+            }
+        }
+        Ok(count)
     }
 }
 

@@ -24,8 +24,8 @@ use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::file_system::write_aside;
-use crate::storage::{last_backup, sync_directory};
+use crate::storage::file_system::{LAST_BACKUP, write_aside};
+use crate::storage::sync_directory;
 use contents::{ContentCopier, Snapshot, VerifiedShare};
 use directory::BackupDirectory;
 use manifest::{CONTENTS, Checksum, DUMP, LAYOUT, Manifest};
@@ -157,7 +157,7 @@ fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Checks
 fn note(config: &Config, at: Timestamp, backup: &Path) {
     let backup = backup.canonicalize().unwrap_or_else(|_| backup.to_owned());
     let line = format!("{} {}\n", at.text(), backup.display());
-    let path = config.data_dir.join(last_backup::NAME);
+    let path = config.data_dir.join(LAST_BACKUP);
     let written = write_aside(&path, line.as_bytes())
         .and_then(|temporary| fs::rename(temporary, &path))
         .and_then(|()| sync_directory(&config.data_dir));
