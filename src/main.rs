@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(),
         Command::Migrate => serve::migrate(),
-        Command::Config => serve::print_config(),
+        Command::Config { table, sample } => serve::print_config(table, sample),
         Command::Openapi => serve::print_openapi(),
         #[cfg(feature = "tools")]
         Command::Tool(tool) => tools::run(tool, &arguments.env_file),

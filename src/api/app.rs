@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::pages::Pages;
+use super::console::Console;
+use super::openapi;
 use super::turns::Turns;
 use crate::auth::failure_queue::FailureQueue;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
@@ -23,6 +24,7 @@ use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
 use crate::db::users::LoginName;
 use crate::error::Error;
+use crate::http::representations::Representations;
 use crate::model::timestamp::unix_time;
 use crate::probe::Probe;
 use crate::storage::Storage;
@@ -58,8 +60,10 @@ pub struct App {
     pub started: Instant,
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
-    /// They are made when one is first asked for, because most processes are never asked.
-    pages: OnceLock<Pages>,
+    /// The OpenAPI document. It is made when it is first asked for, because most processes are never asked.
+    document: OnceLock<Representations>,
+    /// The files of the console, compressed when one of them is first asked for.
+    console: OnceLock<Console>,
 }
 
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
@@ -109,7 +113,8 @@ impl App {
             stored_bytes: StoredBytes::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
-            pages: OnceLock::new(),
+            document: OnceLock::new(),
+            console: OnceLock::new(),
             config,
             db,
             storage,
@@ -120,9 +125,15 @@ impl App {
         })
     }
 
-    /// The pages for people and the OpenAPI document.
-    pub fn pages(&self) -> &Pages {
-        self.pages.get_or_init(|| Pages::new(&self.config))
+    /// The OpenAPI document of this service with its present settings.
+    pub fn document(&self) -> &Representations {
+        let json = || openapi::document(&self.config).into_bytes();
+        self.document.get_or_init(|| Representations::new("application/json", json()))
+    }
+
+    /// The pages for people.
+    pub fn console(&self) -> &Console {
+        self.console.get_or_init(|| Console::new(&self.config))
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

@@ -24,9 +24,9 @@ pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
 #[command(
     version = VERSION,
     max_term_width = 100,
-    after_help = "Settings are environment variables: `cloakroom config` shows them, scripts/README.md (in the Debian \
-                  package /usr/share/doc/cloakroom/README.md) explains them. \
-                  A command asks only for those that it uses.\n\n\
+    after_help = "Settings are environment variables: `cloakroom config` shows them, `cloakroom config --sample` \
+                  explains them. \
+                  A command looks only at those that it uses.\n\n\
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]
 pub struct Arguments {
@@ -46,7 +46,14 @@ pub enum Command {
     /// Bring the database's schema up to date.
     Migrate,
     /// Print the effective settings, secrets masked; fail if `serve` would refuse them.
-    Config,
+    Config {
+        /// Print all settings with their defaults and meanings instead, as a table in Markdown.
+        #[arg(long)]
+        table: bool,
+        /// The same as a file of settings, in which each of them is a comment.
+        #[arg(long, conflicts_with = "table")]
+        sample: bool,
+    },
     /// Print the OpenAPI document of the service with these settings; uses no database.
     Openapi,
     #[cfg(feature = "tools")]

@@ -1,9 +1,12 @@
 //! Settings of glibc's memory allocator, which it reads from the environment when the process starts.
 
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io;
 use std::num::NonZero;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::thread::available_parallelism;
-
-use super::execution::execute_again;
 
 /// Where glibc reads its settings. An operator who sets this variable keeps all of their own.
 const TUNABLES_VARIABLE: &str = "GLIBC_TUNABLES";
@@ -36,4 +39,19 @@ pub fn apply_allocator_settings() {
     let tunables = format!("{TUNABLES}:glibc.malloc.arena_max={heaps}");
     let variables = [(TUNABLES_VARIABLE, &*tunables), (MARKER, "1")];
     let _ = execute_again(variables.map(|(name, value)| (name.into(), value.into())));
+}
+
+/// Executes this program in place of the running one, with the same arguments and process id, and with these variables
+/// besides those of its environment, or in their place. Must be called while there is one thread and nothing is open.
+/// Returns only if it fails.
+pub fn execute_again(variables: impl IntoIterator<Item = (OsString, OsString)>) -> io::Error {
+    let run = || -> io::Result<Infallible> {
+        let mut arguments = std::env::args_os();
+        let name = arguments.next().unwrap_or_default();
+        let mut command = Command::new(std::env::current_exe()?);
+        Err(command.arg0(name).args(arguments).envs(variables).exec())
+    };
+    match run() {
+        Err(error) => error,
+    }
 }

@@ -59,10 +59,9 @@ impl MailServer {
 impl FromStr for Smtp {
     type Err = ();
 
-    /// Parses an empty text, `none`, or the URL of a server.
+    /// Parses `none`, or the URL of a server.
     fn from_str(text: &str) -> Result<Self, ()> {
         match text {
-            "" => Ok(Smtp::Unset),
             "none" => Ok(Smtp::Off),
             url => url.parse().map(Smtp::Server),
         }
@@ -186,9 +185,9 @@ mod tests {
         ] {
             assert!(matches!(good.parse(), Ok(Smtp::Server(_))), "{good}");
         }
-        assert!(matches!("".parse(), Ok(Smtp::Unset)));
         assert!(matches!("none".parse(), Ok(Smtp::Off)));
         for bad in [
+            "",
             "off",
             "mail.example.com",
             "http://mail.example.com",

@@ -1,8 +1,10 @@
-//! Every setting: its type, the variable it comes from, its default and its limits.
+//! Every setting in one table: what it means, the variable it comes from, its type, its default and its limits. The
+//! table of `scripts/README.md` and the sample of the Debian package are printed from it.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -14,133 +16,8 @@ use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration, Switch,
+    MetricsAccess, Registration,
 };
-
-/// The settings of this process. Sizes are bytes.
-pub struct Config {
-    pub environment: Environment,
-    /// Address and port to listen on; port 0 picks a free one.
-    pub listen: SocketAddr,
-    /// A PostgreSQL connection string: a URL or `key=value` pairs.
-    pub database_url: Secret,
-    /// PEM file with the certificate authority of the database server. If set, TLS is required.
-    pub database_ca: Option<PathBuf>,
-    /// Most connections in the pool.
-    pub database_pool_size: u32,
-    /// The longest wait for a pooled connection, and the statement timeout of ordinary queries.
-    pub database_timeout: Duration,
-    pub http_server: HttpServer,
-    /// Threads of the `rouille` server. The builtin server starts a thread for each connection instead.
-    pub workers: usize,
-    /// Most client connections that are open at the same time.
-    pub max_connections: usize,
-    /// Most open connections from one client network; loopback addresses and trusted proxies are exempt.
-    pub max_connections_per_address: usize,
-    /// The longest time from the first byte of a request to the end of its head.
-    pub head_timeout: Duration,
-    /// The longest time a connection may be idle between two requests.
-    pub idle_timeout: Duration,
-    /// Who may read `/metrics`.
-    pub metrics: MetricsAccess,
-    /// Whether the OpenAPI document and the pages that show it are served.
-    pub docs: bool,
-    /// Whether the console, the pages for people, is served.
-    pub console: bool,
-    /// The URL under which people reach the service, without a slash at its end.
-    pub public_url: Option<String>,
-    /// The directory of everything that is kept outside the database.
-    pub data_dir: PathBuf,
-    /// The store that keeps contents; `None` if `data_dir` does.
-    pub store: Option<StoreSettings>,
-    /// The secret that signs tokens. If `None`, which only development allows, the one kept in `data_dir` is used.
-    pub jwt_secret: Option<Secret>,
-    /// Secrets that signed tokens before, or will from the next restart on. Their tokens are valid too.
-    pub jwt_old_secrets: Vec<Secret>,
-    /// Names this service in its tokens, as the claim `iss`. If set, tokens of other issuers are not accepted.
-    pub jwt_issuer: Option<String>,
-    pub jwt_algorithm: Algorithm,
-    /// The first one seals the secrets of second factors, and all of them open such secrets. If there is none, the
-    /// secret that signs tokens does.
-    pub seal_keys: Vec<Secret>,
-    pub admin_second_factor: AdminSecondFactor,
-    pub access_token_lifetime: Duration,
-    pub refresh_token_lifetime: Duration,
-    /// How long a refresh token still works after its first use. A client whose response was lost can then
-    /// repeat the request and stays signed in.
-    pub refresh_reuse: Duration,
-    /// How long after its sign-in a session ends, however often it is refreshed.
-    pub session_max_age: Duration,
-    pub password_reset_lifetime: Duration,
-    /// Whether users must give their password to change their e-mail address.
-    pub email_change_requires_password: bool,
-    /// The cost of a password hash.
-    pub scrypt: ScryptCost,
-    /// Who may make accounts.
-    pub registration: Registration,
-    /// Accounts that may be registered in a day from one client address; 0 is no limit.
-    pub registrations_per_day: u32,
-    /// If false, every request acts as the development admin.
-    pub auth_enabled: bool,
-    /// Whether the endpoints of `api_key_scope` require `X-API-Key`.
-    pub api_key_enabled: bool,
-    /// The accepted keys. If there are none, every request that needs one is answered 500.
-    pub api_keys: Vec<Secret>,
-    pub api_key_scope: ApiKeyScope,
-    /// Whether exports need the token of an admin.
-    pub export_require_admin: bool,
-    /// Whether anyone may export without a token.
-    pub allow_anonymous_export: bool,
-    /// Whether one of the last two settings was set, to whatever value.
-    pub export_access_is_set: bool,
-    /// Most rows of one export.
-    pub export_max_rows: u32,
-    /// The longest time until the first rows of an export are read, and then until each further batch is.
-    pub export_timeout: Duration,
-    /// Largest size of one file.
-    pub max_upload_size: u64,
-    pub allowed_upload_types: UploadTypes,
-    /// Most bytes of all files together.
-    pub storage_quota: u64,
-    /// Most bytes of one user's files.
-    pub user_storage_quota: u64,
-    /// Most files of one user.
-    pub user_file_quota: u32,
-    /// How many days contents without a record stay in the trash.
-    pub trash_days: u32,
-    /// How many days audit events are kept; failures 30 at most.
-    pub audit_days: u32,
-    pub rate_limit_enabled: bool,
-    /// Requests a minute for sign-in and the like, per client address and endpoint.
-    pub rate_limit_auth: u32,
-    /// Uploads a minute, per user.
-    pub rate_limit_upload: u32,
-    /// Requests a minute for everything else, per user.
-    pub rate_limit_general: u32,
-    /// Requests a minute for administration, per admin.
-    pub rate_limit_admin: u32,
-    /// Requests a minute from one client address, by anonymous callers and young accounts together; 0 is no limit.
-    pub rate_limit_address: u32,
-    /// The peers whose `X-Forwarded-For` header is believed.
-    pub trusted_proxies: Vec<IpNet>,
-    /// The origins whose web pages may use the API from a browser.
-    pub cors_origins: CorsOrigins,
-    /// Whether the endpoints that help to test clients exist. One of them deletes all users.
-    pub test_endpoints_enabled: bool,
-    pub error_format: ErrorFormat,
-    pub smtp: Smtp,
-    /// The sender of outgoing mail.
-    pub mail_from: Option<Mailbox>,
-    /// The link in the mail about a password reset; `{token}` in it is replaced by the token.
-    pub password_reset_url: Option<String>,
-    /// The level of this program's own log records.
-    pub log_level: log::LevelFilter,
-    pub log_format: LogFormat,
-    /// Each setting that was not refused, as `cloakroom config` prints them.
-    pub shown: Vec<ShownSetting>,
-    /// Variables that are named like settings but are none, without those that a fault names.
-    pub unknown: Vec<UnknownVariable>,
-}
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -149,147 +26,304 @@ const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
 const MAX_BYTES: u64 = 1 << 60;
 /// Longest issuer, in bytes. Every token contains it, so it must be short.
 const MAX_ISSUER: usize = 255;
-const LOG_LEVELS: &str = "off, error, warn, info, debug or trace";
 /// The largest rate limit, in requests a minute, or registrations a day.
 const MAX_RATE: u32 = 1_000_000;
 
-impl Config {
-    /// Reads every setting, in the order in which `cloakroom config` shows them. Each call names the variable, its
-    /// default and, for numbers, its range. If `r` notes a fault, the result has the default.
-    pub fn read(r: &mut SettingsReader) -> Config {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let connections = (2 * cores).max(8) as u32;
-        let environment = r.choice("CLOAKROOM_ENV", Environment::Development);
-        let (registrations_per_day, console) = match environment {
-            Environment::Production => (50, Switch::Off),
-            Environment::Development => (0, Switch::On),
-        };
-        Config {
-            environment,
-            listen: r.parsed(
-                "CLOAKROOM_LISTEN",
-                SocketAddr::from(([127, 0, 0, 1], 8000)),
-                "an address and port, such as 127.0.0.1:8000 or [::]:8000",
-            ),
-            database_url: r.database_url(),
-            database_ca: r
-                .optional("CLOAKROOM_DATABASE_CA", "a path", |text| Some(PathBuf::from(text))),
-            database_pool_size: r.number("CLOAKROOM_DATABASE_POOL_SIZE", connections, 1..=10_000),
-            database_timeout: r.seconds("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", 5),
-            http_server: r.choice("CLOAKROOM_HTTP_SERVER", HttpServer::Builtin),
-            workers: r.number("CLOAKROOM_WORKERS", (4 * cores).max(16), 1..=10_000),
-            max_connections: r.number("CLOAKROOM_MAX_CONNECTIONS", 1024, 1..=1_000_000),
-            max_connections_per_address: r.number(
-                "CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS",
-                256,
-                1..=1_000_000,
-            ),
-            head_timeout: r.seconds("CLOAKROOM_HEAD_TIMEOUT_SECONDS", 10),
-            idle_timeout: r.seconds("CLOAKROOM_IDLE_TIMEOUT_SECONDS", 60),
-            metrics: r.choice("CLOAKROOM_METRICS", MetricsAccess::Loopback),
-            docs: r.choice("CLOAKROOM_DOCS", Switch::On) == Switch::On,
-            console: r.choice("CLOAKROOM_CONSOLE", console) == Switch::On,
-            public_url: r.optional(
-                "CLOAKROOM_PUBLIC_URL",
-                "an http or https URL without user, path, query and fragment, such as https://files.example.com",
-                public_url,
-            ),
-            data_dir: r.parsed("CLOAKROOM_DATA_DIR", "./data".to_owned(), "").into(),
-            store: store::read(r, environment),
-            jwt_secret: r.secret(
-                "CLOAKROOM_JWT_SECRET",
-                "(made at first start, kept in DATA_DIR/jwt-secret)",
-            ),
-            jwt_old_secrets: r.secrets("CLOAKROOM_JWT_OLD_SECRETS"),
-            jwt_issuer: r.optional("CLOAKROOM_JWT_ISSUER", "at most 255 bytes", |text| {
-                (text.len() <= MAX_ISSUER).then(|| text.to_owned())
-            }),
-            jwt_algorithm: r.choice("CLOAKROOM_JWT_ALGORITHM", Algorithm::Hs256),
-            seal_keys: r.secrets("CLOAKROOM_SEAL_KEYS"),
-            admin_second_factor: r
-                .choice("CLOAKROOM_ADMIN_SECOND_FACTOR", AdminSecondFactor::Optional),
-            access_token_lifetime: MINUTE
-                * r.number("CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES", 60, 1..=10 * MINUTES_PER_YEAR),
-            refresh_token_lifetime: DAY
-                * r.number("CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS", 7, 1..=3650),
-            refresh_reuse: r.seconds("CLOAKROOM_REFRESH_REUSE_SECONDS", 10),
-            session_max_age: DAY * r.number("CLOAKROOM_SESSION_MAX_DAYS", 90, 1..=3650),
-            password_reset_lifetime: MINUTE
-                * r.number("CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES", 30, 1..=MINUTES_PER_YEAR),
-            email_change_requires_password: r
-                .flag("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", false),
-            scrypt: r.parsed(
-                "CLOAKROOM_SCRYPT",
-                ScryptCost { log_n: 14, r: 8, p: 5 },
-                "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
-                 such as 14,8,5",
-            ),
-            registration: r.choice("CLOAKROOM_REGISTRATION", Registration::Open),
-            registrations_per_day: r.number(
-                "CLOAKROOM_REGISTRATIONS_PER_DAY",
-                registrations_per_day,
-                0..=MAX_RATE,
-            ),
-            auth_enabled: r.flag("CLOAKROOM_AUTH_ENABLED", true),
-            api_key_enabled: r.flag("CLOAKROOM_API_KEY_ENABLED", false),
-            api_keys: r.secrets("CLOAKROOM_API_KEY"),
-            api_key_scope: r.choice("CLOAKROOM_API_KEY_SCOPE", ApiKeyScope::Exports),
-            export_require_admin: r.flag("CLOAKROOM_EXPORT_REQUIRE_ADMIN", false),
-            allow_anonymous_export: r.flag("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", false),
-            export_access_is_set: r.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
-                || r.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT"),
-            export_max_rows: r.number("CLOAKROOM_EXPORT_MAX_ROWS", 1_000_000, 1..=1_000_000_000),
-            export_timeout: r.seconds("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", 60),
-            max_upload_size: r.size("CLOAKROOM_MAX_UPLOAD_SIZE", 10 << 20, MAX_BYTES),
-            allowed_upload_types: r.parsed(
-                "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
-                UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
-                "comma-separated types without parameters, at most 100 characters each, \
-                 such as image/png,text/plain",
-            ),
-            storage_quota: r.size("CLOAKROOM_STORAGE_QUOTA", 10 << 30, MAX_BYTES),
-            user_storage_quota: r.size("CLOAKROOM_USER_STORAGE_QUOTA", 1 << 30, MAX_BYTES),
-            user_file_quota: r.number("CLOAKROOM_USER_FILE_QUOTA", 100_000, 1..=1_000_000_000),
-            trash_days: r.number("CLOAKROOM_TRASH_DAYS", 7, 1..=3650),
-            audit_days: r.number("CLOAKROOM_AUDIT_DAYS", 365, 1..=36_500),
-            rate_limit_enabled: r.flag("CLOAKROOM_RATE_LIMIT_ENABLED", true),
-            rate_limit_auth: r.number("CLOAKROOM_RATE_LIMIT_AUTH", 5, 1..=MAX_RATE),
-            rate_limit_upload: r.number("CLOAKROOM_RATE_LIMIT_UPLOAD", 10, 1..=MAX_RATE),
-            rate_limit_general: r.number("CLOAKROOM_RATE_LIMIT_GENERAL", 100, 1..=MAX_RATE),
-            rate_limit_admin: r.number("CLOAKROOM_RATE_LIMIT_ADMIN", 200, 1..=MAX_RATE),
-            rate_limit_address: r.number("CLOAKROOM_RATE_LIMIT_ADDRESS", 3000, 0..=MAX_RATE),
-            trusted_proxies: r
-                .optional(
-                    "CLOAKROOM_TRUSTED_PROXIES",
-                    "comma-separated addresses or CIDR blocks, such as 10.0.0.0/8",
-                    networks,
-                )
-                .unwrap_or_default(),
-            cors_origins: r
-                .optional(
-                    "CLOAKROOM_CORS_ORIGINS",
-                    "comma-separated origins, such as https://app.example.com, or *",
-                    |text| text.parse().ok(),
-                )
-                .unwrap_or(CorsOrigins::Off),
-            test_endpoints_enabled: r.flag("CLOAKROOM_TEST_ENDPOINTS_ENABLED", false),
-            error_format: r.choice("CLOAKROOM_ERROR_FORMAT", ErrorFormat::Detail),
-            smtp: r.smtp("CLOAKROOM_SMTP_URL"),
-            mail_from: r.optional(
-                "CLOAKROOM_MAIL_FROM",
-                "an e-mail address, such as Cloakroom <noreply@example.com>",
-                mailbox,
-            ),
-            password_reset_url: password_reset_url(r),
-            log_level: r
-                .read("CLOAKROOM_LOG", "info", LOG_LEVELS, own_log_level)
-                .unwrap_or(log::LevelFilter::Info),
-            log_format: r.choice("CLOAKROOM_LOG_FORMAT", LogFormat::Text),
-            shown: Vec::new(),
-            unknown: Vec::new(),
-        }
-    }
+/// What the manual says about a setting.
+pub struct SettingDescription {
+    /// Its variable, and perhaps another one that is read if that is not set.
+    pub names: &'static [&'static str],
+    /// Its default, in Markdown, if that is not the same everywhere.
+    pub default: Option<&'static str>,
+    /// The lines of a text in Markdown.
+    pub meaning: &'static [&'static str],
+}
 
+/// Makes three things of the table below: the struct [`Config`], which has a field for each setting; the function that
+/// reads them, in their order; and [`SETTINGS`], which describes them. An entry is
+///
+/// ```text
+/// /// what it means
+/// "VARIABLE" or "OTHER_VARIABLE" default "a text about the default" => field: Type = how it is read;
+/// ```
+///
+/// `or` and `default` may be left out. How a setting is read may use the fields above it, and `s`, the reader. An entry
+/// without a field is only described: another one reads it.
+macro_rules! settings {
+    (|$s:ident| $(
+        $(#[doc = $meaning:literal])+
+        $name:literal $(or $other:literal)? $(default $default:literal)?
+        $(=> $field:ident: $type:ty = $value:expr)?;
+    )+) => {
+        /// The settings of this process. Sizes are bytes.
+        pub struct Config {
+            $($(pub $field: $type,)?)+
+            /// Whether one of the two settings that say who may export was set, to whatever value.
+            pub export_access_is_set: bool,
+            /// Each setting that was not refused, as `cloakroom config` prints them.
+            pub shown: Vec<ShownSetting>,
+            /// Variables that are named like settings but are none.
+            pub unknown: Vec<UnknownVariable>,
+        }
+
+        impl Config {
+            /// Reads every setting. If the reader notes a fault, the result has the default.
+            pub fn read(reader: &mut SettingsReader) -> Config {
+                $(
+                    reader.setting(&[$name $(, $other)?]);
+                    $(let $field: $type = {
+                        let $s = &mut *reader;
+                        $value
+                    };)?
+                )+
+                let export_access_is_set = reader.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
+                    || reader.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT");
+                let (shown, unknown) = (Vec::new(), Vec::new());
+                Config { $($($field,)?)+ export_access_is_set, shown, unknown }
+            }
+        }
+
+        /// Every setting, in the order of the manual.
+        pub static SETTINGS: &[SettingDescription] = &[$(SettingDescription {
+            names: &[$name $(, $other)?],
+            default: settings!(@optional $($default)?),
+            meaning: &[$($meaning),+],
+        },)+];
+    };
+    (@optional) => { None };
+    (@optional $text:literal) => { Some($text) };
+}
+
+settings! { |s|
+    /// `development`, or `production`, which [refuses](#what-production-refuses) unsafe settings
+    "CLOAKROOM_ENV" => environment: Environment = s.choice(Environment::Development);
+    /// address and port; port 0 picks a free port, which is logged
+    "CLOAKROOM_LISTEN" => listen: SocketAddr = s.parsed(
+        SocketAddr::from(([127, 0, 0, 1], 8000)),
+        "an address and port, such as 127.0.0.1:8000 or [::]:8000",
+    );
+    /// PostgreSQL connection string: a URL, in whose password `@ : / ? # %` are written as `%40 %3A %2F %3F %23 %25`,
+    /// or `key=value` pairs. May have [several hosts](#high-availability), `target_session_attrs`, and `sslmode`
+    /// `disable`, `prefer` or `require`
+    "CLOAKROOM_DATABASE_URL" or "DATABASE_URL" default "required" => database_url: Secret = s.database_url();
+    /// PEM file of a certificate authority: requires TLS and verifies the server's certificate
+    "CLOAKROOM_DATABASE_CA" => database_ca: Option<PathBuf> = s.optional("a path", |text| Some(PathBuf::from(text)));
+    /// most connections to the database
+    "CLOAKROOM_DATABASE_POOL_SIZE" default "2 x cores, at least 8" =>
+        database_pool_size: u32 = s.number((2 * cores() as u32).max(8), 1..=10_000);
+    /// how long all database queries of a request together may take, with the wait for a connection, of which several
+    /// hosts get equal shares. A statement waits for a lock at most half as long; only uploads wait for the quotas for
+    /// all of it
+    "CLOAKROOM_DATABASE_TIMEOUT_SECONDS" => database_timeout: Duration = s.seconds(5);
+    /// `builtin`: Cloakroom's own server, safe to expose. `rouille`: the server of that crate, for use behind a proxy
+    "CLOAKROOM_HTTP_SERVER" => http_server: HttpServer = s.choice(HttpServer::Builtin);
+    /// threads of the `rouille` server; a kept-alive connection occupies one
+    "CLOAKROOM_WORKERS" default "4 x cores, at least 16" =>
+        workers: usize = s.number((4 * cores()).max(16), 1..=10_000);
+    /// most open client connections; each needs up to three open files, and a connection to the database four
+    "CLOAKROOM_MAX_CONNECTIONS" default "`1024`, less if the file limit is lower" =>
+        max_connections: usize = s.number(1024, 1..=1_000_000);
+    /// most open connections from one client network (an IPv4 address, an IPv6 /64), and twice as many from an IPv6
+    /// /48. Does not apply to this host and to `CLOAKROOM_TRUSTED_PROXIES`, nor with the `rouille` server
+    "CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS" => max_connections_per_address: usize = s.number(256, 1..=1_000_000);
+    /// longest time from the first byte of a request to the end of its headers
+    "CLOAKROOM_HEAD_TIMEOUT_SECONDS" => head_timeout: Duration = s.seconds(10);
+    /// longest time between two requests of a connection
+    "CLOAKROOM_IDLE_TIMEOUT_SECONDS" => idle_timeout: Duration = s.seconds(60);
+    /// who may read `/metrics`: `off`, `loopback` (clients on this host, not through a proxy), `any`; others get 404
+    "CLOAKROOM_METRICS" => metrics: MetricsAccess = s.choice(MetricsAccess::Loopback);
+    /// `off`: `/docs`, `/redoc` and `/openapi.json` are answered 404
+    "CLOAKROOM_DOCS" => docs: bool = s.switch(true);
+    /// `on`: [`/console`](../README.md#the-console) has pages for people. `off`: it is answered 404
+    "CLOAKROOM_CONSOLE" default "`on`; in production `off`" =>
+        console: bool = s.switch(environment == Environment::Development);
+    /// where people reach the service, such as `https://files.example.com`: an http or https URL without user, path,
+    /// query and fragment; a slash at its end is ignored. The OpenAPI document names it as the server, and links in
+    /// mails lead to the console there; nothing is ever made of the `Host` of a request
+    "CLOAKROOM_PUBLIC_URL" => public_url: Option<String> = s.optional(
+        "an http or https URL without user, path, query and fragment, such as https://files.example.com",
+        public_url,
+    );
+    /// directory of everything outside the database
+    "CLOAKROOM_DATA_DIR" => data_dir: PathBuf = s.parsed("./data".to_owned(), "").into();
+    /// `s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME`: keeps contents in [a store](#contents-in-a-store),
+    /// and not in the data directory. `&style=host` puts the bucket before the host name, which must not be an address;
+    /// `http:` is refused in production unless the host is loopback. Only builds with the cargo feature `s3`, such as
+    /// the package, accept it, and only with the builtin server
+    "CLOAKROOM_STORAGE_URL" => store: Option<StoreSettings> = store::read(s, environment);
+    /// required with `CLOAKROOM_STORAGE_URL`: the id of a key of the store
+    "CLOAKROOM_STORAGE_ACCESS_KEY";
+    /// the secret of that key
+    "CLOAKROOM_STORAGE_SECRET_KEY";
+    /// PEM file: the store's certificate is verified against it, and not against the authorities that the system trusts
+    "CLOAKROOM_STORAGE_CA";
+    /// signs tokens; at least 32, 48 or 64 bytes for HS256, HS384 or HS512; required in production
+    "CLOAKROOM_JWT_SECRET" default "made at the first start, kept in the data directory" =>
+        jwt_secret: Option<Secret> = s.secret("(made at first start, kept in DATA_DIR/jwt-secret)");
+    /// comma-separated secrets whose tokens are valid too, each as long as `CLOAKROOM_JWT_SECRET` must be; for
+    /// [changing the secret](#changing-the-secret-that-signs-tokens)
+    "CLOAKROOM_JWT_OLD_SECRETS" => jwt_old_secrets: Vec<Secret> = s.secrets();
+    /// if set, tokens carry it as `iss`, and tokens without it are not valid: for deployments that share a secret.
+    /// Setting it signs everybody out; at most 255 bytes
+    "CLOAKROOM_JWT_ISSUER" => jwt_issuer: Option<String> = s.optional("at most 255 bytes", |text| {
+        (text.len() <= MAX_ISSUER).then(|| text.to_owned())
+    });
+    /// `HS256`, `HS384`, `HS512`
+    "CLOAKROOM_JWT_ALGORITHM" => jwt_algorithm: Algorithm = s.choice(Algorithm::Hs256);
+    /// comma-separated texts of at least 32 bytes: the first one seals the secrets of [second
+    /// factors](#second-factors), and all of them open such secrets. If there is none, `CLOAKROOM_JWT_SECRET` seals
+    "CLOAKROOM_SEAL_KEYS" => seal_keys: Vec<Secret> = s.secrets();
+    /// `required`: an administrator without a second factor may do no more than other users, but set one up
+    "CLOAKROOM_ADMIN_SECOND_FACTOR" => admin_second_factor: AdminSecondFactor = s.choice(AdminSecondFactor::Optional);
+    /// lifetime of access tokens
+    "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES" or "ACCESS_TOKEN_EXPIRE_MINUTES" =>
+        access_token_lifetime: Duration = MINUTE * s.number(60, 1..=10 * MINUTES_PER_YEAR);
+    /// lifetime of refresh tokens
+    "CLOAKROOM_REFRESH_TOKEN_EXPIRE_DAYS" => refresh_token_lifetime: Duration = DAY * s.number(7, 1..=3650);
+    /// how long a refresh token that was just used still works
+    "CLOAKROOM_REFRESH_REUSE_SECONDS" => refresh_reuse: Duration = s.seconds(10);
+    /// days after its sign-in after which a session ends, however often it is refreshed; also applies to existing
+    /// sessions
+    "CLOAKROOM_SESSION_MAX_DAYS" => session_max_age: Duration = DAY * s.number(90, 1..=3650);
+    /// lifetime of reset tokens
+    "CLOAKROOM_PASSWORD_RESET_EXPIRE_MINUTES" =>
+        password_reset_lifetime: Duration = MINUTE * s.number(30, 1..=MINUTES_PER_YEAR);
+    /// whether `PUT /users/me` with another `email` needs `current_password`: then a stolen access token is not enough
+    /// to take over the account
+    "CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD" => email_change_requires_password: bool = s.flag(false);
+    /// cost of password hashes: log2 N, r, p; the default takes 16 MiB a hash. A hash of another cost is replaced at
+    /// the next sign-in
+    "CLOAKROOM_SCRYPT" => scrypt: ScryptCost = s.parsed(
+        ScryptCost { log_n: 14, r: 8, p: 5 },
+        "log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, such as 14,8,5",
+    );
+    /// `off`: only administrators make accounts, and `POST /auth/register` is answered 404
+    "CLOAKROOM_REGISTRATION" => registration: Registration = s.choice(Registration::Open);
+    /// accounts that one client address may register in a day (in IPv6 each /64, and eight times as many for each /48),
+    /// then 429; 0 is no limit. Counted by each process since its start. Does not apply without rate limits, nor to
+    /// requests from this host that come through no trusted proxy
+    "CLOAKROOM_REGISTRATIONS_PER_DAY" default "`0`; in production `50`" =>
+        registrations_per_day: u32 = s.number(
+            if environment == Environment::Production { 50 } else { 0 },
+            0..=MAX_RATE,
+        );
+    /// `false`: every request acts as the development admin. That account is not listed, counted or exported, and
+    /// cannot be changed
+    "CLOAKROOM_AUTH_ENABLED" => auth_enabled: bool = s.flag(true);
+    /// whether `X-API-Key` is required. If it is, but there is no key, the service starts, logs an error, and answers
+    /// 500 instead of asking for the key
+    "CLOAKROOM_API_KEY_ENABLED" => api_key_enabled: bool = s.flag(false);
+    /// one key, or several with commas between them, so that keys can be rotated
+    "CLOAKROOM_API_KEY" => api_keys: Vec<Secret> = s.secrets();
+    /// which endpoints require the key: `exports`, or `all` of those below `/api/v1`
+    "CLOAKROOM_API_KEY_SCOPE" => api_key_scope: ApiKeyScope = s.choice(ApiKeyScope::Exports);
+    /// whether [exports](#exports) need an admin's token
+    "CLOAKROOM_EXPORT_REQUIRE_ADMIN" => export_require_admin: bool = s.flag(false);
+    /// whether exports need no token
+    "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT" => allow_anonymous_export: bool = s.flag(false);
+    /// an export with more rows is answered 413
+    "CLOAKROOM_EXPORT_MAX_ROWS" => export_max_rows: u32 = s.number(1_000_000, 1..=1_000_000_000);
+    /// an export whose first rows take longer, including the wait for other exports, is answered 504; each later batch
+    /// of rows may take as long
+    "CLOAKROOM_EXPORT_TIMEOUT_SECONDS" => export_timeout: Duration = s.seconds(60);
+    /// largest file, in bytes, or with a unit: `10M`
+    "CLOAKROOM_MAX_UPLOAD_SIZE" or "MAX_UPLOAD_SIZE" => max_upload_size: u64 = s.size(10 << 20, MAX_BYTES);
+    /// types of files that are accepted, also under other names such as `image/jpg`; no patterns such as `image/*`
+    "CLOAKROOM_ALLOWED_UPLOAD_TYPES" => allowed_upload_types: UploadTypes = s.parsed(
+        UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
+        "comma-separated types without parameters, at most 100 characters each, such as image/png,text/plain",
+    );
+    /// most bytes of all files together, of which [new users](#limits) share half. While three quarters of it or more
+    /// are used, all uploads wait for each other as they record their files; before, only those of files larger than an
+    /// eighth of it divided by PostgreSQL's `max_connections` (100 by default, so 12.8 MiB)
+    "CLOAKROOM_STORAGE_QUOTA" => storage_quota: u64 = s.size(10 << 30, MAX_BYTES);
+    /// most bytes of one user's files together
+    "CLOAKROOM_USER_STORAGE_QUOTA" => user_storage_quota: u64 = s.size(1 << 30, MAX_BYTES);
+    /// most files of one user
+    "CLOAKROOM_USER_FILE_QUOTA" => user_file_quota: u32 = s.number(100_000, 1..=1_000_000_000);
+    /// days for which contents without a record are kept in `DATA_DIR/trash/`, or in [the store](#contents-in-a-store)
+    "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 1..=3650);
+    /// days for which events of the audit log are kept; failures 30 at most
+    "CLOAKROOM_AUDIT_DAYS" => audit_days: u32 = s.number(365, 1..=36_500);
+    /// whether [requests are limited](#limits)
+    "CLOAKROOM_RATE_LIMIT_ENABLED" => rate_limit_enabled: bool = s.flag(true);
+    /// requests a minute for each endpoint that takes passwords or tokens, and each client address (in IPv6 each /64,
+    /// and eight times as many for each /48). But a refresh with a valid token counts for its session, and a request
+    /// with the current password for its session and, with four times the limit, for its address
+    "CLOAKROOM_RATE_LIMIT_AUTH" => rate_limit_auth: u32 = s.number(5, 1..=MAX_RATE);
+    /// uploads a minute of each user
+    "CLOAKROOM_RATE_LIMIT_UPLOAD" => rate_limit_upload: u32 = s.number(10, 1..=MAX_RATE);
+    /// other requests a minute of each user
+    "CLOAKROOM_RATE_LIMIT_GENERAL" => rate_limit_general: u32 = s.number(100, 1..=MAX_RATE);
+    /// requests a minute for administration by each admin
+    "CLOAKROOM_RATE_LIMIT_ADMIN" => rate_limit_admin: u32 = s.number(200, 1..=MAX_RATE);
+    /// requests a minute from one client address, by anonymous callers and by accounts younger than seven days
+    /// together; 0 is no limit. Does not apply to refreshes, to signing out, to requests below `/auth/sessions` and
+    /// `/auth/tokens`, and to requests from this host that come through no trusted proxy
+    "CLOAKROOM_RATE_LIMIT_ADDRESS" => rate_limit_address: u32 = s.number(3000, 0..=MAX_RATE);
+    /// addresses or CIDR blocks whose `X-Forwarded-For` is believed
+    "CLOAKROOM_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = s
+        .optional("comma-separated addresses or CIDR blocks, such as 10.0.0.0/8", networks)
+        .unwrap_or_default();
+    /// origins whose web pages may use the API, or `*`
+    "CLOAKROOM_CORS_ORIGINS" => cors_origins: CorsOrigins = s
+        .optional("comma-separated origins, such as https://app.example.com, or *", |text| text.parse().ok())
+        .unwrap_or(CorsOrigins::Off);
+    /// enables endpoints that help to test clients; one of them deletes all users
+    "CLOAKROOM_TEST_ENDPOINTS_ENABLED" => test_endpoints_enabled: bool = s.flag(false);
+    /// shape of error bodies: `detail` or `envelope`
+    "CLOAKROOM_ERROR_FORMAT" => error_format: ErrorFormat = s.choice(ErrorFormat::Detail);
+    /// [mail server](#mail), `smtps://user:password@host:465` (encrypted from the start) or
+    /// `smtp://user:password@host:587` (`STARTTLS` if it is offered); without a port 465 and 25, and without
+    /// `user:password@` the service does not sign in. `@ : / %` in the user and the password are written as `%40 %3A
+    /// %2F %25`. A password is not sent unencrypted, except to this host; certificates are always verified, against the
+    /// authorities that the system trusts or those in the file that `SSL_CERT_FILE` names. The word `none` switches
+    /// password resets off
+    "CLOAKROOM_SMTP_URL" => smtp: Smtp = s
+        .optional_hidden(
+            "none, smtp://host:port or smtps://user:password@host:port",
+            |text| text.parse().ok(),
+            |_, smtp: &Smtp| smtp.to_string(),
+        )
+        .unwrap_or(Smtp::Unset);
+    /// sender of mails, such as `Cloakroom <noreply@example.com>`; without it and the next one no mail is sent
+    "CLOAKROOM_MAIL_FROM" =>
+        mail_from: Option<Mailbox> = s.optional("an e-mail address, such as Cloakroom <noreply@example.com>", mailbox);
+    /// link in the mail, an http or https URL in which `{token}` is replaced by the token. With the console and
+    /// `CLOAKROOM_PUBLIC_URL` it defaults to the console's page
+    "CLOAKROOM_PASSWORD_RESET_URL" =>
+        password_reset_url: Option<String> = password_reset_url(s, console, public_url.as_deref());
+    /// level of Cloakroom's own log records; of libraries only warnings and errors are logged
+    "CLOAKROOM_LOG" or "RUST_LOG" =>
+        log_level: log::LevelFilter = s
+            .read("info", "off, error, warn, info, debug or trace", own_log_level)
+            .unwrap_or(log::LevelFilter::Info);
+    /// `text` or `json`, one line for each record
+    "CLOAKROOM_LOG_FORMAT" => log_format: LogFormat = s.choice(LogFormat::Text);
+}
+
+/// The cores of this machine.
+fn cores() -> usize {
+    available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Reads the link in mails about passwords. It defaults to the page of the console, if that and the public URL are set.
+fn password_reset_url(
+    s: &mut SettingsReader,
+    has_console: bool,
+    public_url: Option<&str>,
+) -> Option<String> {
+    let page = public_url.filter(|_| has_console);
+    let page = page.map(|url| format!("{url}/console/reset#token={{token}}"));
+    let set = s.read(
+        page.as_deref().unwrap_or_default(),
+        "an http or https URL with {token} in it",
+        |text| is_reset_url(text).then(|| text.to_owned()),
+    );
+    set.or(page)
+}
+
+impl Config {
     /// Bytes that the files of all young accounts which registered themselves may have together. Where registrations
     /// are limited, half of the quota is left to others, so that one address cannot fill the service for all.
     pub fn young_storage_quota(&self) -> u64 {
@@ -303,20 +337,4 @@ impl Config {
         let old = old.map(|secret| ("a secret in CLOAKROOM_JWT_OLD_SECRETS", secret));
         current.chain(old).map(|(name, secret)| (name, secret.expose()))
     }
-}
-
-/// Reads the link in mails about passwords. It defaults to the page of the console, if that and the public URL, which
-/// must have been read before, are set.
-fn password_reset_url(r: &mut SettingsReader) -> Option<String> {
-    let public_url = public_url(r.shown_value("CLOAKROOM_PUBLIC_URL"));
-    let has_console = r.shown_value("CLOAKROOM_CONSOLE") == "on";
-    let page = public_url.filter(|_| has_console);
-    let page = page.map(|url| format!("{url}/console/reset#token={{token}}"));
-    let set = r.read(
-        "CLOAKROOM_PASSWORD_RESET_URL",
-        page.as_deref().unwrap_or_default(),
-        "an http or https URL with {token} in it",
-        |text| is_reset_url(text).then(|| text.to_owned()),
-    );
-    set.or(page)
 }

@@ -130,11 +130,12 @@ fn parse_endpoint(text: &str) -> Result<(String, String), ()> {
 
 /// Reads the settings of the store; `None` if there is none, or if one of them is wrong.
 pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<StoreSettings> {
-    let url: Option<StoreUrl> = r.optional_hidden(URL, URLS, |text| text.parse().ok());
-    let access_key = r.secret(ACCESS_KEY, "");
-    let secret_key = r.secret(SECRET_KEY, "");
+    let shown = |text: &str, _: &StoreUrl| text.to_owned();
+    let url = r.setting(&[URL]).optional_hidden(URLS, |text| text.parse().ok(), shown);
+    let access_key = r.setting(&[ACCESS_KEY]).secret("");
+    let secret_key = r.setting(&[SECRET_KEY]).secret("");
     let allowed = "a PEM file with the certificates of the authorities that sign the store's";
-    let authorities = r.optional(CA, allowed, certificates);
+    let authorities = r.setting(&[CA]).optional(allowed, certificates);
     let url = url?;
     if environment == Environment::Production && url.is_exposed() {
         let text = format!("{URL} has an endpoint without TLS; in production use https");

@@ -18,10 +18,10 @@ pub enum StoreSettings {}
 
 /// Refuses a store.
 pub fn read(r: &mut SettingsReader, _: Environment) -> Option<StoreSettings> {
-    r.optional_hidden(URL, NONE, |_| None::<StoreSettings>);
-    r.secret(ACCESS_KEY, "");
-    r.secret(SECRET_KEY, "");
-    r.optional(CA, NONE, |_| None)
+    r.setting(&[URL]).optional_hidden(NONE, |_| None::<StoreSettings>, |_, _| String::new());
+    r.setting(&[ACCESS_KEY]).secret("");
+    r.setting(&[SECRET_KEY]).secret("");
+    r.setting(&[CA]).optional(NONE, |_| None)
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 //! The commands `migrate`, `config` and `openapi` are here too.
 
 pub mod installation;
-pub mod output;
 pub mod resealing;
 pub mod signing_secret;
 pub mod warnings;
 
 use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,9 +22,7 @@ use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender, missing};
-use crate::config::{
-    self, ALL_SETTINGS, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings,
-};
+use crate::config::{self, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings};
 use crate::db;
 use crate::error::Error;
 use crate::mail::Mailer;
@@ -33,22 +31,6 @@ use crate::storage::Storage;
 use crate::supervisor;
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
-
-/// Settings on which the OpenAPI document depends.
-const DOCUMENT_SETTINGS: UsedSettings = &[
-    "CLOAKROOM_ENV",
-    "CLOAKROOM_DOCS",
-    "CLOAKROOM_AUTH_ENABLED",
-    "CLOAKROOM_API_KEY",
-    "CLOAKROOM_EXPORT_REQUIRE_ADMIN",
-    "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT",
-    "CLOAKROOM_ALLOWED_UPLOAD_TYPES",
-    "CLOAKROOM_PUBLIC_URL",
-    "CLOAKROOM_REGISTRATION",
-    "CLOAKROOM_TEST_ENDPOINTS_ENABLED",
-    "CLOAKROOM_ERROR_FORMAT",
-    "CLOAKROOM_SMTP_URL",
-];
 
 /// Why a command failed, as its user is shown it.
 pub enum CommandError {
@@ -70,7 +52,7 @@ impl From<Error> for String {
     }
 }
 
-/// Reads the settings that a command uses, which are named by the beginnings of their names, and starts the log.
+/// Reads the settings that a command uses, and starts the log.
 pub fn start(used: UsedSettings) -> Result<Config, CommandError> {
     let config = read_settings(used)?;
     logging::start(config.log_level, config.log_format);
@@ -89,26 +71,41 @@ fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
 
 /// `cloakroom migrate`: waits for the database and applies pending migrations.
 pub fn migrate() -> Result<(), CommandError> {
-    db::open_and_migrate(&start(&["CLOAKROOM_DATABASE_"])?)?;
-    output::print("The database is up to date.\n")?;
+    db::open_and_migrate(&start(UsedSettings::Installation)?)?;
+    print("The database is up to date.\n")?;
     Ok(())
 }
 
+/// Writes `text` to standard output at once. Returns false if nobody reads it any more: a reader such as `head`, which
+/// has seen enough and closes the pipe, is no failure.
+pub fn print(text: &str) -> Result<bool, String> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(format!("standard output: {error}")),
+    }
+}
+
 /// `cloakroom config`: prints the effective settings, secrets masked, and on standard error the variables that are
-/// named like settings but are none.
-pub fn print_config() -> Result<(), CommandError> {
-    let config = read_settings(ALL_SETTINGS)?;
+/// named like settings but are none. Or all settings with their defaults and meanings, whatever is set.
+pub fn print_config(table: bool, sample: bool) -> Result<(), CommandError> {
+    if table || sample {
+        print(&if table { config::markdown_table() } else { config::sample() })?;
+        return Ok(());
+    }
+    let config = read_settings(UsedSettings::All)?;
     let warnings = config.unknown.iter().map(UnknownVariable::warning);
     logging::write_lines(Level::Warn, warnings.map(|warning| format!("cloakroom: {warning}")));
     let line = |ShownSetting { name, value, .. }: &ShownSetting| format!("{name}={value}\n");
-    output::print(&config.shown.iter().map(line).collect::<String>())?;
+    print(&config.shown.iter().map(line).collect::<String>())?;
     Ok(())
 }
 
 /// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
 pub fn print_openapi() -> Result<(), CommandError> {
-    let document = openapi::document(&read_settings(DOCUMENT_SETTINGS)?);
-    output::print(&format!("{document}\n"))?;
+    let document = openapi::document(&read_settings(UsedSettings::WithoutDatabase)?);
+    print(&format!("{document}\n"))?;
     Ok(())
 }
 
@@ -124,7 +121,7 @@ pub fn serve() -> Result<(), CommandError> {
 /// that can fail comes before the port is opened, so that clients never reach a service that has only half started.
 fn start_and_serve() -> Result<(), CommandError> {
     config::apply_allocator_settings();
-    let config = start(ALL_SETTINGS)?;
+    let config = start(UsedSettings::All)?;
     for (level, text, _) in warnings::find(&config) {
         log::log!(level, "{text}");
     }

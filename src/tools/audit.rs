@@ -17,7 +17,7 @@ use crate::db::{Database, audit::from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
-use crate::serve::output;
+use crate::serve::print;
 use crate::server::ShutdownSignal;
 
 /// Shortest pause between two looks at the log.
@@ -98,7 +98,7 @@ impl AuditLog {
                 let names = [row.get("actor_name"), row.get("subject_name")];
                 let is_new = self.printed.insert(event.id, event.at).is_none();
                 // In one write, so that no line is ever cut short.
-                if is_new && !output::print(&line(&event, names)).map_err(Error::Internal)? {
+                if is_new && !print(&line(&event, names)).map_err(Error::Internal)? {
                     return Ok(false);
                 }
             }

@@ -36,17 +36,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::arguments::Tool;
-use crate::config::Config;
+use crate::config::{Config, UsedSettings};
 use crate::db::{self, Database};
 use crate::serve::{CommandError, installation, start};
 use crate::storage::{Storage, refuse_partial};
-
-/// Settings of commands that use both the database and the data directory.
-const INSTALLATION: &[&str] = &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_STORAGE_"];
-
-/// The same of commands that sweep it.
-const SWEPT_INSTALLATION: &[&str] =
-    &["CLOAKROOM_DATABASE_", "CLOAKROOM_DATA_DIR", "CLOAKROOM_STORAGE_", "CLOAKROOM_TRASH_DAYS"];
 
 /// Runs a command with the settings that it uses. Faults in other settings do not matter to it. `env_files` are the
 /// files from which the environment has settings.
@@ -55,38 +48,33 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
         Tool::Doctor { all } => doctor::doctor(all, env_files)?,
         Tool::Status => status::status(env_files)?,
         Tool::CreateAdmin { email, username } => {
-            let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
+            let config = start(UsedSettings::Installation)?;
             create_admin::create_admin(&config, &email, username.as_deref())?;
         }
         Tool::User(command) => user::run(command)?,
         Tool::Gc { confirm } => {
-            gc::gc(&start(SWEPT_INSTALLATION)?, confirm)?;
+            gc::gc(&start(UsedSettings::Installation)?, confirm)?;
         }
-        Tool::Check { repair } => check::check(&start(INSTALLATION)?, repair)?,
+        Tool::Check { repair } => check::check(&start(UsedSettings::Installation)?, repair)?,
         Tool::Backup { directory, verify: true, .. } => backup::manifest::verify(&directory)?,
         Tool::Backup { directory, verify_share, keep, .. } => {
-            backup::backup(&start(INSTALLATION)?, &directory, verify_share, keep)?;
+            backup::backup(&start(UsedSettings::Installation)?, &directory, verify_share, keep)?;
         }
         Tool::Restore { backup, skip_damaged } => {
-            restore::restore(&start(INSTALLATION)?, &backup, skip_damaged)?;
+            restore::restore(&start(UsedSettings::Installation)?, &backup, skip_damaged)?;
         }
         Tool::Audit { since, follow } => {
-            audit::print_audit(&start(&["CLOAKROOM_DATABASE_"])?, since, follow)?;
+            audit::print_audit(&start(UsedSettings::Installation)?, since, follow)?;
         }
         #[cfg(feature = "s3")]
-        Tool::MoveContents { to } => move_contents::move_contents(&start(INSTALLATION)?, to)?,
+        Tool::MoveContents { to } => {
+            move_contents::move_contents(&start(UsedSettings::Installation)?, to)?
+        }
         Tool::AdoptDataDir { id } => {
-            adopt_data_dir::adopt_data_dir(&start(INSTALLATION)?, id.0)?;
+            adopt_data_dir::adopt_data_dir(&start(UsedSettings::Installation)?, id.0)?;
         }
         Tool::SendTestMail { to } => {
-            let used = &[
-                "CLOAKROOM_SMTP_URL",
-                "CLOAKROOM_MAIL_FROM",
-                "CLOAKROOM_PASSWORD_RESET_URL",
-                "CLOAKROOM_PUBLIC_URL",
-                "CLOAKROOM_CONSOLE",
-            ];
-            send_test_mail::send_test_mail(&start(used)?, &to)?;
+            send_test_mail::send_test_mail(&start(UsedSettings::WithoutDatabase)?, &to)?;
         }
     }
     Ok(())

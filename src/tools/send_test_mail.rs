@@ -22,10 +22,8 @@ const SERVER: &str =
 /// Sends the message to this address, whether or not an account has it. Needs no database.
 pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError> {
     let mailer = Mailer::new(config).ok_or_else(|| {
-        let mut missing = missing_settings(config);
-        let others = config.unknown.iter().filter(|unknown| !unknown.explain(&mut missing));
-        let warnings: Vec<_> = others.map(UnknownVariable::warning).collect();
-        CommandError::Settings([missing, warnings].concat())
+        let warnings = config.unknown.iter().map(UnknownVariable::warning);
+        CommandError::Settings(missing_settings(config).into_iter().chain(warnings).collect())
     })?;
     print_line(format_args!("Sending a test message through {}", config.smtp));
     let mail = Mail::new(&TEST, Timestamp::now(), |_| Err("it has no link".to_owned()))?;

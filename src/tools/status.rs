@@ -13,7 +13,7 @@ use super::findings::{Findings, Level};
 use super::quantity::age;
 use super::unit::Unit;
 use super::{service, within_max_wait};
-use crate::config::{ALL_SETTINGS, Config, Environment};
+use crate::config::{Config, Environment, UsedSettings};
 use crate::db;
 use crate::serve::ignore_file_size_signal;
 use crate::storage::Storage;
@@ -27,7 +27,7 @@ const MAX_BACKUP_AGE: Duration = Duration::from_secs(36 * 3600);
 /// Prints a line for each part of the installation. Fails if there are faults. `env_files` are the files from which the
 /// environment has settings.
 pub fn status(env_files: &[PathBuf]) -> Result<(), String> {
-    let (mut config, refused) = Config::from_environment(ALL_SETTINGS, db::check_settings);
+    let (mut config, refused) = Config::from_environment(UsedSettings::All, db::check_settings);
     ignore_file_size_signal()?;
     config.database_timeout = config.database_timeout.min(MAX_CONNECT);
     let config = Arc::new(config);

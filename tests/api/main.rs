@@ -127,7 +127,6 @@ mod server {
 
 mod start {
     mod installation;
-    mod messages;
     mod production;
     mod settings;
     mod supervisor;

@@ -73,8 +73,7 @@ const API_LAYERS: &[&[&str]] = &[
     &["middleware"],
     &["context"],
     &["app"],
-    &["pages", "turns"],
-    &["openapi"],
+    &["console", "openapi", "turns"],
 ];
 
 #[test]

@@ -15,7 +15,7 @@ use super::environment_file::{LineFinding, examine, read};
 use super::findings::{Findings, Level};
 use super::unit::Unit;
 use super::{service, within_max_wait};
-use crate::config::{ALL_SETTINGS, Config, Environment, Registration, ShownSetting};
+use crate::config::{Config, Environment, Registration, ShownSetting, UsedSettings};
 use crate::db;
 use crate::serve::{ignore_file_size_signal, warnings};
 
@@ -25,7 +25,7 @@ const MAX_CONNECT: Duration = Duration::from_secs(5);
 /// Prints the findings. `all` lists the settings with defaults too. Settings that are refused have their defaults for
 /// the rest; `env_files` are the files from which the environment has some. Fails if there are faults.
 pub fn doctor(all: bool, env_files: &[PathBuf]) -> Result<(), String> {
-    let (mut config, refused) = Config::from_environment(ALL_SETTINGS, db::check_settings);
+    let (mut config, refused) = Config::from_environment(UsedSettings::All, db::check_settings);
     ignore_file_size_signal()?;
     let mut findings = Findings::default();
     for file in env_files {

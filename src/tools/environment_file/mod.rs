@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::environment;
-use crate::config::execution::execute_again;
+use crate::config::allocator::execute_again;
 use crate::storage::directory;
 use parser::{EntryKind, parse};
 

@@ -5,7 +5,7 @@ use std::array;
 use crate::db::Database;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::User;
-use crate::serve::output;
+use crate::serve::print;
 use crate::tools::database::accounts;
 
 /// The names of the columns, which are the first line.
@@ -25,7 +25,7 @@ pub fn list(db: &Database, search: Option<&str>) -> Result<(), String> {
             widths = array::from_fn(|column| widths[column].max(line[column].chars().count()));
         }
         let text: String = lines.drain(..).map(|line| aligned(&line, &widths)).collect();
-        if !output::print(&text)? || accounts.is_empty() {
+        if !print(&text)? || accounts.is_empty() {
             return Ok(());
         }
         last = accounts.into_iter().next_back();

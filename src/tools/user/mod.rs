@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::database::{self, schema::check_schema};
 use crate::arguments::tools::UserCommand;
-use crate::config::Config;
+use crate::config::{Config, UsedSettings};
 use crate::db::{Database, users};
 use crate::error::Error;
 use crate::model::user::User;
@@ -18,14 +18,14 @@ use crate::serve::{CommandError, start};
 pub fn run(command: UserCommand) -> Result<(), CommandError> {
     match command {
         UserCommand::List { search } => {
-            list::list(&open(&start(&["CLOAKROOM_DATABASE_"])?)?, search.as_deref())?;
+            list::list(&open(&start(UsedSettings::Installation)?)?, search.as_deref())?;
         }
         UserCommand::ResetSecondFactor { user } => {
-            let db = open(&start(&["CLOAKROOM_DATABASE_"])?)?;
+            let db = open(&start(UsedSettings::Installation)?)?;
             reset_second_factor::reset_second_factor(&db, &user)?;
         }
         UserCommand::ResetPassword { user } => {
-            let config = start(&["CLOAKROOM_DATABASE_", "CLOAKROOM_SCRYPT"])?;
+            let config = start(UsedSettings::Installation)?;
             reset_password::reset_password(&config, &open(&config)?, &user)?;
         }
     }

@@ -1,17 +1,48 @@
-//! Refuses to start in production with settings that are convenient for development but unsafe on a public network.
+//! What is wrong with settings together, though each of them may be right.
 
 use std::collections::HashSet;
 
 use super::mail::Smtp;
 use super::settings::Config;
+use super::words::{HttpServer, word};
 
-/// Shortest API key, in characters.
+/// Bytes of the shortest key for second factors: as many as the key of AES-256 has that is made of it.
+const MIN_SEAL_KEY: usize = 32;
+/// Shortest API key in production, in characters.
 const MIN_API_KEY: usize = 16;
-/// Fewest different bytes of the secret that signs tokens. A random one of 32 bytes or hexadecimal digits has more.
+/// Fewest different bytes in production of the secret that signs tokens. A random one of 32 bytes or hexadecimal digits
+/// has more.
 const MIN_SECRET_VARIETY: usize = 10;
 
-/// One line for each setting that must be changed before the service may start in production, wherever it runs now.
+/// One line for each setting with which `serve` does not start, wherever it runs.
 pub fn refusals(config: &Config) -> Vec<String> {
+    let mut refusals = Vec::new();
+    let (algorithm, min) = (word(&config.jwt_algorithm), config.jwt_algorithm.min_secret_bytes());
+    for (name, secret) in config.signing_secrets().filter(|(_, secret)| secret.len() < min) {
+        let length = secret.len();
+        refusals
+            .push(format!("{name} holds {length} bytes; allowed: at least {min} for {algorithm}"));
+    }
+    let seal_key = config.seal_keys.iter().map(|key| key.expose().len()).min();
+    if let Some(length) = seal_key.filter(|length| *length < MIN_SEAL_KEY) {
+        refusals.push(format!(
+            "CLOAKROOM_SEAL_KEYS holds a key of {length} bytes; allowed: at least {MIN_SEAL_KEY} bytes each"
+        ));
+    }
+    // That server ends a response whose body fails as if it were whole: a client could not tell a content that the
+    // store broke off from a complete one.
+    if config.store.is_some() && config.http_server == HttpServer::Rouille {
+        refusals.push(
+            "CLOAKROOM_STORAGE_URL is set, and CLOAKROOM_HTTP_SERVER is rouille, which cannot break off a download \
+             that the store breaks off; use builtin"
+                .to_owned(),
+        );
+    }
+    refusals
+}
+
+/// One line for each setting that must be changed before the service may start in production, wherever it runs now.
+pub fn refusals_in_production(config: &Config) -> Vec<String> {
     let mut refusals = Vec::new();
     // For each rule: whether it is broken, what the setting is now, and what to do about it.
     let mut rule = |is_broken: bool, state: &str, remedy: &str| {
