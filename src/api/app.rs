@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::console::Console;
-use super::openapi;
+use super::pages::Pages;
 use super::turns::Turns;
 use crate::auth::failure_queue::FailureQueue;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
@@ -24,7 +23,6 @@ use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
 use crate::db::users::LoginName;
 use crate::error::Error;
-use crate::http::representations::Representations;
 use crate::model::timestamp::unix_time;
 use crate::probe::Probe;
 use crate::storage::Storage;
@@ -60,10 +58,8 @@ pub struct App {
     pub started: Instant,
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
-    /// The OpenAPI document. It is made when it is first asked for, because most processes are never asked.
-    document: OnceLock<Representations>,
-    /// The files of the console, compressed when one of them is first asked for.
-    console: OnceLock<Console>,
+    /// They are made when one is first asked for, because most processes are never asked.
+    pages: OnceLock<Pages>,
 }
 
 /// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
@@ -113,8 +109,7 @@ impl App {
             stored_bytes: StoredBytes::new(),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
-            document: OnceLock::new(),
-            console: OnceLock::new(),
+            pages: OnceLock::new(),
             config,
             db,
             storage,
@@ -125,15 +120,9 @@ impl App {
         })
     }
 
-    /// The OpenAPI document of this service with its present settings.
-    pub fn document(&self) -> &Representations {
-        let json = || openapi::document(&self.config).into_bytes();
-        self.document.get_or_init(|| Representations::new("application/json", json()))
-    }
-
-    /// The pages for people.
-    pub fn console(&self) -> &Console {
-        self.console.get_or_init(|| Console::new(&self.config))
+    /// The pages for people and the OpenAPI document.
+    pub fn pages(&self) -> &Pages {
+        self.pages.get_or_init(|| Pages::new(&self.config))
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

@@ -8,16 +8,16 @@
 //! - `context`: one request, as handlers and middleware are given it
 //! - `app`: all that lives longer than a request
 //! - `turns`: how many exports and searches one user or network may run at a time
+//! - `pages`: the pages for people, with what they load
 //! - `openapi`: the OpenAPI document
-//! - `console`: the files of the pages for people
 
 pub mod app;
-mod console;
 mod context;
 mod endpoint;
 mod handlers;
 mod middleware;
 pub mod openapi;
+mod pages;
 pub mod pipeline;
 mod router;
 mod turns;

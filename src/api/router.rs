@@ -3,14 +3,15 @@
 
 use std::borrow::Cow;
 
+use super::context::RequestContext;
 use super::endpoint::Feature::{
     Console, Docs, Metrics, PasswordResets, Registration, Start, TestEndpoints,
 };
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
-use super::endpoint::{Endpoint, at};
+use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, audit, auth, console, docs, exports, health, links, me, metrics, password_resets,
-    personal_tokens, second_factor, sessions, test_only, uploads, users,
+    admin, audit, auth, exports, health, links, me, metrics, password_resets, personal_tokens,
+    second_factor, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -80,7 +81,7 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["healthz"]) => at("/healthz", Anyone(health::alive)).unlimited().without_key(),
         ("GET", ["readyz"]) => at("/readyz", Anyone(health::ready)).unlimited().without_key(),
         ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited().without_key().part_of(Metrics),
-        ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(docs::openapi)).unlimited().without_key().part_of(Docs),
+        ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(page)).unlimited().without_key().part_of(Docs),
         _ => return None,
     };
     Some(endpoint)
@@ -183,19 +184,20 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
 fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, segments) {
-        ("GET", [""]) => at("/", Anyone(docs::root)).part_of(Start),
-        ("GET", ["console", ..]) => at("/console", Anyone(console::show)).part_of(Console),
-        ("GET", ["docs"]) => at("/docs", Anyone(docs::swagger_ui)).part_of(Docs),
-        ("GET", ["docs", "start.js"]) => at("/docs/start.js", Anyone(docs::start_script)).part_of(Docs),
-        ("GET", ["docs", "style.css"]) => at("/docs/style.css", Anyone(docs::style_sheet)).part_of(Docs),
-        ("GET", ["docs", "swagger-ui.js"]) => at("/docs/swagger-ui.js", Anyone(docs::swagger_ui_script)).part_of(Docs),
-        ("GET", ["docs", "swagger-ui.css"]) => at("/docs/swagger-ui.css", Anyone(docs::swagger_ui_style)).part_of(Docs),
-        ("GET", ["docs", "licenses.txt"]) => at("/docs/licenses.txt", Anyone(docs::licenses)).part_of(Docs),
-        ("GET", ["redoc"]) => at("/redoc", Anyone(docs::redoc)).part_of(Docs),
-        ("GET", ["redoc", "redoc.js"]) => at("/redoc/redoc.js", Anyone(docs::redoc_script)).part_of(Docs),
+        ("GET", [""]) => at("/", Anyone(page)).part_of(Start),
+        ("GET", ["console", ..]) => at("/console", Anyone(page)).part_of(Console),
+        ("GET", ["docs"] | ["docs", "start.js" | "style.css" | "swagger-ui.js" | "swagger-ui.css" | "licenses.txt"]) =>
+            at("/docs", Anyone(page)).part_of(Docs),
+        ("GET", ["redoc"] | ["redoc", "redoc.js"]) => at("/redoc", Anyone(page)).part_of(Docs),
         _ => return None,
     };
     Some(endpoint.unlimited().without_key())
+}
+
+/// Any of the pages, by its path.
+fn page(context: &mut RequestContext) -> Outcome {
+    let page = context.app.pages().respond(&context.request);
+    page.ok_or_else(|| context.app.route_not_found())
 }
 
 /// Whether a segment after `/users` may be the id of a user. It may not if it begins another path.

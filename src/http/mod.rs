@@ -9,7 +9,6 @@ pub mod file_response;
 pub mod multipart;
 pub mod params;
 mod part_header;
-pub mod representations;
 pub mod request;
 pub mod response;
 pub mod status;

@@ -137,7 +137,7 @@ impl Check<'_> {
     ) -> Result<Option<String>, Error> {
         let (size, hash) = (content.size, Some(content.sha256.as_str()));
         let copies = copies_in_trash(trash, content.id)?;
-        let copy = copies.iter().find(|path| examine(path, size, hash).is_ok());
+        let copy = copies.iter().find(|path| examine(path, size, hash).is_none());
         Ok(Some(match (copy, copies.first()) {
             (Some(copy), _) if self.repairs => match bring_back(self.storage, content.id, copy) {
                 Ok(()) => {

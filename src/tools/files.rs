@@ -31,16 +31,17 @@ pub fn create_directory(path: &Path) -> Result<(), String> {
     DirBuilder::new().mode(0o700).create(path).map_err(|e| describe(path, &e))
 }
 
-/// Opens a file, which is made if it is missing, and locks it until it is closed. Returns `None` if another process has
-/// locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not its
+/// Opens a file, which is made if it is missing, and locks it until it is closed. Fails with `refusal` if another process
+/// has locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not its
 /// directory, because NFS locks only files.
-pub fn lock(path: &Path) -> io::Result<Option<File>> {
+pub fn lock(path: &Path, refusal: impl Display) -> Result<File, String> {
     let options = &mut File::options();
-    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    let opened = options.create(true).truncate(false).write(true).mode(0o600).open(path);
+    let file = opened.map_err(|e| describe(path, &e))?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(refusal.to_string()),
+        Err(TryLockError::Error(error)) => Err(describe(path, &error)),
     }
 }
 
@@ -117,12 +118,18 @@ impl From<io::Error> for Damage {
     }
 }
 
-/// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have.
-pub fn examine(path: &Path, size: u64, sha256: Option<&str>) -> Result<(), Damage> {
+/// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have. Returns what is
+/// wrong with it.
+pub fn examine(path: &Path, size: u64, sha256: Option<&str>) -> Option<Damage> {
     match sha256 {
-        Some(sha256) => copy_verified(path, io::sink(), Some(size), sha256)?.map_or(Ok(()), Err),
-        None => open_of_size(path, Some(size)).map(drop),
+        Some(sha256) => read_verified(path, Some(size), sha256),
+        None => open_of_size(path, Some(size)).err(),
     }
+}
+
+/// Reads a file, as [`copy_verified`] does.
+pub fn read_verified(path: &Path, size: Option<u64>, sha256: &str) -> Option<Damage> {
+    copy_verified(path, io::sink(), size, sha256).unwrap_or_else(|e| Some(e.into()))
 }
 
 /// Copies a file to `to`, and compares it with the SHA-256 and, if that is known, with the size that it should have.
@@ -167,26 +174,21 @@ impl<'a> FoundContents<'a> {
     /// Compares a content with its record, also its hash if `reads`. Returns what is wrong with it. Fails if it is in a
     /// store that does not serve it.
     pub fn examine(&self, content: &RecordedContent, reads: bool) -> Result<Option<Damage>, Error> {
-        let RecordedContent { id, size, sha256 } = content;
-        match self.storage.content_directory() {
-            Some(directory) => {
-                let sha256 = reads.then_some(sha256.as_str());
-                Ok(examine(&directory.join(id.to_string()), *size, sha256).err())
-            }
-            None if reads => {
-                let read = self.copy(content, io::sink());
-                read.map_err(|_| Error::StoreUnavailable)
-            }
-            None => Ok(self.compare_size(content).err()),
+        if reads {
+            return self.copy(content, io::sink()).map_err(|_| Error::StoreUnavailable);
         }
+        Ok(match self.storage.content_directory() {
+            Some(directory) => examine(&directory.join(content.id.to_string()), content.size, None),
+            None => self.compare_size(content),
+        })
     }
 
     /// Compares the size of a content that is no file.
-    fn compare_size(&self, content: &RecordedContent) -> Result<(), Damage> {
+    fn compare_size(&self, content: &RecordedContent) -> Option<Damage> {
         match self.sizes.get(&content.id) {
-            None => Err(Damage::Missing),
-            Some(found) if *found == content.size => Ok(()),
-            Some(found) => Err(Damage::Size(*found, content.size)),
+            None => Some(Damage::Missing),
+            Some(found) if *found == content.size => None,
+            Some(found) => Some(Damage::Size(*found, content.size)),
         }
     }
 
@@ -202,7 +204,7 @@ impl<'a> FoundContents<'a> {
             let path = directory.join(id.to_string());
             return copy_verified(&path, to, Some(*size), sha256).map_err(CopyError::Write);
         }
-        if let Err(damage) = self.compare_size(content) {
+        if let Some(damage) = self.compare_size(content) {
             return Ok(Some(damage));
         }
         let failed =

@@ -2,15 +2,14 @@
 //! store. It deletes nothing, so it may be broken off and run again, and the service may go on meanwhile.
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use uuid::Uuid;
 
 use super::database::with_owners;
-use super::files::{Damage, FoundContents, describe, lock};
+use super::files::{Damage, FoundContents, lock};
 use super::progress::Progress;
-use super::quantity::{self, count};
+use super::quantity::count;
 use super::{database, print_line, require_store};
 use crate::arguments::tools::ContentPlace;
 use crate::config::Config;
@@ -31,7 +30,6 @@ struct Move {
     to: Storage,
     db: Database,
     copied: u64,
-    copied_bytes: u64,
     /// Contents that could not be copied.
     damaged: u64,
     /// All contents.
@@ -55,12 +53,10 @@ pub fn move_contents(config: &Config, to: ContentPlace) -> Result<(), CommandErr
     let db = database::open(config)?;
     database::schema::check_schema(&db)?;
     to.prepare(&config.data_dir)?;
-    let path = config.data_dir.join(LOCK);
-    let _lock = lock(&path)
-        .map_err(|e| describe(&path, &e))?
-        .ok_or("another `cloakroom move-contents` is running: nothing was copied".to_owned())?;
+    let refusal = "another `cloakroom move-contents` is running: nothing was copied";
+    let _lock = lock(&config.data_dir.join(LOCK), refusal)?;
     check_ids(&db, &from, &to)?;
-    let mut work = Move { from, to, db, copied: 0, copied_bytes: 0, damaged: 0, total: 0 };
+    let mut work = Move { from, to, db, copied: 0, damaged: 0, total: 0 };
     work.copy_all()?;
     Ok(work.sum_up()?)
 }
@@ -95,12 +91,7 @@ impl Move {
             let lacking = lacking(&self.to, batch)?;
             let found = FoundContents::find(&self.from, &lacking)?;
             let faults = self.copy_batch(&found, &lacking)?;
-            let is_copied =
-                |content: &&RecordedContent| faults.iter().all(|(id, _)| *id != content.id);
-            for content in lacking.iter().filter(is_copied) {
-                self.copied += 1;
-                self.copied_bytes += content.size;
-            }
+            self.copied += (lacking.len() - faults.len()) as u64;
             progress.advance(seen);
             self.damaged += print_faults(&self.db, &self.from, &faults)?;
         }
@@ -113,23 +104,21 @@ impl Move {
         found: &FoundContents,
         contents: &[RecordedContent],
     ) -> Result<Vec<(Uuid, Damage)>, String> {
-        let next = AtomicUsize::new(0);
-        let copy_some = || {
+        let copy_some = |some: &[RecordedContent]| -> Result<Vec<_>, String> {
             let mut faults = Vec::new();
-            // Relaxed: the number guards no other memory.
-            while let Some(content) = contents.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for content in some {
                 let damage = self.copy(found, content)?;
                 faults.extend(damage.map(|damage| (content.id, damage)));
             }
             Ok(faults)
         };
+        let part = contents.len().div_ceil(THREADS).max(1);
         let outcome: Result<Vec<_>, String> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(copy_some)).collect();
+            let parts = contents.chunks(part).map(|some| scope.spawn(|| copy_some(some)));
+            let threads: Vec<_> = parts.collect();
             threads.into_iter().map(|one| one.join().unwrap_or_else(|e| resume_unwind(e))).collect()
         });
-        let mut faults: Vec<_> = outcome?.into_iter().flatten().collect();
-        faults.sort_by_key(|(id, _)| *id);
-        Ok(faults)
+        Ok(outcome?.into_iter().flatten().collect())
     }
 
     /// Copies a content. Returns what is wrong with it, if it cannot be taken.
@@ -153,9 +142,8 @@ impl Move {
     fn sum_up(self) -> Result<(), String> {
         let (place, _) = self.to.place();
         let done = format!(
-            "{} copied to {place} ({}), {} there already",
+            "{} copied to {place}, {} there already",
             count(self.copied, "content"),
-            quantity::bytes(self.copied_bytes),
             self.total - self.copied - self.damaged
         );
         if self.damaged > 0 {

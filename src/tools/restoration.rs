@@ -14,8 +14,9 @@ use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_direc
 
 /// The file that a process which restores keeps locked.
 const LOCK: &str = "restore.lock";
+const INSTALLATION_ID: &str = "installation-id";
 /// The entries that the data directory must not have.
-const OCCUPIED: [&str; 3] = ["files", "trash", "installation-id"];
+const OCCUPIED: [&str; 3] = ["files", "trash", INSTALLATION_ID];
 
 /// A restoration that has begun. No other process restores into the same data directory meanwhile. Errors are what to
 /// tell the operator.
@@ -31,30 +32,28 @@ pub struct Restoration {
 }
 
 impl Restoration {
-    /// Fails if the data directory or the store holds anything that a restoration could overwrite. The directory need
-    /// not exist. The contents of an interrupted restoration do not matter.
-    pub fn check(config: &Config) -> Result<(), String> {
+    /// Returns the place of the contents. Fails if the data directory or the store holds anything that a restoration
+    /// could overwrite. The directory need not exist. The contents of an interrupted restoration do not matter.
+    pub fn check(config: &Config) -> Result<Storage, String> {
         let data_dir = &config.data_dir;
         let failed = |fault| format!("CLOAKROOM_DATA_DIR={}: {fault}", data_dir.display());
         let holds = |name| exists(&data_dir.join(name)).map_err(|e| failed(format!("{name}: {e}")));
-        // An interrupted restoration may have made the id, but neither of the others.
-        let occupied = if holds(PARTIAL_RESTORATION)? { &OCCUPIED[..2] } else { &OCCUPIED[..] };
-        for name in occupied {
-            if holds(name)? {
+        let was_interrupted = holds(PARTIAL_RESTORATION)?;
+        for name in OCCUPIED {
+            // An interrupted restoration may have made the id, but neither of the others.
+            if holds(name)? && !(was_interrupted && name == INSTALLATION_ID) {
                 return Err(failed(format!(
                     "it holds {name}, so it belongs to an installation: restore into a new directory"
                 )));
             }
         }
         let storage = Storage::at(config)?;
-        if storage.content_directory().is_some() {
-            return Ok(());
-        }
         require_store(&storage)?;
-        let is_used = storage.installation_id()?.is_some()
-            || !holds(PARTIAL_RESTORATION)? && storage.count_contents(1)? > 0;
+        let is_used = storage.content_directory().is_none()
+            && (storage.installation_id()?.is_some()
+                || !was_interrupted && storage.count_contents(1)? > 0);
         match is_used {
-            false => Ok(()),
+            false => Ok(storage),
             true => Err(format!(
                 "CLOAKROOM_STORAGE_URL: {} holds contents or an installation id: restore below an empty prefix",
                 storage.place().0
@@ -63,24 +62,17 @@ impl Restoration {
     }
 
     /// Begins a restoration: creates the data directory if there is none, and marks it. Removes the files of an
-    /// interrupted restoration.
+    /// interrupted restoration, in an order such that another interruption leaves the mark, or nothing at all.
     pub fn begin(config: &Config) -> Result<Restoration, String> {
-        let data_dir = &config.data_dir;
+        let data_dir = config.data_dir.clone();
         let setting = format!("CLOAKROOM_DATA_DIR={}", data_dir.display());
-        directory::prepare(data_dir).map_err(|fault| format!("{setting} {fault}"))?;
-        let lock = lock(&data_dir.join(LOCK)).map_err(|e| format!("{setting}: {LOCK}: {e}"))?;
-        let lock =
-            lock.ok_or_else(|| format!("{setting}: another `cloakroom restore` is writing to it"))?;
-        Restoration::check(config)?;
-        let storage = Storage::at(config)?;
-        let restoration = Restoration {
-            data_dir: data_dir.to_owned(),
-            contents: data_dir.join(PARTIAL_RESTORATION),
-            lock,
-            storage,
-            copied: Vec::new(),
-            copied_bytes: 0,
-        };
+        directory::prepare(&data_dir).map_err(|fault| format!("{setting} {fault}"))?;
+        let refusal = format!("{setting}: another `cloakroom restore` is writing to it");
+        let lock = lock(&data_dir.join(LOCK), refusal)?;
+        let storage = Restoration::check(config)?;
+        let contents = data_dir.join(PARTIAL_RESTORATION);
+        let (copied, copied_bytes) = (Vec::new(), 0);
+        let restoration = Restoration { data_dir, contents, lock, storage, copied, copied_bytes };
         restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
         // Those of a data directory are made by its first start.
         for path in restoration.store().map(Storage::directories).unwrap_or_default() {
@@ -95,10 +87,9 @@ impl Restoration {
         self.storage.content_directory().is_none().then_some(&self.storage)
     }
 
-    /// Makes the directory of the contents, empty. Old files are removed in an order such that an interruption leaves
-    /// the mark, or nothing at all.
+    /// Makes the directory of the contents, empty.
     fn begin_empty(&self) -> io::Result<()> {
-        remove_if_there(&self.data_dir.join("installation-id"))?;
+        remove_if_there(&self.data_dir.join(INSTALLATION_ID))?;
         if exists(&self.contents)? {
             fs::remove_dir_all(&self.contents)?;
         }

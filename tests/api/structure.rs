@@ -73,7 +73,8 @@ const API_LAYERS: &[&[&str]] = &[
     &["middleware"],
     &["context"],
     &["app"],
-    &["console", "openapi", "turns"],
+    &["pages", "turns"],
+    &["openapi"],
 ];
 
 #[test]

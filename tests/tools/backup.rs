@@ -92,32 +92,6 @@ fn a_backup_has_a_dump_the_contents_their_list_and_a_manifest_that_only_this_use
 }
 
 #[test]
-fn contents_of_the_last_backup_are_linked_and_only_others_are_copied() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let ann = api.sign_up("ann");
-    let (kept, deleted) = (api.new_file(&ann, "a.txt", "kept"), api.new_file(&ann, "b.txt", "old"));
-    let (first, _) = backups.make(&api);
-    let new = api.new_file(&ann, "c.txt", "new");
-    api.delete_file(&ann, &deleted).expect(204);
-    let (second, printed) = backups.make(&api);
-    assert!(printed.contains("2 files (7 bytes), 1 copied, 1 linked"), "{printed}");
-    let content = |backup: &Path, id: &str| backup.join("files").join(id);
-    let linked = links_and_inode(&content(&first, &kept));
-    assert_eq!((linked.0, linked), (2, links_and_inode(&content(&second, &kept))));
-    assert_eq!(links_and_inode(&content(&second, &new)).0, 1);
-    assert!(content(&first, &deleted).exists() && !content(&second, &deleted).exists());
-    // What the last backup has lost, or has in another size, is copied anew.
-    fs::remove_file(content(&second, &kept)).expect("removed");
-    fs::write(content(&second, &new), "ne").expect("cut");
-    let (third, printed) = backups.make(&api);
-    assert!(printed.contains("2 copied, 0 linked"), "{printed}");
-    for (id, text) in [(&kept, "kept"), (&new, "new")] {
-        assert_eq!(fs::read_to_string(content(&third, id)).expect("a copy"), text);
-        assert_eq!(links_and_inode(&api.data.content(id)).0, 1);
-    }
-}
-
-#[test]
 fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let root = api.sign_up_admin("root");

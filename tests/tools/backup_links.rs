@@ -24,84 +24,104 @@ fn rot(path: &Path) {
     fs::write(path, bytes).expect("changed");
 }
 
-#[test]
-fn a_copy_that_has_rotted_in_the_last_backup_is_named_and_made_anew() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let ann = api.sign_up("ann");
-    let [rotten, cut, kept] =
-        ["rotten", "cut", "kept"].map(|text| api.new_file(&ann, "a.txt", text));
-    let (first, printed) = backups.make(&api);
-    assert!(printed.contains("before; 3 of 3 contents read and right, in "), "{printed}");
-    rot(&content(&first, &rotten));
-    fs::write(content(&first, &cut), "cu").expect("cut");
-    let output = backup(&api, &backups, &[]).exits(0);
-    let expected = "2 copied, 1 linked to the backup before; 3 of 3 contents read and right, in ";
-    assert!(output.out().contains(expected), "{}", output.out());
-    for (id, fault) in
-        [(&rotten, "has another SHA-256 than is recorded"), (&cut, "has 2 bytes, not 3")]
-    {
-        let line = format!("{} {fault}: the content is copied anew", content(&first, id).display());
-        assert!(output.err().contains(&line), "{}", output.err());
+/// What happens to a content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Nothing,
+    Rots,
+    Cut,
+    Removed,
+    /// A symbolic link to the content in the data directory, or to all of them, takes its place.
+    Linked,
+    AllLinked,
+}
+
+/// Changes one of the contents that are in this directory; `original` is that in the data directory.
+fn change(contents: &Path, id: &str, change: Change, original: &Path) {
+    let path = contents.join(id);
+    match change {
+        Change::Nothing => {}
+        Change::Rots => rot(&path),
+        Change::Cut => fs::write(path, "con").expect("cut"),
+        Change::Removed => fs::remove_file(path).expect("removed"),
+        Change::Linked => {
+            fs::remove_file(&path).expect("removed");
+            symlink(original, path).expect("a link");
+        }
+        Change::AllLinked => {
+            fs::remove_dir_all(contents).expect("removed");
+            symlink(original.parent().expect("a directory"), contents).expect("a link");
+        }
     }
-    assert!(!output.err().contains(&kept), "{}", output.err());
-    let second = backups.whole().pop().expect("a backup");
-    api.run_beside(&["backup", "--verify", second.to_str().expect("a path")]).exits(0);
-    for id in [&rotten, &cut, &kept] {
-        assert_eq!(fs::metadata(api.data.content(id)).expect("a content").nlink(), 1);
-    }
-    // Where the data directory has rotted, too, there is nothing to take.
-    rot(&content(&second, &rotten));
-    rot(&api.data.content(&rotten));
-    let output = backup(&api, &backups, &[]).exits(1);
-    assert!(output.out().contains("has another SHA-256 than is recorded"), "{}", output.out());
-    assert_eq!((backups.whole().len(), backups.partial().len()), (2, 1));
 }
 
 #[test]
-fn a_content_that_only_the_last_backup_has_is_missed() {
+fn a_content_is_linked_copied_anew_or_missed_by_what_the_last_backup_and_the_data_directory_have() {
+    use Change::{AllLinked, Cut, Linked, Nothing, Removed, Rots};
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    let [file, _] = ["content", "other"].map(|text| api.new_file(&ann, "a.txt", text));
+    let original = api.data.content(&file);
+    let hash = "has another SHA-256 than is recorded";
+    let (kept, anew) = ("0 copied, 2 linked to the backup before; ", "1 copied, 1 linked to ");
+    let (rotted, lost) = ("the backup is whole, but 1 of its contents have rotted", "1 in all");
+    // What happens to the content in the last backup and to that in the data directory, what is said of the content,
+    // whether the new backup is whole, the status, and what else is said.
+    for (in_last, in_data, fault, is_whole, status, words) in [
+        (Nothing, Nothing, "", true, 0, kept),
+        (Removed, Nothing, "", true, 0, anew),
+        (Rots, Nothing, hash, true, 0, anew),
+        (Cut, Nothing, "has 3 bytes, not 7", true, 0, anew),
+        (Linked, Nothing, "is not a file", true, 0, anew),
+        (AllLinked, Nothing, "", true, 0, "2 copied, 0 linked to "),
+        (Nothing, Rots, hash, true, 1, rotted),
+        (Nothing, Cut, "has 3 bytes, not 7", false, 1, lost),
+        (Nothing, Removed, "is missing", false, 1, lost),
+        (Rots, Rots, hash, false, 1, lost),
+    ] {
+        let backups = Backups::create();
+        let (first, printed) = backups.make(&api);
+        assert!(printed.contains("2 copied, 0 linked to the backup before; 2 of 2 contents read"));
+        change(&first.join("files"), &file, in_last, &original);
+        change(&api.data.join("files"), &file, in_data, &original);
+        let output = backup(&api, &backups, &[]).exits(status);
+        let said = output.out() + &output.err();
+        let place = if in_data == Nothing { first.join("files") } else { "files".into() };
+        let named = fault.is_empty()
+            || said.lines().any(|line| {
+                line.contains(&*place.join(&file).to_string_lossy()) && line.contains(fault)
+            });
+        assert!(named && said.contains(words), "{in_last:?} {in_data:?}: {said}");
+        assert_eq!(said.contains("2 of 2 contents read and right, in "), status == 0, "{said}");
+        assert_eq!(backups.partial().is_empty(), is_whole);
+        if is_whole {
+            let second = backups.whole().pop().expect("a backup");
+            let found = fs::symlink_metadata(content(&second, &file)).expect("a content");
+            let links = if words == kept || words == rotted { 2 } else { 1 };
+            assert!(found.is_file() && found.nlink() == links, "{in_last:?} {found:?}");
+            api.run_beside(&["backup", "--verify", second.to_str().expect("a path")]).exits(0);
+            assert_eq!(fs::read_to_string(content(&second, &file)).expect("text"), "content");
+        }
+        fs::write(&original, "content").expect("as it was");
+        // Contents are never links to the data directory.
+        assert_eq!(fs::metadata(&original).expect("a content").nlink(), 1);
+    }
+}
+
+#[test]
+fn the_size_is_compared_and_the_rest_read_by_the_share_that_has_a_content() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
-    let [lost, cut] = ["lost", "cut"].map(|text| api.new_file(&ann, "a.txt", text));
+    let [rotten, cut] = ["rotten", "cut"].map(|text| api.new_file(&ann, "a.txt", text));
     backups.make(&api);
-    fs::remove_file(api.data.content(&lost)).expect("removed");
+    rot(&api.data.content(&rotten));
+    // Of two shares one has it.
+    let halves = [(); 2].map(|()| backup(&api, &backups, &["--verify-share", "1/2"]));
+    assert_eq!(halves.iter().filter(|half| half.status.success()).count(), 1);
     fs::write(api.data.content(&cut), "cu").expect("cut");
     let output = backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1);
-    for (id, fault) in [(lost, "is missing"), (cut, "has 2 bytes, not 3")] {
-        let line = format!("files/{id} (\"a.txt\", owner ann) {fault}\n");
-        assert!(output.out().contains(&line), "{}", output.out());
-    }
-    assert_eq!((backups.whole().len(), backups.partial().len()), (1, 1));
-}
-
-#[test]
-fn a_content_that_has_rotted_in_the_data_directory_is_named_although_the_last_backup_has_it_whole()
-{
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let ann = api.sign_up("ann");
-    let [rotten, _] = ["rotten", "kept"].map(|text| api.new_file(&ann, "a.txt", text));
-    backups.make(&api);
-    rot(&api.data.content(&rotten));
-    let output = backup(&api, &backups, &[]).exits(1);
-    let line =
-        format!("files/{rotten} (\"a.txt\", owner ann) has another SHA-256 than is recorded\n");
-    assert!(
-        output.out().starts_with(&line) && output.out().contains(" is whole: "),
-        "{}",
-        output.out()
-    );
-    let advice = "the backup is whole, but 1 of its contents have rotted in the data directory: copy them back from ";
-    assert!(output.err().contains(advice), "{}", output.err());
-    assert_eq!((backups.whole().len(), backups.partial().len()), (2, 0));
-    // Of two shares one has it.
-    let half = ["--verify-share", "1/2"];
-    let halves = [(); 2].map(|()| backup(&api, &backups, &half).status.success());
-    assert_eq!(halves.iter().filter(|is_well| **is_well).count(), 1);
-    // As the message says.
-    let newest = backups.whole().pop().expect("a backup");
-    fs::copy(content(&newest, &rotten), api.data.content(&rotten)).expect("restored");
-    let output = backup(&api, &backups, &[]).exits(0);
-    let expected = "0 copied, 2 linked to the backup before; 2 of 2 contents read and right, in ";
-    assert!(output.out().contains(expected), "{}", output.out());
+    let line = format!("files/{cut} (\"a.txt\", owner ann) has 2 bytes, not 3\n");
+    assert!(output.out().contains(&line), "{}", output.out());
 }
 
 #[test]
@@ -133,28 +153,4 @@ fn of_linked_contents_a_share_is_read_and_the_last_line_says_how_many_were_right
         backup(&api, &backups, &["--verify-share", wrong]).exits(2);
     }
     backup(&api, &backups, &["--verify", "--verify-share", "1/2"]).exits(2);
-}
-
-#[test]
-fn symbolic_links_in_the_last_backup_are_not_taken_for_contents() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let file = api.new_file(api.sign_up("ann"), "a.txt", "content");
-    let (first, _) = backups.make(&api);
-    fs::remove_file(content(&first, &file)).expect("removed");
-    symlink(api.data.content(&file), content(&first, &file)).expect("a link");
-    let is_copy = |backup: &Path| {
-        let found = fs::symlink_metadata(content(backup, &file)).expect("a content");
-        assert!(found.is_file() && found.nlink() == 1, "{found:?}");
-        assert_eq!(fs::metadata(api.data.content(&file)).expect("a content").nlink(), 1);
-    };
-    let output = backup(&api, &backups, &["--verify-share", "1/1000"]).exits(0);
-    assert!(output.err().contains(" is not a file: "), "{}", output.err());
-    let second = backups.whole().pop().expect("a backup");
-    is_copy(&second);
-    // The same with all contents.
-    fs::remove_dir_all(second.join("files")).expect("removed");
-    symlink(api.data.join("files"), second.join("files")).expect("a link");
-    let output = backup(&api, &backups, &[]).exits(0);
-    assert!(output.out().contains("1 copied, 0 linked"), "{}", output.out());
-    is_copy(&backups.whole().pop().expect("a backup"));
 }

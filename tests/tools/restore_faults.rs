@@ -43,7 +43,6 @@ fn is_restored_anew(target: Target, backup: &Path, count: usize) {
     let error = target.restore(backup).exits(1).err();
     let advice = "one that an interrupted restore has left is removed first (dropdb)";
     assert!(error.contains("is not empty") && error.contains(advice), "{error}");
-    is_marked(&target);
     finishes(Target { database: Database::create(), data: target.data }, backup, count);
 }
 
@@ -59,11 +58,12 @@ fn finishes(target: Target, backup: &Path, count: usize) {
 }
 
 #[test]
-fn kill_9_while_contents_are_copied_leaves_a_mark_and_the_next_restoration_begins_anew() {
+fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
     const COUNT: usize = 2000;
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
     let (backup, _) = backups.make(&api);
+    // While contents are copied.
     let target = Target::create();
     let process = target.begin(&backup);
     let first = || fs::read_dir(target.data.join("restore.partial")).ok()?.next();
@@ -74,54 +74,41 @@ fn kill_9_while_contents_are_copied_leaves_a_mark_and_the_next_restoration_begin
     // One that is no content of the backup must not stay either.
     fs::write(target.data.join("restore.partial/other"), "").expect("written");
     finishes(target, &backup, COUNT);
-}
-
-#[test]
-fn kill_9_while_the_database_is_restored_leaves_it_empty_and_the_next_restoration_begins_anew() {
-    const COUNT: usize = 2000;
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    fill(&api, COUNT);
-    let (backup, _) = backups.make(&api);
-    let target = Target::create();
-    // Nobody sees the table before it is committed, but another one of its name has to wait for that.
-    let table = target.database.begin("CREATE TABLE users ()");
-    let process = target.begin(&backup);
-    target.database.wait_for_blocked_statement();
-    kill(process, &target);
-    is_marked(&target);
-    table.roll_back();
-    let running =
-        "pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore'";
-    wait_until(|| target.database.count(running) == 0);
-    assert_eq!(target.tables(), 0);
-    finishes(target, &backup, COUNT);
-}
-
-#[test]
-fn kill_9_between_the_database_and_the_end_leaves_a_mark_until_the_database_is_made_anew() {
-    let backups = Backups::create();
-    let backup = backup_of_three(&backups);
-    for waits_for in ["migration", "VACUUM"] {
-        let target = Target::create();
+    let vacuum = "LOCK TABLE sign_in_networks IN SHARE MODE";
+    // What it waits for, and then, and whether the database is filled nevertheless.
+    for (statement, then, is_filled) in [
+        // Another table of this name has to wait until this one is committed.
+        ("CREATE TABLE users ()", None, false),
+        // The same with an index, which pg_restore makes when it has read the whole dump: then it goes on alone.
+        ("CREATE TABLE users_admins ()", None, true),
         // The lock under which migrations are applied.
-        let migrations = target.database.begin("SELECT pg_advisory_xact_lock(7164223571444789103)");
+        ("SELECT pg_advisory_xact_lock(7164223571444789103)", None, true),
+        ("SELECT pg_advisory_xact_lock(7164223571444789103)", Some(vacuum), true),
+    ] {
+        let target = Target::create();
+        let mut held = target.database.begin(statement);
         let process = target.begin(&backup);
         target.database.wait_for_blocked_statement();
-        if waits_for == "VACUUM" {
-            let table = target.database.begin("LOCK TABLE sign_in_networks IN SHARE MODE");
-            migrations.roll_back();
-            let vacuum =
+        if let Some(then) = then {
+            let before = std::mem::replace(&mut held, target.database.begin(then));
+            before.roll_back();
+            let blocked =
                 "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-                          AND query LIKE '%VACUUM (ANALYZE)%'";
-            wait_until(|| target.database.count(vacuum) == 1);
-            kill(process, &target);
-            table.roll_back();
-        } else {
-            kill(process, &target);
-            migrations.roll_back();
+                           AND query LIKE '%VACUUM (ANALYZE)%'";
+            wait_until(|| target.database.count(blocked) == 1);
         }
+        kill(process, &target);
+        held.roll_back();
+        let running = "pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore'";
+        wait_until(|| target.database.count(running) == 0);
+        assert_eq!(target.tables() > 0, is_filled, "{statement}");
         assert_eq!(target.entries(), ["restore.lock", "restore.partial"]);
-        is_restored_anew(target, &backup, 3);
+        is_marked(&target);
+        if is_filled {
+            is_restored_anew(target, &backup, COUNT);
+        } else {
+            finishes(target, &backup, COUNT);
+        }
     }
 }
 

@@ -4,9 +4,7 @@
 pub mod admin;
 pub mod audit;
 pub mod auth;
-pub mod console;
 mod csv_export;
-pub mod docs;
 pub mod exports;
 pub mod health;
 pub mod links;

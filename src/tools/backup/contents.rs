@@ -224,7 +224,7 @@ impl<'a> ContentCopier<'a> {
             return Ok(false);
         }
         let sha256 = is_read.then_some(content.sha256.as_str());
-        if let Err(damage) = examine(target, content.size, sha256) {
+        if let Some(damage) = examine(target, content.size, sha256) {
             log::warn!("{} {damage}: the content is copied anew", source.display());
             fs::remove_file(target).map_err(|e| describe(target, &e))?;
             return Ok(false);

@@ -48,11 +48,8 @@ impl BackupDirectory {
     pub fn open(path: &Path) -> Result<BackupDirectory, String> {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
         created.map_err(|e| describe(path, &e))?;
-        let file = path.join(LOCK);
-        let lock = lock(&file).map_err(|e| describe(&file, &e))?.ok_or_else(|| {
-            format!("another backup is writing to {}: nothing was done", path.display())
-        })?;
-        Ok(BackupDirectory { path: path.to_owned(), lock })
+        let refusal = format!("another backup is writing to {}: nothing was done", path.display());
+        Ok(BackupDirectory { path: path.to_owned(), lock: lock(&path.join(LOCK), refusal)? })
     }
 
     /// Removes the partial backups of interrupted runs, and prints a line for each. No other process uses them, because

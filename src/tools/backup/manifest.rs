@@ -13,9 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::tools::database::Totals;
-use crate::tools::files::{
-    copy_hashed, copy_verified, create_file, describe, examine, open_regular,
-};
+use crate::tools::files::{copy_hashed, create_file, describe, open_regular, read_verified};
 use crate::tools::print_line;
 use crate::tools::progress::Progress;
 use crate::tools::quantity::{self, count};
@@ -145,9 +143,9 @@ impl Backup {
         }
         let manifest = Manifest::read(&path)?;
         let Checksum { size, sha256 } = &manifest.contents;
-        examine(&path.join(LIST), *size, Some(sha256)).map_err(|damage| {
-            format!("{name}: {LIST} {damage}: nothing is known of the contents")
-        })?;
+        if let Some(damage) = read_verified(&path.join(LIST), Some(*size), sha256) {
+            return Err(format!("{name}: {LIST} {damage}: nothing is known of the contents"));
+        }
         Ok(Backup { path, manifest })
     }
 
@@ -176,8 +174,7 @@ impl Backup {
         // The ids of a million contents take 16 MB.
         let mut ids = Vec::new();
         let is_damaged = |name: &str, size, sha256: &str| {
-            let read = copy_verified(&self.path.join(name), io::sink(), size, sha256);
-            let damage = read.unwrap_or_else(|e| Some(e.into()));
+            let damage = read_verified(&self.path.join(name), size, sha256);
             damage.inspect(|damage| print_line(format_args!("{name} {damage}"))).is_some()
         };
         damage.dump = is_damaged(DUMP, Some(manifest.dump.size), &manifest.dump.sha256);

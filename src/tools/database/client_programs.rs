@@ -30,32 +30,52 @@ fn variables(
     default_timeout: Duration,
 ) -> Result<Vec<Variable>, String> {
     let timeout = config.get_connect_timeout().copied().unwrap_or(default_timeout);
+    let target_session = match config.get_target_session_attrs() {
+        TargetSessionAttrs::ReadWrite => "read-write",
+        TargetSessionAttrs::ReadOnly => "read-only",
+        _ => "any",
+    };
+    let channel_binding = match config.get_channel_binding() {
+        ChannelBinding::Disable => "disable",
+        ChannelBinding::Require => "require",
+        _ => "prefer",
+    };
+    let ssl_mode = match config.get_ssl_mode() {
+        _ if ca.is_some() => "verify-full",
+        SslMode::Disable => "disable",
+        SslMode::Prefer => "prefer",
+        // A mode that is not known here is stricter.
+        _ => "require",
+    };
     let mut variables: Vec<Variable> = vec![
         ("HOME", "/nonexistent".into()),
         ("PGGSSENCMODE", "disable".into()),
         ("PGCONNECT_TIMEOUT", timeout.as_secs().to_string().into()),
-        ("PGTARGETSESSIONATTRS", target_session(config.get_target_session_attrs()).into()),
-        ("PGCHANNELBINDING", channel_binding(config.get_channel_binding()).into()),
+        ("PGTARGETSESSIONATTRS", target_session.into()),
+        ("PGCHANNELBINDING", channel_binding.into()),
+        ("PGSSLMODE", ssl_mode.into()),
     ];
-    let lists = [
+    let host = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(directory) => directory.display().to_string(),
+    };
+    // A port for each host, or one for all.
+    let ports = list(config.get_ports(), u16::to_string);
+    let optional = [
         ("PGHOST", list(config.get_hosts(), host)),
         ("PGHOSTADDR", list(config.get_hostaddrs(), |address| address.to_string())),
-        ("PGPORT", Some(ports(config))),
+        ("PGPORT", ports.or_else(|| Some(DEFAULT_PORT.to_string()))),
         ("PGUSER", config.get_user().map(str::to_owned)),
         ("PGDATABASE", config.get_dbname().map(str::to_owned)),
         ("PGOPTIONS", config.get_options().map(str::to_owned)),
         ("PGAPPNAME", config.get_application_name().map(str::to_owned)),
     ];
-    variables.extend(lists.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+    variables.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
     let password = config.get_password().map(|bytes| OsString::from_vec(bytes.to_vec()));
     variables.extend(password.map(|password| ("PGPASSWORD", password)));
-    match ca {
-        Some(ca) => {
-            let file = path::absolute(ca).map_err(|e| format!("{}: {e}", ca.display()))?;
-            variables.push(("PGSSLMODE", "verify-full".into()));
-            variables.push(("PGSSLROOTCERT", file.into_os_string()));
-        }
-        None => variables.push(("PGSSLMODE", ssl_mode(config.get_ssl_mode()).into())),
+    if let Some(ca) = ca {
+        let file = path::absolute(ca).map_err(|e| format!("{}: {e}", ca.display()))?;
+        variables.push(("PGSSLROOTCERT", file.into_os_string()));
     }
     Ok(variables)
 }
@@ -64,44 +84,6 @@ fn variables(
 fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
     let texts: Vec<String> = items.iter().map(text).collect();
     (!texts.is_empty()).then(|| texts.join(","))
-}
-
-/// The name of a host, or the directory of a Unix socket.
-fn host(host: &Host) -> String {
-    match host {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(directory) => directory.display().to_string(),
-    }
-}
-
-/// A port for each host, or one for all.
-fn ports(config: &Config) -> String {
-    list(config.get_ports(), u16::to_string).unwrap_or_else(|| DEFAULT_PORT.to_string())
-}
-
-fn target_session(wanted: TargetSessionAttrs) -> &'static str {
-    match wanted {
-        TargetSessionAttrs::ReadWrite => "read-write",
-        TargetSessionAttrs::ReadOnly => "read-only",
-        _ => "any",
-    }
-}
-
-fn channel_binding(wanted: ChannelBinding) -> &'static str {
-    match wanted {
-        ChannelBinding::Disable => "disable",
-        ChannelBinding::Require => "require",
-        _ => "prefer",
-    }
-}
-
-fn ssl_mode(wanted: SslMode) -> &'static str {
-    match wanted {
-        SslMode::Disable => "disable",
-        SslMode::Prefer => "prefer",
-        // A mode that is not known here is stricter.
-        _ => "require",
-    }
 }
 
 #[cfg(test)]

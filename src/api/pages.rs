@@ -1,0 +1,337 @@
+//! Pages for people and what they load, which are parts of the binary: the console, the OpenAPI document, and two pages
+//! that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to read. A
+//! Content-Security-Policy keeps them from loading anything from another host.
+//!
+//! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::GzEncoder;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::openapi;
+use crate::config::{Config, Registration, Smtp};
+use crate::http::request::Request;
+use crate::http::response::Response;
+use crate::model::hex;
+use crate::model::media_type::without_parameters;
+
+/// Includes files of a folder at compile time, each with its name.
+macro_rules! files {
+    ($folder:literal $($name:literal)*) => {
+        &[$(($name, include_bytes!(concat!($folder, $name)))),*]
+    };
+}
+
+/// The page of the console. In it, `{assets}` stands for the path of the folder of the others, and `{service}` for what
+/// they need to know of the settings.
+const CONSOLE: &str = include_str!("console/index.html");
+
+/// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
+#[rustfmt::skip]
+const ASSETS: &[(&str, &[u8])] = files!("console/"
+    "account.js" "accounts.js" "api.js" "browser.js" "controls.js" "dialogs.js" "dom.js" "drops.js" "errors.js"
+    "file-actions.js" "file-links.js" "file-type.js" "filters.js" "format.js" "forms.js" "frame.js" "icon.svg"
+    "limits.js" "main.js" "notices.js" "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js"
+    "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js"
+    "pages/audit.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/register.js"
+    "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js" "pages/user-new.js"
+    "pages/user-profile.js" "pages/user.js" "pages/users.js" "plots.js" "router.js" "save.js" "style.css" "tables.js"
+    "tabs.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/files.js" "transfers.js" "tray.js" "uploads.js"
+    "user-agents.js"
+);
+
+/// The pages about the API and what they load: path, name of the file, and its content.
+const DOCS: [(&str, &str, &[u8]); 8] = [
+    ("/docs", "swagger-ui.html", include_bytes!("docs/swagger-ui.html")),
+    ("/docs/start.js", "start.js", include_bytes!("docs/start.js")),
+    ("/docs/style.css", "style.css", include_bytes!("docs/style.css")),
+    ("/docs/swagger-ui.js", "swagger-ui.js.gz", include_bytes!("docs/swagger-ui.js.gz")),
+    ("/docs/swagger-ui.css", "swagger-ui.css.gz", include_bytes!("docs/swagger-ui.css.gz")),
+    ("/docs/licenses.txt", "licenses.txt", include_bytes!("docs/licenses.txt")),
+    ("/redoc", "redoc.html", include_bytes!("docs/redoc.html")),
+    ("/redoc/redoc.js", "redoc.js.gz", include_bytes!("docs/redoc.js.gz")),
+];
+
+const POLICY: &str = "Content-Security-Policy";
+
+/// The console has no script and no style in its page, and makes no HTML of texts (Trusted Types). The service's QR
+/// codes are `data:` pictures.
+const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it makes itself.
+const SWAGGER_UI_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; media-src blob:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// ReDoc adds style sheets to the page while it runs, and searches in a worker whose script it makes itself.
+const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; \
+    img-src 'self' data:; connect-src 'self'; worker-src blob:; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Digits of the hash in the paths of the console: 64 bits, by which no two versions are the same by chance.
+const VERSION_DIGITS: usize = 16;
+
+/// All pages, as they are sent with the settings of the service.
+pub struct Pages {
+    by_path: HashMap<String, Page>,
+    /// The page to which `/` leads.
+    start: &'static str,
+}
+
+impl Pages {
+    /// Compresses all pages, which are kept for as long as the process runs.
+    pub fn new(config: &Config) -> Pages {
+        let mut hash = Sha256::new_with_prefix(CONSOLE);
+        for (name, content) in ASSETS {
+            // The lengths keep a byte that moves from one file to the next from going unnoticed.
+            hash.update(format!("{name} {}\n", content.len()));
+            hash.update(content);
+        }
+        let assets = format!("/console/{}", hex(&hash.finalize()[..VERSION_DIGITS / 2]));
+        let page = |path: &str, name, content| (path.to_owned(), Page::new(name, content));
+        let console = console(config, &assets).into_bytes();
+        let document = openapi::document(config).into_bytes();
+        let mut by_path = HashMap::from([
+            page("/console", "index.html", console.into()),
+            page("/openapi.json", "openapi.json", document.into()),
+        ]);
+        let files = ASSETS.iter();
+        by_path.extend(files.map(|(name, content)| {
+            page(&format!("{assets}/{name}"), name, Cow::Borrowed(*content))
+        }));
+        by_path.extend(DOCS.map(|(path, name, content)| page(path, name, content.into())));
+        Pages { by_path, start: if config.console { "/console" } else { "/docs" } }
+    }
+
+    /// The response to a request for a page; `None` if there is none with its path.
+    pub fn respond(&self, request: &Request) -> Option<Response> {
+        let path = percent_encoding::percent_decode_str(request.path()).decode_utf8_lossy();
+        match path.trim_end_matches('/') {
+            "" => self.start(request),
+            path => self.find(path).map(|(path, page)| page.respond(path, request)),
+        }
+    }
+
+    /// The page at a path. Any path of the console is its page, whose script shows what the path names, so that it can
+    /// be opened and reloaded; but not one with the hash of other files, which a page that was loaded before an upgrade
+    /// may ask for.
+    fn find(&self, path: &str) -> Option<(&String, &Page)> {
+        let below = path.strip_prefix("/console/").unwrap_or_default();
+        let (version, _) = below.split_once('/').unwrap_or_default();
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_file = version.len() == VERSION_DIGITS && version.bytes().all(is_digit);
+        let path = if below.is_empty() || is_file { path } else { "/console" };
+        self.by_path.get_key_value(path)
+    }
+
+    /// Redirects browsers to the first page. For clients whose `Accept` does not name `text/html` there is nothing.
+    fn start(&self, request: &Request) -> Option<Response> {
+        let mut types = request.headers("Accept").flat_map(|list| list.split(','));
+        // 303 and not 302, because the page is not `/` at another place (RFC 9110, 15.4.4).
+        let response = || Response::empty(303).with_header("Location", self.start);
+        let takes_html = types.any(|one| without_parameters(Some(one)) == "text/html");
+        takes_html.then(|| response().with_header("Vary", "Accept"))
+    }
+}
+
+/// The page of the console with what it needs to know of the settings.
+fn console(config: &Config, assets: &str) -> String {
+    // Media types have no `<`, so nothing in this ends the element that it stands in.
+    let service = json!({
+        "registration": config.registration == Registration::Open,
+        "passwordResets": !matches!(config.smtp, Smtp::Off),
+        "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
+        "fileBytes": config.max_upload_size,
+        "userBytes": config.user_storage_quota,
+    });
+    CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())
+}
+
+/// The headers of the page at a path, beside those of its content.
+fn headers(path: &str) -> &'static [(&'static str, &'static str)] {
+    const ASK_AGAIN: (&str, &str) = ("Cache-Control", "no-cache");
+    // The path has a hash of the content, so a browser need never ask again (RFC 8246).
+    const FOREVER: (&str, &str) = ("Cache-Control", "public, max-age=31536000, immutable");
+    // A page of another origin that opens this one, or is opened by it, gets no hold of its window.
+    const ALONE: (&str, &str) = ("Cross-Origin-Opener-Policy", "same-origin");
+    match path {
+        "/console" => &[ASK_AGAIN, ALONE, (POLICY, CONSOLE_POLICY)],
+        "/docs" => &[ASK_AGAIN, (POLICY, SWAGGER_UI_POLICY)],
+        "/redoc" => &[ASK_AGAIN, (POLICY, REDOC_POLICY)],
+        path if path.starts_with("/console/") => &[FOREVER],
+        _ => &[ASK_AGAIN],
+    }
+}
+
+/// What is sent for a path, in both forms. Compressing takes longer than all else that an answer needs.
+struct Page {
+    content_type: &'static str,
+    /// `None` for a file that is stored compressed. It is sent so whatever `Accept-Encoding` says, because it is only
+    /// for browsers, which all accept gzip, and so the binary needs no decompressor.
+    plain: Option<Form>,
+    /// Compressed by gzip.
+    gzip: Form,
+}
+
+impl Page {
+    /// The name is that of the file, whose end says what it is.
+    fn new(name: &str, content: Cow<'static, [u8]>) -> Page {
+        if let Some(name) = name.strip_suffix(".gz") {
+            return Page {
+                content_type: content_type(name),
+                plain: None,
+                gzip: Form::new(content),
+            };
+        }
+        let mut gzip = Vec::new();
+        // It cannot fail, because it reads from memory.
+        let _ = GzEncoder::new(&*content, Compression::best()).read_to_end(&mut gzip);
+        let (plain, gzip) = (Some(Form::new(content)), Form::new(gzip.into()));
+        Page { content_type: content_type(name), plain, gzip }
+    }
+
+    /// 200 with the form that the client prefers, or 304 if it has that already.
+    fn respond(&self, path: &str, request: &Request) -> Response {
+        let plain = self.plain.as_ref().filter(|_| !prefers_gzip(request));
+        let form = plain.unwrap_or(&self.gzip);
+        let mut response = if request.knows_tag(&form.tag) == Some(true) {
+            Response::empty(304)
+        } else {
+            Response::new(200, self.content_type, form.content)
+        };
+        if plain.is_none() && response.status == 200 {
+            response.add_header("Content-Encoding", "gzip");
+        }
+        for (name, value) in headers(path) {
+            response.add_header(name, *value);
+        }
+        response.with_header("Vary", "Accept-Encoding").with_header("ETag", form.tag.clone())
+    }
+}
+
+/// A form in which a page is sent, see RFC 9110, 3.2.
+struct Form {
+    /// All responses share it, because each would need hundreds of kilobytes otherwise, for as long as its client does
+    /// not read it.
+    content: &'static [u8],
+    /// The entity tag, with its quotes: the beginning of the hash of the content. The forms have tags of their own
+    /// (RFC 9110, 8.8.3.3).
+    tag: String,
+}
+
+impl Form {
+    /// Keeps the content for as long as the process runs.
+    fn new(content: Cow<'static, [u8]>) -> Form {
+        let tag = format!("\"{}\"", hex(&Sha256::digest(&content)[..8]));
+        let content = match content {
+            Cow::Borrowed(content) => content,
+            Cow::Owned(content) => content.leak(),
+        };
+        Form { content, tag }
+    }
+}
+
+/// The media type of a file by the end of its name.
+fn content_type(name: &str) -> &'static str {
+    match Path::new(name).extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("json") => "application/json",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Whether the client takes gzip, and likes it no less than no coding at all (RFC 9110, 12.5.3). One without
+/// `Accept-Encoding` may get any, but is often a simple program that reads only what is not compressed.
+fn prefers_gzip(request: &Request) -> bool {
+    let weight = |coding: &str| {
+        let mut items = request.headers("Accept-Encoding").flat_map(|list| list.split(','));
+        items.find_map(|item| weight_of(item, coding))
+    };
+    let others = weight("*");
+    let gzip = weight("gzip").or(others).unwrap_or(0.0);
+    gzip > 0.0 && gzip >= weight("identity").or(others).unwrap_or(0.0)
+}
+
+/// The weight of an item of `Accept-Encoding`, such as `gzip;q=0.5`, if it is about this coding. One that cannot be
+/// read counts as a refusal.
+fn weight_of(item: &str, coding: &str) -> Option<f32> {
+    let mut words = item.split(';').map(str::trim);
+    if !words.next()?.eq_ignore_ascii_case(coding) {
+        return None;
+    }
+    let weight = words.find_map(|word| word.strip_prefix("q=").or(word.strip_prefix("Q=")));
+    Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Adds the names of all files below `folder`, relative to `base`.
+    fn add_names(base: &Path, folder: &Path, names: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                add_names(base, &path, names);
+            } else {
+                let name = path.strip_prefix(base).expect("a file below the folder");
+                names.insert(name.to_str().expect("UTF-8").to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_in_the_table_and_has_a_type() {
+        let (base, mut found) =
+            (concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/console"), BTreeSet::new());
+        add_names(Path::new(base), Path::new(base), &mut found);
+        assert!(found.remove("index.html"));
+        let listed: Vec<_> = ASSETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(listed, found.into_iter().collect::<Vec<_>>(), "in alphabetical order");
+        for (name, content) in ASSETS {
+            assert_ne!(content_type(name), "application/octet-stream", "{name}");
+            let text = std::str::from_utf8(content).expect("UTF-8");
+            assert!(text.lines().count() <= 400, "{name} has more than 400 lines");
+            let longest = text.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(120), "{name} has a line of {longest:?} characters");
+        }
+    }
+
+    #[test]
+    fn only_paths_with_a_hash_name_files_and_only_those_of_this_version_are_there() {
+        let pages = Pages::new(&Config::of_test_database());
+        let file = pages.by_path.keys().find(|path| path.ends_with("/api.js")).expect("a file");
+        let folder = file.strip_suffix("/api.js").expect("its folder");
+        let found = |path: &str| pages.find(path).map(|(path, _)| path.clone());
+        assert_eq!(found(file).as_ref(), Some(file));
+        for path in ["/console/0123456789abcdef/api.js", &format!("{folder}/x.js"), "/docs/x.js"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+        for path in [
+            "/console",
+            "/console/files",
+            "/console/0123456789ABCDEF/api.js",
+            "/console/users/7",
+            folder,
+        ] {
+            assert_eq!(found(path).as_deref(), Some("/console"), "{path}");
+        }
+    }
+}
