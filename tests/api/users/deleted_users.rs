@@ -14,8 +14,8 @@ fn a_deleted_account_is_gone_whoever_deleted_it_and_leaves_a_row_without_persona
     let (api, [root, bob]) = Server::with_users(&[], ["root", "bob"]);
     let delete_me = |ann: &Tokens| api.delete_me(ann, PASSWORD);
     let by_admin = |ann: &Tokens| api.delete_user(&root, ann.id());
-    let ways: [(&str, &dyn Fn(&Tokens) -> Answer); 2] =
-        [("its owner", &delete_me), ("an admin", &by_admin)];
+    type Way<'a> = &'a dyn Fn(&Tokens) -> Answer;
+    let ways: [(&str, Way); 2] = [("its owner", &delete_me), ("an admin", &by_admin)];
     for (n, (who, delete)) in ways.into_iter().enumerate() {
         // The second time the name and the address of before are free again.
         let ann = api.sign_up("ann");
