@@ -15,7 +15,6 @@ use crate::db::audit::AuditOrigin;
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::client_address::{is_trusted_proxy, network};
 use crate::http::request::Request;
-use crate::http::trusted_page;
 use crate::model::audit::{Failure, RefusedAction};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
@@ -64,6 +63,12 @@ impl RequestContext<'_> {
         self.account_in_log = Some(account);
     }
 
+    /// Whether the path has parameters and all of them are ids, once the endpoint is found.
+    pub fn has_ids(&self) -> bool {
+        let mut params = self.path_params.iter().map(|param| rules::uuid(&param.text));
+        !self.path_params.is_empty() && params.all(|id| id.is_ok())
+    }
+
     /// The only id in the path. Fails with [`Error::Invalid`] if it is not a UUID.
     pub fn path_id(&self) -> Result<Uuid, Error> {
         self.path_ids().map(|[id]| id)
@@ -97,13 +102,6 @@ impl RequestContext<'_> {
         let peer = self.request.peer();
         peer.to_canonical().is_loopback()
             && !is_trusted_proxy(peer, &self.app.config.trusted_proxies)
-    }
-
-    /// Whether no foreign web page can have sent the request through the browser of somebody on this host.
-    pub fn is_from_trusted_page(&self) -> bool {
-        let (request, listed) = (&self.request, &self.app.config.cors_origins);
-        let (host, origins) = (request.header("Host"), request.headers("Origin"));
-        trusted_page::is_from_trusted_page(host, origins, listed)
     }
 
     /// The client's network, unless [`RequestContext::is_local_without_proxy`].

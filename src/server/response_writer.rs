@@ -8,8 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
 use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
-use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody};
-use crate::http::status::reason;
+use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody, names_of_status};
 
 /// The facts about a request and its connection that decide the framing of the response.
 pub struct ResponseOptions {
@@ -84,7 +83,8 @@ impl ResponseWriter {
     /// Buffers the status line, `Date` and the handler's headers.
     fn start_head(&mut self, response: &Response) -> io::Result<()> {
         let status = response.status;
-        write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
+        let (reason, _) = names_of_status(status);
+        write!(self.out, "HTTP/1.1 {status} {reason}\r\nDate: {}\r\n", self.date.now())?;
         for (name, value) in &response.headers {
             for part in [name, ": ", value, "\r\n"] {
                 self.out.extend_from_slice(part.as_bytes());
@@ -94,13 +94,13 @@ impl ResponseWriter {
     }
 
     /// How many bytes of a body may be buffered beside those that are.
-    fn room(&self) -> usize {
+    fn free(&self) -> usize {
         BODY_CHUNK.saturating_sub(self.out.len())
     }
 
     /// Sends a body in memory. The bytes that do not fit into the first write are sent without a copy.
     fn send_bytes(&mut self, stream: &mut ClientStream, bytes: &[u8]) -> io::Result<()> {
-        let (first, rest) = bytes.split_at(bytes.len().min(self.room()));
+        let (first, rest) = bytes.split_at(bytes.len().min(self.free()));
         self.out.extend_from_slice(first);
         stream.write(&self.out)?;
         self.out.clear();
@@ -112,7 +112,7 @@ impl ResponseWriter {
     fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
             let head = self.out.len();
-            let count = range.length.min(self.room() as u64) as usize;
+            let count = range.length.min(self.free() as u64) as usize;
             self.out.resize(head + count, 0);
             range.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;
@@ -140,7 +140,7 @@ impl ResponseWriter {
         mut left: u64,
     ) -> io::Result<()> {
         loop {
-            let (head, count) = (self.out.len(), left.min(self.room() as u64));
+            let (head, count) = (self.out.len(), left.min(self.free() as u64));
             self.out.resize(head + count as usize, 0);
             reader.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;

@@ -10,7 +10,6 @@ pub mod health;
 pub mod links;
 pub mod me;
 pub mod metrics;
-mod paging;
 pub mod password_resets;
 pub mod personal_tokens;
 pub mod second_factor;

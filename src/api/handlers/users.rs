@@ -4,7 +4,6 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::me::check_password_in_body;
-use super::paging::{is_descending, page_request};
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Admin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
@@ -108,8 +107,8 @@ fn read_user_list_query(query: &mut Params) -> UserListQuery {
     UserListQuery {
         filter,
         sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
-        descending: is_descending(query),
-        page: page_request(query),
+        descending: query.is_descending(),
+        page: query.page(),
     }
 }
 
