@@ -34,20 +34,6 @@ const HEADER: [&str; 10] = [
     "details",
 ];
 
-/// The query of a list of events.
-struct EventListQuery {
-    filter: AuditFilter,
-    limit: i64,
-    before: AuditPosition,
-}
-
-fn read_list_query(query: &mut Params) -> EventListQuery {
-    let filter = read_filter(query);
-    let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
-    let before = query.optional("before", rules::audit_position).unwrap_or(AuditPosition::END);
-    EventListQuery { filter, limit, before }
-}
-
 fn read_filter(query: &mut Params) -> AuditFilter {
     let actor = query.filter("actor_id", rules::uuid);
     let subject = query.filter("subject_id", rules::uuid);
@@ -63,7 +49,12 @@ fn read_filter(query: &mut Params) -> AuditFilter {
 /// `GET /api/v1/admin/audit`: events that match, the newest first, and in `next` the value of `before` for the next
 /// page, which is `null` on the last one.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
-    let EventListQuery { filter, limit, before } = context.request.query().read(read_list_query)?;
+    let (filter, limit, before) = context.request.query().read(|query| {
+        let (filter, limit) =
+            (read_filter(query), query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT));
+        let before = query.optional("before", rules::audit_position);
+        (filter, limit, before.unwrap_or(AuditPosition::END))
+    })?;
     // One more than asked for tells whether there are older ones.
     let mut events = audit::page(&context.db, &filter, before, limit + 1, None)?;
     let has_more = events.len() as i64 > limit;

@@ -13,24 +13,19 @@ use crate::storage::Draft;
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
 
-/// The fields of an upload's form. The file is on disk already.
-pub struct UploadForm {
-    pub file: UploadedFile,
-    pub description: Option<String>,
-}
-
-/// A file that has arrived in full, but has no record in the database yet.
+/// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet.
 pub struct UploadedFile {
     pub draft: Draft,
     pub filename: String,
-    /// As the list of types spells it.
+    /// As the list of types has it.
     pub content_type: String,
+    pub description: Option<String>,
 }
 
 /// Receives the form of an upload whose file may have at most `left` bytes, which is what the quotas have left. If the
 /// form is too long, fails with [`Error::FormTooLarge`] if that is certainly not because of the file, otherwise with
 /// [`Error::FileTooLarge`]: a length that is announced may leave it open.
-pub fn receive(context: &mut RequestContext, left: u64) -> Result<UploadForm, Error> {
+pub fn receive(context: &mut RequestContext, left: u64) -> Result<UploadedFile, Error> {
     let app = context.app;
     let (limit, rest) = (app.config.max_upload_size, MAX_FORM_OVERHEAD);
     let (mut file, mut began, mut received) = (None, None, 0);
@@ -58,7 +53,7 @@ fn receive_parts(
     parts: &mut Multipart,
     file: &mut Option<UploadedFile>,
     began: &mut Option<u64>,
-) -> Result<UploadForm, Error> {
+) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
     let (mut count, mut is_described) = (0, false);
     while let Some(part) = parts.next()? {
@@ -96,7 +91,7 @@ fn receive_parts(
     }
     let description = form.optional("description", rules::description);
     let description = description.filter(|text| !text.is_empty());
-    form.finish(file.take().map(|file| UploadForm { file, description }))
+    form.finish(file.take().map(|file| UploadedFile { description, ..file }))
 }
 
 /// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted,
@@ -119,7 +114,8 @@ fn receive_file(
         return Err(Error::TypeContradicted { declared, recognised });
     }
     let draft = write_content(app, left, parts)?;
-    Ok(UploadedFile { draft, filename, content_type: content_type.to_owned() })
+    let content_type = content_type.to_owned();
+    Ok(UploadedFile { draft, filename, content_type, description: None })
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, and

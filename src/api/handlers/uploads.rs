@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use super::upload_form::{self, UploadForm};
+use super::upload_form;
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
@@ -23,11 +23,11 @@ use crate::storage::Content;
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
     let left = left_for_file(context, user)?;
-    let stored = upload_form::receive(context, left)
-        .and_then(|mut form| Ok((form.file.draft.commit()?, form)));
+    let stored =
+        upload_form::receive(context, left).and_then(|mut file| Ok((file.draft.commit()?, file)));
     // A store may take long, too.
     identity::check_again_if_late(context, user)?;
-    let (hash, UploadForm { file, description }) = stored?;
+    let (hash, file) = stored?;
     let draft = file.draft;
     let (size, origin) = (draft.size(), context.origin());
     let upload = NewFile {
@@ -37,7 +37,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         content_type: file.content_type,
         size,
         hash,
-        description,
+        description: file.description,
         address: origin.address,
         request_id: origin.request_id,
     };
@@ -154,25 +154,17 @@ pub fn download_response(
     file_response(&context.request, &file, file_use, open)
 }
 
-/// A change of a file's metadata.
-struct FileChange {
-    filename: Option<String>,
-    description: Option<String>,
-    is_public: Option<bool>,
-}
-
-fn read_file_change(body: &mut Params) -> FileChange {
+/// Reads the new filename, description, and whether the file is public.
+fn read_file_change(body: &mut Params) -> (Option<String>, Option<String>, Option<bool>) {
     let filename = body.optional("filename", filename::filename);
-    let description = body.optional("description", rules::description);
-    FileChange { filename, description, is_public: body.boolean("is_public") }
+    (filename, body.optional("description", rules::description), body.boolean("is_public"))
 }
 
 /// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let app = context.app;
-    let FileChange { filename, description, is_public } =
-        json_body(context, user)?.read(read_file_change)?;
+    let (filename, description, is_public) = json_body(context, user)?.read(read_file_change)?;
     let file = files::update(
         &context.db,
         id,

@@ -96,34 +96,41 @@ pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Re
     if !context.app.config.rate_limit_enabled {
         return Ok(());
     }
-    for (key, size) in buckets(context, limit, caller).into_iter().flatten() {
-        let decision = take(context, key, size);
+    for ((key, size), class) in buckets(context, limit, caller) {
+        let decision = context.app.buckets.take(key, size, context.app.started.elapsed());
+        if !decision.allowed {
+            return Err(refuse(context, class, decision, limit == LOGIN));
+        }
         // The client is told about the bucket that stops it first.
-        if !decision.allowed || context.limit.is_none_or(|l| decision.remaining < l.remaining) {
+        let is_emptiest = context.limit.is_none_or(|other| decision.remaining < other.remaining);
+        if class != SHARED && is_emptiest {
             context.limit = Some(decision);
         }
-        if !decision.allowed {
-            return Err(refuse(context, limit.name(), &decision, limit == LOGIN));
-        }
     }
-    let Some((key, size)) = shared_bucket(context, limit, caller) else {
-        return Ok(());
-    };
-    let decision = take(context, key, size);
-    if decision.allowed {
-        return Ok(());
-    }
-    context.limit = Some(decision);
-    Err(refuse(context, "address", &decision, limit == LOGIN))
+    Ok(())
 }
 
 /// A bucket, and how many tokens it holds when it is full.
 type Bucket = (BucketKey, u32);
 
+/// The bucket that anonymous callers and young accounts of one address share, in metrics and bucket keys.
+const SHARED: &str = "address";
+
+/// All buckets that a request counts against, each with the name of its limit.
+fn buckets(
+    context: &RequestContext,
+    limit: Limit,
+    caller: Caller,
+) -> impl Iterator<Item = (Bucket, &'static str)> + use<> {
+    let of_class = class_buckets(context, limit, caller).into_iter().flatten();
+    let shared = shared_bucket(context, limit, caller).map(|bucket| (bucket, SHARED));
+    of_class.map(move |bucket| (bucket, limit.name())).chain(shared)
+}
+
 /// The buckets of a class of endpoints that a request counts against: this is the table of the limits of classes. A
 /// user has two of each class, one for sessions and one for all personal access tokens, so that whoever has stolen a
 /// personal access token cannot use up what the owner needs to revoke it.
-fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bucket>; 3] {
+fn class_buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bucket>; 3] {
     let (config, name) = (&context.app.config, limit.name());
     let address = |size| (BucketKey::Address(name, network(context.client)), size);
     let site = |size| Some((BucketKey::Site(name, site(context.client)?), SITE_FACTOR * size));
@@ -162,7 +169,7 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
         Caller::User(user) => user.account.is_young(),
     };
     let network = context.limited_network().filter(|_| counts);
-    network.map(|network| (BucketKey::Address("address", network), size))
+    network.map(|network| (BucketKey::Address(SHARED, network), size))
 }
 
 /// The key of the user's bucket for the kind of token that the request has.
@@ -178,18 +185,15 @@ fn session_key(name: &'static str, user: &CurrentUser) -> BucketKey {
     user.session().map_or_else(|| user_key(name, user), |id| BucketKey::Session(name, id))
 }
 
-fn take(context: &RequestContext, key: BucketKey, size: u32) -> BucketDecision {
-    context.app.buckets.take(key, size, context.app.started.elapsed())
-}
-
-/// Counts a refusal in the metrics, and returns its error.
+/// Counts a refusal in the metrics, lets the headers of the response tell of the bucket, and returns the error.
 fn refuse(
-    context: &RequestContext,
+    context: &mut RequestContext,
     class: &'static str,
-    decision: &BucketDecision,
+    decision: BucketDecision,
     login: bool,
 ) -> Error {
     context.app.metrics.count_rate_limited(class);
+    context.limit = Some(decision);
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
 
@@ -230,8 +234,7 @@ pub fn begin_registration<'a>(
     for (key, size) in [address, site].into_iter().flatten() {
         let decision = app.registrations.take(key.clone(), size, app.started.elapsed());
         if !decision.allowed {
-            context.limit = Some(decision);
-            return Err(refuse(context, name, &decision, false));
+            return Err(refuse(context, name, decision, false));
         }
         attempt.taken.push((key, size));
     }
@@ -259,8 +262,7 @@ pub fn begin_login<'a>(
     if decision.allowed {
         attempt.taken.push((name, MAX_FAILED_LOGINS));
     } else if !knows_network {
-        context.limit = Some(decision);
-        return Err(refuse(context, "login-name", &decision, true));
+        return Err(refuse(context, "login-name", decision, true));
     }
     Ok(attempt)
 }
@@ -268,15 +270,14 @@ pub fn begin_login<'a>(
 /// Gives a login its tokens back that lacks only the code of the second factor, if that has not happened too often
 /// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
-    let (app, caller) = (context.app, Caller::Anonymous);
+    let app = context.app;
     let now = app.started.elapsed();
     if !app.config.rate_limit_enabled
         || !app.missing_codes.take(account, MAX_MISSING_CODES, now).allowed
     {
         return;
     }
-    let taken = buckets(context, LOGIN, caller).into_iter().flatten();
-    for (key, size) in taken.chain(shared_bucket(context, LOGIN, caller)) {
+    for ((key, size), _) in buckets(context, LOGIN, Caller::Anonymous) {
         app.buckets.give_back(key, size);
     }
     if let Some(shown) = &mut context.limit {
@@ -295,8 +296,7 @@ pub fn refuse_code(context: &mut RequestContext, wait: Duration, login: bool) ->
         full_in: wait,
         retry_in: wait,
     };
-    context.limit = Some(decision);
-    refuse(context, "second-factor", &decision, login)
+    refuse(context, "second-factor", decision, login)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.
