@@ -25,14 +25,6 @@ pub struct ResponseOptions {
 pub struct ResponseWriter {
     /// Bytes that are not sent yet.
     out: Vec<u8>,
-    date: CachedDate,
-}
-
-/// The value of the `Date` header, formatted at most once a second.
-#[derive(Default)]
-struct CachedDate {
-    unix_seconds: u64,
-    text: String,
 }
 
 impl ResponseWriter {
@@ -84,7 +76,9 @@ impl ResponseWriter {
     fn start_head(&mut self, response: &Response) -> io::Result<()> {
         let status = response.status;
         let (reason, _) = names_of_status(status);
-        write!(self.out, "HTTP/1.1 {status} {reason}\r\nDate: {}\r\n", self.date.now())?;
+        // A clock before 1970 counts as 1970, which `httpdate` can format.
+        let date = httpdate::fmt_http_date(SystemTime::now().max(UNIX_EPOCH));
+        write!(self.out, "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\n")?;
         for (name, value) in &response.headers {
             for part in [name, ": ", value, "\r\n"] {
                 self.out.extend_from_slice(part.as_bytes());
@@ -187,16 +181,4 @@ fn is_client_gone(error: &io::Error) -> bool {
 fn log_truncation(error: io::Error) -> io::Error {
     log::error!("the body of an answer broke off: {error}");
     error
-}
-
-impl CachedDate {
-    fn now(&mut self) -> &str {
-        // A clock before 1970 counts as 1970, which `httpdate` can format.
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if since_epoch.as_secs() != self.unix_seconds {
-            self.unix_seconds = since_epoch.as_secs();
-            self.text = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
-        }
-        &self.text
-    }
 }
