@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::turns::{ExportTurn, SearchTurn, TurnOwner};
+use super::turns::{ExportTurn, TurnOwner};
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::BucketDecision;
 use crate::db::Database;
@@ -18,7 +18,6 @@ use crate::http::request::Request;
 use crate::model::audit::{Failure, RefusedAction};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
-use crate::semaphore::Permit;
 use crate::telemetry::metrics::EndpointName;
 
 /// One request and what it needs on its way through the pipeline.
@@ -120,17 +119,6 @@ impl RequestContext<'_> {
         let of_network = TurnOwner::Network(network(self.client));
         let owner = self.authenticated.map_or(of_network, TurnOwner::User);
         self.app.turns.export(owner, self.limited_network(), deadline)
-    }
-
-    /// Waits for a turn to search the files of `user`, see [`Turns::search`].
-    pub fn search_turn(&self, user: Uuid) -> Result<SearchTurn, Error> {
-        let timeout = self.app.config.database_timeout;
-        self.app.turns.search(user, self.limited_network(), timeout)
-    }
-
-    /// Waits for a turn to search accounts for a short text, see [`Turns::short_search`].
-    pub fn short_search_turn(&self) -> Result<Permit, Error> {
-        self.app.turns.short_search(self.app.config.database_timeout)
     }
 
     /// The actor, address and request id for the audit event of a change.

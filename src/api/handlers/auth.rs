@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -176,19 +176,8 @@ fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
     }
 }
 
-/// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
-#[derive(Serialize)]
-struct TokenResponse<'a> {
-    access_token: String,
-    refresh_token: String,
-    /// Always `bearer`.
-    token_type: &'static str,
-    /// The lifetime of the access token in seconds.
-    expires_in: u64,
-    user: &'a User,
-}
-
-/// Signs an access token and the refresh token of a session, and responds with them. Neither outlives the session.
+/// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime of
+/// the access token in seconds, and with the account. Neither outlives the session.
 fn token_response(
     app: &App,
     status: u16,
@@ -214,12 +203,12 @@ fn token_response(
     };
     let access = expiry(app.config.access_token_lifetime);
     let refresh = expiry(app.config.refresh_token_lifetime);
-    let tokens = TokenResponse {
-        access_token: sign(TokenType::Access, Uuid::new_v4(), access)?,
-        refresh_token: sign(TokenType::Refresh, session.refresh_id, refresh)?,
-        token_type: "bearer",
-        expires_in: access.saturating_sub(now),
-        user,
-    };
+    let tokens = json!({
+        "access_token": sign(TokenType::Access, Uuid::new_v4(), access)?,
+        "refresh_token": sign(TokenType::Refresh, session.refresh_id, refresh)?,
+        "token_type": "bearer",
+        "expires_in": access.saturating_sub(now),
+        "user": user,
+    });
     response::json(status, &tokens)
 }

@@ -94,8 +94,9 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
     let needs_turn = query.search.is_some() || most_read > MANY_FILES;
-    let _turn = needs_turn.then(|| context.search_turn(user.id())).transpose()?;
-    let App { db, config, .. } = context.app;
+    let App { db, config, turns, .. } = context.app;
+    let (network, timeout) = (context.limited_network(), config.database_timeout);
+    let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
     let found = files::list(db, user.id(), &query, page)?;
     response::json(200, &found.page(&config.allowed_upload_types))
 }

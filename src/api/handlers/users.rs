@@ -116,7 +116,8 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
         (filter, sort.unwrap_or(UserSort::CreatedAt), query.is_descending(), query.page())
     })?;
     let page = page?;
-    let _turn = filter.is_short_search().then(|| context.short_search_turn()).transpose()?;
+    let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
+    let _turn = filter.is_short_search().then(|| turns.short_search(timeout)).transpose()?;
     let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }
