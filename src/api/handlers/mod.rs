@@ -2,9 +2,7 @@
 //! database connection is held while a body is read or a password hashed, because both take long.
 
 pub mod admin;
-pub mod audit;
 pub mod auth;
-mod csv_export;
 pub mod exports;
 pub mod health;
 pub mod links;
