@@ -206,9 +206,10 @@ fn each_library_is_named_in_its_module_only() {
     }
 }
 
-/// Libraries of other systems are left out: nobody has downloaded them here.
+/// Libraries of other systems are left out: nobody has downloaded them here. What the program itself needs is clippy's
+/// business.
 #[test]
-fn the_oldest_rust_is_the_one_that_the_locked_dependencies_need() {
+fn the_oldest_rust_serves_the_locked_dependencies() {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
     cargo.args(["--filter-platform", "x86_64-unknown-linux-gnu"]).current_dir(root());
@@ -223,5 +224,5 @@ fn the_oldest_rust_is_the_one_that_the_locked_dependencies_need() {
         Some((version(package["rust_version"].as_str()?), package["id"].as_str()?))
     });
     let (needed, by) = needed.max().unwrap();
-    assert_eq!(version(env!("CARGO_PKG_RUST_VERSION")), needed, "{by} needs {needed:?}");
+    assert!(version(env!("CARGO_PKG_RUST_VERSION")) >= needed, "{by} needs {needed:?}");
 }
