@@ -38,9 +38,13 @@ impl Progress {
         let now = Instant::now();
         if now >= self.next_line {
             self.next_line = now + self.period;
-            let total = self.total.map(|total| format!(" of {total}")).unwrap_or_default();
+            let done = match (self.done, self.total) {
+                (0, None) => String::new(),
+                (done, None) => format!(": {done}"),
+                (done, Some(total)) => format!(": {done} of {total}"),
+            };
             // The reader may be gone, which must not stop the work.
-            drop(writeln!(io::stderr(), "{}: {}{total}", self.step, self.done));
+            drop(writeln!(io::stderr(), "{}{done}", self.step));
         }
     }
 }
