@@ -7,7 +7,6 @@ mod harness;
 
 mod pages;
 mod reasons;
-mod rings;
 mod structure;
 
 mod api {

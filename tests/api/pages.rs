@@ -5,8 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 const PAGES: [&str; 7] = [
@@ -29,7 +27,7 @@ fn text_of(path: &Path) -> String {
 }
 
 /// The text of a chapter of a page.
-pub fn chapter(page: &str, heading: &str) -> String {
+fn chapter(page: &str, heading: &str) -> String {
     let text = text_of(&path_of(page));
     let (_, rest) = text.split_once(&format!("\n## {heading}\n")).expect("the heading");
     rest.split("\n## ").next().expect("a chapter").to_owned()
@@ -50,35 +48,6 @@ fn the_tour_works_as_typed() {
     // One line shows what an error looks like.
     assert_eq!(text.matches("\"error_code\"").count(), 1, "{text}");
     api.logged("POST /api/v1/auth/logout 204");
-}
-
-#[test]
-fn the_table_of_clients_has_the_versions_that_are_tested() {
-    let python = text_of(&path_of("tests/docs/requirements.txt"))
-        + &text_of(&path_of("tests/docs/openapi-generator/requirements.txt"));
-    let package: Value =
-        serde_json::from_str(&text_of(&path_of("tests/docs/package.json"))).expect("JSON");
-    let of_python = |name: &str| {
-        let lines = python.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=="));
-        lines.expect("a version").to_owned()
-    };
-    let of_node =
-        |group: &str, name: &str| package[group][name].as_str().expect("a version").to_owned();
-    let openapi_fetch = of_node("dependencies", "openapi-fetch");
-    let expected = [
-        ("openapi-python-client", of_python("openapi-python-client")),
-        (
-            "openapi-typescript, openapi-fetch",
-            format!("{}, {openapi_fetch}", of_node("devDependencies", "openapi-typescript")),
-        ),
-        ("@hey-api/openapi-ts", of_node("devDependencies", "@hey-api/openapi-ts")),
-        ("openapi-generator", of_python("openapi-generator-cli")),
-    ];
-    let chapter = chapter("README.md", "Clients");
-    for (name, version) in expected {
-        let row = format!("\n| {name} | {version}");
-        assert!(chapter.contains(&row), "{row}");
-    }
 }
 
 #[test]
