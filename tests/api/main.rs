@@ -6,7 +6,6 @@
 mod harness;
 
 mod pages;
-mod reasons;
 mod structure;
 
 mod api {
@@ -96,12 +95,11 @@ mod mail {
 mod openapi {
     mod code_samples;
     mod document;
-    mod examples;
     mod inputs;
+    mod reasons;
     mod refusals;
     mod request_examples;
     mod response_examples;
-    mod routes;
 }
 
 mod scripts {

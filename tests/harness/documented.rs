@@ -1,6 +1,6 @@
 //! The OpenAPI document of each service that a test starts. Every response that any test gets is compared with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -75,6 +75,20 @@ pub fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> O
     let listed = responses.get(status.to_string());
     let found = listed.or_else(|| responses.get("default").filter(|_| is_any));
     found.map(|response| follow(document, response))
+}
+
+/// What identifies an error: its code, reason, message and fields, and its hint; without figures.
+pub fn key(body: &Value) -> String {
+    let (code, reason) = (&body["error_code"], &body["reason"]);
+    let text = format!("{code} {reason} {} {}", body["detail"], body["hint"]);
+    text.replace(|c: char| c.is_ascii_digit(), "")
+}
+
+/// The keys of the errors that a response of the document has as examples.
+pub fn keys_of(document: &Value, response: &Value) -> BTreeSet<String> {
+    let content = &follow(document, response)["content"]["application/json"];
+    let examples = content["examples"].as_object().into_iter().flat_map(|all| all.values());
+    examples.map(|example| key(&follow(document, example)["value"])).collect()
 }
 
 /// Notes the settings of a service, so that its responses are compared with the document that it serves.

@@ -43,7 +43,7 @@ pub use data_directory::{Directory, make_older, mode};
 pub use database::{Database, OpenTransaction};
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
 pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stopped_service};
-pub use documented::{document, follow, note_service, operation, response};
+pub use documented::{document, follow, key, keys_of, note_service, operation, response};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{
     claims, header, now, sign, sign_with, token_without_session, tokens_of_session, with_member,

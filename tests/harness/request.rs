@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use ureq::http;
 
 use super::claims;
-use super::documented::assert_documented;
+use super::documented::{assert_documented, operation};
 
 /// The tokens of a signed-in user, and the user as the login answered it.
 #[derive(Debug, Clone)]
@@ -104,6 +104,12 @@ impl Request {
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Request {
         self.body = Some(body.into());
         self
+    }
+
+    /// Its operation in a document.
+    pub fn operation<'a>(&self, document: &'a Value) -> Option<&'a Value> {
+        let path = self.url.splitn(4, '/').nth(3)?.split('?').next()?;
+        operation(document, &self.method, &format!("/{path}"))
     }
 
     #[track_caller]

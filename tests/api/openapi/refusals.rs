@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::{everything, operations};
-use crate::openapi::examples::{key, keys_of};
 
 /// Requests with bad fields: the operation, the query, and the body.
 fn bad_fields() -> [(&'static str, &'static str, Value); 30] {

@@ -1,5 +1,6 @@
-//! The word by which programs recognise an error: a real request provokes each one in the table of errors. And the
-//! hints beside it that depend on the request.
+//! Errors, of which each has a word by which programs recognise it: real requests provoke all in the program's table
+//! and all that the OpenAPI document shows, and get what it shows for their operation. And the hints that depend on the
+//! request. `openapi/refusals.rs` has what the operations show for 403 and 422.
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;
@@ -8,6 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::*;
+use crate::openapi::document::operations;
 
 const KEY: (&str, &str) = ("X-API-Key", "a-key-for-tests-0123456789");
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
@@ -47,8 +49,7 @@ impl World {
             ("CLOAKROOM_API_KEY", KEY.1),
             ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
             ("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "1"),
-            ("CLOAKROOM_MAX_UPLOAD_SIZE", "1000"),
-            ("CLOAKROOM_USER_STORAGE_QUOTA", "1000"),
+            ("CLOAKROOM_MAX_UPLOAD_SIZE", "1048576"),
         ]);
         let (root, ann, bob) = (api.sign_up_admin("root"), api.sign_up("ann"), api.sign_up("bob"));
         api.sign_up("carl");
@@ -198,7 +199,6 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
         (confirm, 404, "SECOND_FACTOR_NOT_FOUND"),
         (disable, 400, "SECOND_FACTOR_INVALID"),
         (range, 416, "RANGE_NOT_SATISFIABLE"),
-        (world.upload("text/plain", &[b'a'; 101]), 507, "STORAGE_FULL"),
     ]
 }
 
@@ -218,36 +218,45 @@ fn of_requests(world: &World) -> Vec<Case> {
         (body(b"{"), 422, "INVALID_JSON"),
         (body(b"\xff"), 422, "INVALID_JSON"),
         (body(&[b' '; 128 * 1024 + 1]), 413, "BODY_TOO_LARGE"),
-        (world.upload("text/plain", &[b'a'; 1001]), 413, "FILE_TOO_LARGE"),
+        (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), 413, "FILE_TOO_LARGE"),
         (world.upload("text/html", b"<p>"), 415, "TYPE_NOT_ALLOWED"),
         (world.upload("image/jpeg", PNG), 415, "TYPE_CONTRADICTED"),
     ]
 }
 
-/// Answers of services with other settings.
-fn of_settings() -> Vec<(Answer, u16, &'static str)> {
-    let open = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false")]);
-    let foreign = open.request("GET", "/auth/me").header("Host", "evil.example");
+/// Requests to services with other settings, and the services.
+fn of_settings() -> ([Server; 5], Vec<Case>) {
+    let off = ("CLOAKROOM_AUTH_ENABLED", "false");
+    let open = Server::start(&[off, ("CLOAKROOM_SMTP_URL", "none"), ("CLOAKROOM_METRICS", "off")]);
+    let invited = json!({"email": "cy@example.com", "name": "Cy", "invite": true});
+    let passwords = json!({"current_password": PASSWORD, "new_password": NEW_PASSWORD});
     let keys = ("CLOAKROOM_API_KEY_ENABLED", "true");
     let all = ("CLOAKROOM_API_KEY_SCOPE", "all");
     let with_keys = Server::start(&[keys, all, ("CLOAKROOM_API_KEY", KEY.1)]);
-    let without_keys = Server::start(&[keys]);
+    let without_keys = Server::start(&[keys, ("CLOAKROOM_STORAGE_QUOTA", "10")]);
     let ann = without_keys.sign_up("ann");
+    let large = file_form("a.txt", "text/plain", b"more than ten bytes").bytes();
     let strict = Server::start(&[("CLOAKROOM_ADMIN_SECOND_FACTOR", "required")]);
     let root = strict.sign_up_admin("root");
     let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
     let limited = Server::start(&limits);
     limited.login("ann", PASSWORD).expect(401);
     limited.register("ann").expect(201);
-    vec![
-        (open.change_password(Anonymous, PASSWORD, NEW_PASSWORD), 403, "DEVELOPMENT_ADMIN"),
-        (foreign.send(), 403, "FOREIGN_PAGE"),
-        (with_keys.login("ann", PASSWORD), 401, "API_KEY_REQUIRED"),
-        (without_keys.export(&ann, ""), 500, "API_KEY_MISCONFIGURED"),
-        (strict.admin_stats(&root), 403, "ADMIN_SECOND_FACTOR_REQUIRED"),
-        (limited.login("ann", PASSWORD), 429, "LOGIN_RATE_LIMITED"),
-        (limited.register("ann"), 429, "RATE_LIMITED"),
-    ]
+    let login = |api: &Server| api.request("POST", "/auth/login").json(json!({"username": "ann"}));
+    let cases = vec![
+        (open.request("POST", "/users").json(invited), 404, "FEATURE_OFF"),
+        (open.request_at_root("GET", "/metrics"), 404, "PATH_NOT_FOUND"),
+        (open.request("POST", "/users/change-password").json(passwords), 403, "DEVELOPMENT_ADMIN"),
+        (open.request("GET", "/auth/me").header("Host", "evil.example"), 403, "FOREIGN_PAGE"),
+        (login(&with_keys), 401, "API_KEY_REQUIRED"),
+        (login(&with_keys).header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
+        (without_keys.request("GET", "/users/export").by(&ann), 500, "API_KEY_MISCONFIGURED"),
+        (without_keys.upload_request(&ann, large), 507, "STORAGE_FULL"),
+        (strict.request("GET", "/admin/stats").by(&root), 403, "ADMIN_SECOND_FACTOR_REQUIRED"),
+        (login(&limited), 429, "LOGIN_RATE_LIMITED"),
+        (limited.request("POST", "/auth/register").json(json!({})), 429, "RATE_LIMITED"),
+    ];
+    ([open, with_keys, without_keys, strict, limited], cases)
 }
 
 /// Answers to what is no valid request of HTTP/1.1.
@@ -274,32 +283,62 @@ fn of_bytes(address: &str) -> Vec<(RawAnswer, u16, &'static str)> {
 
 /// All reasons in the table of errors.
 fn reasons_of_the_table() -> BTreeSet<&'static str> {
-    let rows = include_str!("../../src/error/explanation.rs").split("=> row(").skip(1);
+    let rows = include_str!("../../../src/error/explanation.rs").split("=> row(").skip(1);
     rows.map(|row| row.split('"').nth(1).expect("a reason")).collect()
 }
 
+/// The keys of the errors that the document shows for statuses other than 403 and 422.
+fn documented_keys(document: &Value) -> BTreeSet<String> {
+    let all = operations(document).into_iter();
+    let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
+    let others =
+        responses.flatten().filter(|(status, _)| !["403", "422"].contains(&status.as_str()));
+    let errors = others.filter(|(status, _)| !status.starts_with(['2', '3']));
+    errors.flat_map(|(_, response)| keys_of(document, response)).collect()
+}
+
+/// Fails unless the document shows this error for the operation of its request, if it has that.
+#[track_caller]
+fn assert_shown(document: &Value, request: &Request, status: u16, key: &str) {
+    let Some(operation) = request.operation(document).filter(|_| status != 422) else { return };
+    let listed = response(document, operation, status);
+    let mut shown = listed.map(|listed| keys_of(document, listed)).unwrap_or_default();
+    shown.extend(keys_of(document, &operation["responses"]["default"]));
+    assert!(shown.contains(key), "{}: {key}: {shown:#?}", operation["operationId"]);
+}
+
 #[test]
-fn each_reason_of_the_table_of_errors_is_what_a_request_is_told() {
-    let world = World::start();
-    let mut seen = BTreeSet::from(ELSEWHERE.map(|(reason, file)| {
+fn all_errors_of_the_program_and_of_the_document_are_what_requests_are_told() {
+    let (world, document) = (World::start(), document(&[]));
+    let mut reasons = BTreeSet::from(ELSEWHERE.map(|(reason, file)| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api").join(file);
         let test = std::fs::read_to_string(path).expect("a test");
         assert!(test.contains(&format!("\"{reason}\"")), "{file} does not provoke {reason}");
         reason
     }));
+    let mut keys = BTreeSet::new();
     let (tokens, permissions) = (of_tokens(&world), of_permissions(&world));
     let (stored, requests) = (of_what_is_stored(&world), of_requests(&world));
-    let sent = [tokens, permissions, stored, requests].into_iter().flatten();
-    let sent = sent.map(|(request, status, reason)| (request.send(), status, reason));
-    for (answer, status, reason) in sent.chain(of_settings()) {
-        answer.case(reason).expect(status).has(json!({ "reason": reason }));
-        seen.insert(reason);
+    let (_services, settings) = of_settings();
+    for (request, status, reason) in
+        [tokens, permissions, stored, requests, settings].into_iter().flatten()
+    {
+        let answer = request.send().case(reason).expect(status).has(json!({ "reason": reason }));
+        let key = key(&answer.json());
+        assert_shown(&document, &request, status, &key);
+        (reasons.insert(reason), keys.insert(key));
     }
     for (answer, status, reason) in of_bytes(&world.api.address) {
         assert_eq!((answer.status, &answer.json()["reason"]), (status, &json!(reason)));
-        seen.insert(reason);
+        (reasons.insert(reason), keys.insert(key(&answer.json())));
     }
-    assert_eq!(seen, reasons_of_the_table());
+    assert_eq!(reasons, reasons_of_the_table());
+    assert_eq!(document["components"]["schemas"]["Reason"]["enum"], json!(reasons));
+    let is_elsewhere =
+        |key: &&String| ELSEWHERE.iter().any(|(reason, _)| key.contains(&format!("\"{reason}\"")));
+    let documented = documented_keys(&document);
+    let missing: Vec<_> = documented.difference(&keys).filter(|key| !is_elsewhere(key)).collect();
+    assert!(missing.is_empty(), "no request provokes {missing:#?}");
 }
 
 #[test]
@@ -317,7 +356,10 @@ fn hints_name_what_was_sent_and_what_is_accepted() {
             "Send the refresh token as `refresh_token` in the body, or as `Authorization: Bearer <token>`.",
         ),
         (export, "An export has at most 1 rows. Leave some out with a filter."),
-        (world.upload("text/plain", &[b'a'; 1001]), "The file may have at most 1000 bytes."),
+        (
+            world.upload("text/plain", &[b'a'; (1 << 20) + 1]),
+            "The file may have at most 1048576 bytes.",
+        ),
         (world.upload(&long, b"a"), &shortened),
         (
             world.upload("Image/JPG; a=b", PNG),
