@@ -56,8 +56,8 @@ const LAYERS: &[&[&str]] = &[
     &["arguments"],
     &["server", "api", "background"],
     &["http", "auth", "db", "storage", "mail"],
-    &["telemetry"],
-    &["model", "probe", "semaphore", "supervisor"],
+    &["probe", "telemetry"],
+    &["model", "semaphore", "supervisor"],
     &["config", "error"],
 ];
 

@@ -326,11 +326,13 @@ fn all_errors_of_the_program_and_of_the_document_are_what_requests_are_told() {
         let answer = request.send().case(reason).expect(status).has(json!({ "reason": reason }));
         let key = key(&answer.json());
         assert_shown(&document, &request, status, &key);
-        (reasons.insert(reason), keys.insert(key));
+        reasons.insert(reason);
+        keys.insert(key);
     }
     for (answer, status, reason) in of_bytes(&world.api.address) {
         assert_eq!((answer.status, &answer.json()["reason"]), (status, &json!(reason)));
-        (reasons.insert(reason), keys.insert(key(&answer.json())));
+        reasons.insert(reason);
+        keys.insert(key(&answer.json()));
     }
     assert_eq!(reasons, reasons_of_the_table());
     assert_eq!(document["components"]["schemas"]["Reason"]["enum"], json!(reasons));
