@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::pages::Pages;
 use super::turns::Turns;
-use crate::auth::failure_queue::FailureQueue;
+use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
 use crate::auth::sealing::SealingKeys;
@@ -42,14 +42,14 @@ pub struct App {
     pub turns: Turns,
     pub buckets: TokenBuckets<BucketKey>,
     /// Accounts that were registered lately. These buckets fill in a day.
-    pub registrations: TokenBuckets<BucketOwner>,
+    pub registrations: TokenBuckets<BucketKey>,
     /// Failed sign-ins to an account, or with a name that no account has.
     pub failed_logins: TokenBuckets<LoginName>,
     /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
     pub missing_codes: TokenBuckets<Uuid>,
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
-    pub failures: Arc<FailureQueue>,
+    pub failures: Arc<FailureChannel>,
     /// What the database could be used for lately.
     readiness: Probe<DatabaseState>,
     /// Wakes the background thread.
@@ -62,21 +62,18 @@ pub struct App {
     pages: OnceLock<Pages>,
 }
 
-/// The key of a token bucket: the name of a rate limit, and whose requests count against it.
-pub type BucketKey = (&'static str, BucketOwner);
-
-/// The client or user whose requests count against a rate limit.
+/// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum BucketOwner {
+pub enum BucketKey {
     /// A network, see `client_address::network`.
-    Network(IpAddr),
+    Address(&'static str, IpAddr),
     /// An IPv6 /48, see `client_address::site`.
-    Site(IpAddr),
+    Site(&'static str, IpAddr),
     /// The sessions of a user.
-    User(Uuid),
+    User(&'static str, Uuid),
     /// All personal access tokens of a user.
-    PersonalTokens(Uuid),
-    Session(Uuid),
+    PersonalTokens(&'static str, Uuid),
+    Session(&'static str, Uuid),
 }
 
 impl App {
@@ -119,7 +116,7 @@ impl App {
             signing_keys,
             sealing_keys,
             background,
-            failures: Arc::new(FailureQueue::new()),
+            failures: Arc::new(FailureChannel::new()),
         })
     }
 

@@ -1,16 +1,18 @@
-//! Signed tokens, personal access tokens, second factors and their sealing, password hashes, token buckets, and the
-//! queues for hashes and for refused actions. No network, file or database access. `jwt`, `second_factor` and
+//! Signed tokens, personal access tokens, second factors and their sealing, password hashes and their queue, token
+//! buckets, and the channel of refused actions. No network, file or database access. `jwt`, `second_factor` and
 //! `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random bytes, so that tests
 //! can choose them.
 
-pub mod failure_queue;
+pub mod failure_channel;
 pub mod hash_queue;
 pub mod jwt;
 pub mod password;
 pub mod personal_token;
 pub mod sealing;
 pub mod second_factor;
+mod signing_key;
 pub mod token_bucket;
+mod verified_tokens;
 
 use crate::error::Error;
 

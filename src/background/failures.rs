@@ -4,64 +4,75 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::log_error;
-use crate::auth::failure_queue::FailureQueue;
+use crate::auth::failure_channel::FailureChannel;
 use crate::db::{Database, audit};
 use crate::error::Error;
 use crate::model::audit::Failure;
 use crate::telemetry::metrics::Metrics;
 
-/// Writes the failures of a queue until it is stopped.
+/// How long failures are gathered before they are written. With the time that writing takes, less than a second. Two of
+/// these times are a window of the channel.
+const GATHERING_TIME: Duration = Duration::from_millis(500);
+
+/// Writes the failures of a channel until it is stopped.
 pub struct FailureWriter {
-    queue: Arc<FailureQueue>,
+    channel: Arc<FailureChannel>,
     thread: JoinHandle<()>,
 }
 
 impl FailureWriter {
     /// Starts the thread.
     pub fn spawn(
-        queue: Arc<FailureQueue>,
+        channel: Arc<FailureChannel>,
         db: Arc<Database>,
         metrics: Metrics,
     ) -> io::Result<FailureWriter> {
-        let source = queue.clone();
-        let work = move || run(&source, &db, &metrics);
+        let source = channel.clone();
+        let work = move || run(&source, |batch| write(&db, &metrics, batch));
         let thread = thread::Builder::new().name("failures".into()).spawn(work)?;
-        Ok(FailureWriter { queue, thread })
+        Ok(FailureWriter { channel, thread })
     }
 
-    /// Writes the rest of the queue and ends the thread. No request may be running any more. If the database does not
+    /// Writes what still waits and ends the thread. No request may be running any more. If the database does not
     /// answer, the wait ends with the timeout of a query.
     pub fn stop(self) {
-        self.queue.close();
+        self.channel.close();
         if self.thread.join().is_err() {
             log::error!("the thread that writes failures to the audit log panicked");
         }
     }
 }
 
-/// Writes in batches until the queue is closed. A batch that could not be written is kept and tried again, while the
-/// queue keeps itself bounded.
-fn run(queue: &FailureQueue, db: &Database, metrics: &Metrics) {
-    let mut batch = Vec::new();
-    loop {
-        let is_closed = queue.wait(!batch.is_empty());
+/// Passes failures to `write` in batches until the channel is closed: half a second and a second after the first one,
+/// when its window ends. `write` returns false for a batch that it must be given again. Until it has taken that, no
+/// window ends, so only as many failures wait as the channel lets through in one or two.
+fn run(channel: &FailureChannel, write: impl Fn(&[Failure]) -> bool) {
+    let (mut batch, mut is_open) = (Vec::new(), true);
+    while is_open {
         if batch.is_empty() {
-            batch = queue.take();
+            let Some(first) = channel.receive() else { return };
+            batch.push(first);
         }
-        let is_done = write(db, metrics, &batch);
-        if is_done {
-            batch.clear();
-        }
-        if is_closed {
-            batch.extend(queue.take());
-            if !is_done || !write(db, metrics, &batch) {
-                log::error!("{} failures are missing from the audit log", batch.len());
+        let mut is_behind = false;
+        for ends_window in [false, true] {
+            is_open = channel.gather(&mut batch, GATHERING_TIME);
+            if !is_open || ends_window && !is_behind {
+                batch.extend(channel.end_window());
             }
-            return;
+            is_behind = !write(&batch);
+            if !is_behind {
+                batch.clear();
+            }
+            if !is_open {
+                break;
+            }
         }
+    }
+    if !batch.is_empty() {
+        log::error!("{} failures are missing from the audit log", batch.len());
     }
 }
 
@@ -80,4 +91,94 @@ fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
     }
     log_error(db, "failures for the audit log", began, &error);
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use RefusedAction::*;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::auth::failure_channel::MAX_EVENTS;
+    use crate::model::audit::RefusedAction;
+    use crate::model::timestamp::Timestamp;
+    use crate::semaphore::lock;
+
+    /// Starts a thread that passes failures to `write`.
+    fn start(
+        write: impl Fn(&[Failure]) -> bool + Send + 'static,
+    ) -> (Arc<FailureChannel>, JoinHandle<()>) {
+        let channel = Arc::new(FailureChannel::new());
+        let source = channel.clone();
+        (channel, thread::spawn(move || run(&source, write)))
+    }
+
+    /// Adds `number` failures, and returns how many became events.
+    fn add(channel: &FailureChannel, action: RefusedAction, number: usize) -> usize {
+        let failure = || Failure {
+            at: Timestamp::now(),
+            id: Uuid::new_v4(),
+            action,
+            actor_id: None,
+            subject_id: None,
+            address: None,
+            request_id: Some(Uuid::new_v4()),
+            details: action.details(),
+        };
+        (0..number).filter(|_| channel.add(failure())).count()
+    }
+
+    #[test]
+    fn fifty_failures_of_each_action_in_a_window_are_events_and_the_rest_is_counted() {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let log = written.clone();
+        let (channel, thread) = start(move |batch| {
+            lock(&log).extend(batch.iter().map(|event| (event.action, event.details.clone())));
+            true
+        });
+        assert_eq!(add(&channel, Login, 80), 50);
+        assert_eq!(add(&channel, Access, 53), 50);
+        assert_eq!(add(&channel, LoginWithoutCode, 52), 50);
+        // The counts wait for the end of the window, in which no more events are taken.
+        thread::sleep(GATHERING_TIME + GATHERING_TIME / 2);
+        assert_eq!(lock(&written).len(), 150);
+        assert_eq!((add(&channel, Login, 7), add(&channel, PasswordReset, 7)), (0, 7));
+        thread::sleep(GATHERING_TIME);
+        let counts = [
+            (Login, json!({ "count": 37 })),
+            (LoginWithoutCode, json!({ "count": 2, "reason": "second_factor_required" })),
+            (Access, json!({ "count": 3 })),
+        ];
+        assert_eq!(lock(&written)[157..], counts);
+        // The next window ends with the thread, which writes everything at once.
+        assert_eq!(add(&channel, Login, 60), 50);
+        channel.close();
+        assert!(thread.join().is_ok());
+        assert_eq!(lock(&written).len(), 160 + 51);
+        assert_eq!(lock(&written).last(), Some(&(Login, json!({ "count": 10 }))));
+    }
+
+    #[test]
+    fn while_nothing_can_be_written_memory_does_not_grow_and_every_failure_is_counted() {
+        let (can_write, longest) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0)));
+        let (shared, seen) = (can_write.clone(), longest.clone());
+        let (channel, thread) = start(move |batch| {
+            let counted = |event: &Failure| event.details["count"].as_u64().unwrap_or(1);
+            *lock(&seen) = batch.iter().map(counted).sum();
+            assert!(batch.len() <= MAX_EVENTS + 1);
+            shared.load(Ordering::Relaxed)
+        });
+        for _ in 0..5 {
+            add(&channel, Login, 100);
+            thread::sleep(GATHERING_TIME / 2);
+        }
+        can_write.store(true, Ordering::Relaxed);
+        channel.close();
+        assert!(thread.join().is_ok());
+        assert_eq!(*lock(&longest), 500);
+    }
 }

@@ -1,11 +1,9 @@
 //! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one takes
 //! away contents that have no record any more, for which it may wait for a store. A fourth one does everything else: it
 //! looks up the accounts of password resets, marks the sessions that ended together, writes the events that stand for
-//! many changes, adds up the rows of totals, and removes expired records and the files of deleted users. A fifth one
-//! looks once, at the start, for records without a content.
+//! many changes, adds up the rows of totals, and removes expired records and the files of deleted users.
 
 pub mod failures;
-pub mod missing;
 mod outbox;
 pub mod sweep;
 
@@ -19,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
-use crate::db::{self, Database};
+use crate::db::{self, Database, sql, sweep};
 use crate::error::Error;
 use crate::storage::Storage;
 
@@ -58,13 +56,13 @@ const TASKS: [Row; 14] = [
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
     ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
-    ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::sessions::sweep(&work.db, limit)),
-    ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::personal_tokens::sweep(&work.db, limit)),
-    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::file_links::sweep(&work.db, limit)),
+    ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sessions/sweep"), limit)),
+    ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("personal_tokens/sweep"), limit)),
+    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("file_links/sweep"), limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| db::sessions::sweep_networks(&work.db, limit)),
-    ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::resets::sweep(&work.db, limit)),
-    ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| db::outbox::sweep(&work.db, limit)),
+        |work, limit| sweep(&work.db, sql!("sessions/sweep_networks"), limit)),
+    ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
+    ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("outbox/sweep"), limit)),
     ("old audit events", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
 ];

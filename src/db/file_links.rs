@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::files;
-use super::{Database, one_row, sql};
+use super::{Database, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::model::file::{File, FileLink};
 use crate::model::timestamp::Timestamp;
@@ -94,11 +94,6 @@ pub fn find_file(db: &Database, hash: &LinkHash) -> Result<(File, bool), Error> 
     let rows = db.read(sql!("file_links/find_file"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
     Ok((files::from_row(row).ok_or(Error::LinkNotFound)?, row.get("inline")))
-}
-
-/// Removes up to `limit` links that have expired. Returns how many it removed.
-pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("file_links/sweep"), &[&limit])?)?.get("removed"))
 }
 
 /// The first row of a query about a file's links, which says who the file's owner is.

@@ -48,6 +48,11 @@ pub fn server_version(db: &Database) -> Result<String, Error> {
     Ok(one_row(db.read_unprepared(sql!("database/version"), &[], None)?)?.get("version"))
 }
 
+/// Runs a statement that removes up to `limit` records whose time is over. Returns how many it removed.
+pub fn sweep(db: &Database, sql: &'static str, limit: i64) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql, &[&limit])?)?.get("removed"))
+}
+
 /// Takes the row of a query that always returns one.
 pub fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| Error::Internal("a query returned no row".into()))

@@ -5,7 +5,7 @@ use postgres::Row;
 use uuid::Uuid;
 
 use super::connection::SqlParams;
-use super::{Database, one_row, sql};
+use super::{Database, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
@@ -59,11 +59,4 @@ pub fn defer(
     let params: SqlParams = &[&message.id, &message.attempts, &reason, &retry];
     let rows = db.write(sql!("outbox/defer"), params)?;
     Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
-}
-
-/// Removes up to `limit` messages that were given up 30 days ago, and as many rows each of
-/// `password_reset_messages` and `mail_counts` that are too old to limit another message. Returns how many rows it
-/// removed.
-pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("outbox/sweep"), &[&limit])?)?.get("removed"))
 }

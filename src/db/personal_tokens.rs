@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::users::from_row;
-use super::{Database, one_row, sql};
+use super::{Database, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{PersonalToken, SignIn, User};
@@ -98,9 +98,4 @@ pub fn delete_all(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(),
     let params: SqlParams = &[&user, actor, address, request_id];
     let rows = db.write(sql!("personal_tokens/delete_all"), params)?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
-}
-
-/// Removes up to `limit` tokens that have expired. Returns how many it removed.
-pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("personal_tokens/sweep"), &[&limit])?)?.get("removed"))
 }

@@ -73,8 +73,3 @@ pub fn reset_password(
     )?;
     Ok(!rows.is_empty())
 }
-
-/// Removes up to `limit` records of used tokens that have expired since. Returns how many it removed.
-pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("resets/sweep"), &[&limit])?)?.get("removed"))
-}

@@ -278,13 +278,3 @@ pub fn end(
 pub fn end_epoch(db: &Database, limit: i64) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sessions/end_epoch"), &[&limit])?)?.get("changed"))
 }
-
-/// Removes up to `limit` sessions that have expired. Returns how many it removed.
-pub fn sweep(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("sessions/sweep"), &[&limit])?)?.get("removed"))
-}
-
-/// Removes up to `limit` networks from which their account has not signed in for 30 days. Returns how many it removed.
-pub fn sweep_networks(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("sessions/sweep_networks"), &[&limit])?)?.get("removed"))
-}

@@ -79,7 +79,7 @@ pub fn file_response(
         } else {
             RequestedRange::Whole
         };
-        range_response(file, range, file_use, open)?
+        content_response(file, range, file_use, open)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -91,7 +91,7 @@ pub fn file_response(
 }
 
 /// Responds with the requested part of the content.
-fn range_response(
+fn content_response(
     file: &File,
     range: RequestedRange,
     file_use: FileUse,

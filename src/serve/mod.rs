@@ -21,7 +21,7 @@ use crate::api::{openapi, pipeline};
 use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
 use crate::background::failures::FailureWriter;
-use crate::background::{Background, OutboxSender, missing};
+use crate::background::{Background, OutboxSender};
 use crate::config::{self, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings};
 use crate::db;
 use crate::error::Error;
@@ -170,11 +170,9 @@ fn start_and_serve() -> Result<(), CommandError> {
 fn start_background(outbox: OutboxSender, storage: Arc<Storage>) -> Result<SyncSender<()>, String> {
     let (config, db) = (outbox.config.clone(), outbox.db.clone());
     let wake_mail = outbox.spawn().map_err(|e| format!("mail thread: {e}"))?;
-    let background = Background { config, db: db.clone(), storage: storage.clone(), wake_mail };
-    let wake = background.spawn().map_err(|e| format!("background threads: {e}"))?;
-    missing::look_once(storage, db)
-        .map_err(|e| format!("thread that looks for missing contents: {e}"))?;
-    Ok(wake)
+    Background { config, db, storage, wake_mail }
+        .spawn()
+        .map_err(|e| format!("background threads: {e}"))
 }
 
 /// Handles SIGXFSZ, which the kernel sends when a file would exceed the process's size limit (`ulimit -f`). Without a

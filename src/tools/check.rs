@@ -17,11 +17,11 @@ use super::progress::Progress;
 use super::quantity::count;
 use super::{open_installation, print_line};
 use crate::config::Config;
-use crate::db::contents::{self, RecordedContent};
 use crate::db::files::UnrecordedContent;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
+use crate::tools::database::contents::{self, RecordedContent};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.

@@ -13,10 +13,10 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::db::contents::RecordedContent;
 use crate::error::Error;
 use crate::model::hex;
 use crate::storage::{Content, Storage, file_system};
+use crate::tools::database::contents::RecordedContent;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;

@@ -3,9 +3,10 @@
 
 use uuid::Uuid;
 
+use super::database::contents::contents_after;
 use super::database::{FileOfOwner, with_owners};
 use super::{print_line, require_store};
-use crate::background::{missing, sweep};
+use crate::background::sweep;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
@@ -41,12 +42,22 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// Returns the files whose content is missing.
+/// Returns the files whose content is missing. Files of deleted users do not count, because their contents are removed
+/// before their records.
 fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
     let (mut missing, mut last) = (Vec::new(), Uuid::nil());
-    while let Some((newest, found)) = missing::find_after(storage, db, last)? {
-        last = newest;
+    loop {
+        let recorded = contents_after(db, last)?;
+        let Some(newest) = recorded.last() else { return Ok(missing) };
+        let mut found: Vec<Uuid> = recorded.iter().map(|content| content.id).collect();
+        let sizes = storage.sizes(&found)?;
+        found.retain(|id| !sizes.contains_key(id));
+        if !found.is_empty() {
+            // A file or its owner may have been deleted since the records were read.
+            let recorded = contents_after(db, last)?;
+            found.retain(|id| recorded.iter().any(|content| content.id == *id));
+        }
+        last = newest.id;
         missing.extend(with_owners(db, &found)?);
     }
-    Ok(missing)
 }

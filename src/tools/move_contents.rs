@@ -13,11 +13,11 @@ use super::quantity::count;
 use super::{database, print_line, require_store};
 use crate::arguments::tools::ContentPlace;
 use crate::config::Config;
-use crate::db::contents::{self, RecordedContent};
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::serve::{CommandError, ignore_file_size_signal, installation};
 use crate::storage::Storage;
+use crate::tools::database::contents::{self, RecordedContent};
 
 /// The file that a process which copies keeps locked.
 const LOCK: &str = "move-contents.lock";

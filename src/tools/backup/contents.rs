@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::manifest::{CONTENTS, Checksum, LIST};
 use crate::config::Config;
-use crate::db::contents::RecordedContent;
 use crate::db::sql;
 use crate::storage::Storage;
+use crate::tools::database::contents::RecordedContent;
 use crate::tools::database::{DedicatedConnection, FileOfOwner, Totals};
 use crate::tools::files::{
     Damage, FoundContents, create_directory, create_file, describe, examine,

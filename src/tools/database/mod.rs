@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod client_programs;
 pub mod connect;
+pub mod contents;
 pub mod diagnosis;
 pub mod schema;
 pub mod second_factors;

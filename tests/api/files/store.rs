@@ -301,17 +301,13 @@ fn a_store_that_names_no_checksum_is_asked_for_what_it_acknowledged() {
 }
 
 #[test]
-fn files_without_a_content_are_counted_at_the_start() {
+fn gc_names_files_without_a_content() {
     let (store, api) = start();
     let ann = api.sign_up("ann");
-    let ids: Vec<_> = (0..5).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
+    let ids: Vec<_> = (0..2).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
     store.remove_object(&format!("room/files/{}", ids[1]));
-    store.remove_object(&format!("room/files/{}", ids[4]));
-    let url = store.url();
-    let again = Server::start_with(&api.database, &api.data, &store_settings(&url));
-    again.logged("2 files have no content in s3://files/room/");
     let printed = run_beside(&api, &store, &["gc"]).exits(1).out();
-    assert!(printed.contains(&format!("files/{} ", ids[4])), "{printed}");
+    assert!(printed.contains(&format!("files/{} ", ids[1])), "{printed}");
 }
 
 #[test]
