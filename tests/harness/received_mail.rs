@@ -3,7 +3,7 @@
 use mail_parser::{Address, Message, MessageParser};
 
 /// A message and its envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceivedMail {
     /// The address of `MAIL FROM`.
     pub sender: String,

@@ -82,10 +82,11 @@ pub struct SmtpServer {
 }
 
 /// What all connections share.
+#[derive(Default)]
 struct Shared {
     options: SmtpOptions,
     received: Mutex<Vec<ReceivedMail>>,
-    misbehaviours: Mutex<Vec<(SmtpStep, Option<String>, Misbehaviour)>>,
+    misbehaviours: Mutex<Vec<(SmtpStep, String, Misbehaviour)>>,
     /// Each step that was reached, with the recipient where it is known already.
     steps: Mutex<Vec<(SmtpStep, String)>>,
 }
@@ -100,13 +101,7 @@ struct Running {
 impl SmtpServer {
     /// Starts a server on a free port of 127.0.0.1.
     pub fn start(options: SmtpOptions) -> SmtpServer {
-        let shared = Shared {
-            options,
-            received: Mutex::default(),
-            misbehaviours: Mutex::default(),
-            steps: Mutex::default(),
-        };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared { options, ..Shared::default() });
         let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 0)), &shared);
         let address = running.listener.local_addr().expect("an address");
         SmtpServer { address, shared, running: Mutex::new(Some(running)) }
@@ -146,12 +141,12 @@ impl SmtpServer {
 
     /// Misbehaves at this step from now on.
     pub fn misbehave(&self, step: SmtpStep, misbehaviour: Misbehaviour) {
-        self.shared.misbehaviours.lock().expect("no panic").push((step, None, misbehaviour));
+        self.misbehave_for("", step, misbehaviour);
     }
 
-    /// Misbehaves at this step, which must come after `MAIL`, with messages for this address.
+    /// Misbehaves at this step, which must come after `MAIL`, with messages for this address; for all if it is empty.
     pub fn misbehave_for(&self, address: &str, step: SmtpStep, misbehaviour: Misbehaviour) {
-        let rule = (step, Some(address.to_owned()), misbehaviour);
+        let rule = (step, address.to_owned(), misbehaviour);
         self.shared.misbehaviours.lock().expect("no panic").push(rule);
     }
 
@@ -262,15 +257,7 @@ impl Dialogue<'_> {
     fn run(socket: TcpStream, shared: &Shared) -> io::Result<()> {
         socket.set_nodelay(true)?;
         let plain: Box<dyn Stream> = Box::new(socket.try_clone()?);
-        let mail = ReceivedMail {
-            sender: String::new(),
-            parameters: String::new(),
-            recipient: String::new(),
-            client: String::new(),
-            user: None,
-            is_encrypted: false,
-            raw: Vec::new(),
-        };
+        let mail = ReceivedMail::default();
         let mut dialogue = Dialogue { shared, socket, stream: BufReader::new(plain), mail };
         if let SmtpTls::Implicit(certificate) = &shared.options.tls {
             dialogue.encrypt(certificate)?;
@@ -452,9 +439,7 @@ impl Dialogue<'_> {
     /// What the test has asked for at this step and for the recipient, the latest request first.
     fn misbehaviour(&self, step: SmtpStep) -> Option<Misbehaviour> {
         let all = self.shared.misbehaviours.lock().expect("no panic");
-        let fits = |address: &Option<String>| {
-            address.as_ref().is_none_or(|address| *address == self.mail.recipient)
-        };
+        let fits = |address: &str| address.is_empty() || address == self.mail.recipient;
         let found = all.iter().rev().find(|(at, address, _)| *at == step && fits(address));
         found.map(|(_, _, misbehaviour)| *misbehaviour)
     }

@@ -167,12 +167,9 @@ fn http2_is_negotiated() {
     assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
 }
 
-/// The servers that may stand behind the sample.
-const SERVERS: [&str; 2] = ["builtin", "rouille"];
-
 #[test]
 fn the_sample_serves_the_api_over_tls_and_says_so_to_browsers() {
-    for server in SERVERS {
+    for server in ["builtin", "rouille"] {
         let api = Server::start(&[
             ("CLOAKROOM_HTTP_SERVER", server),
             ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1"),
@@ -206,46 +203,44 @@ fn the_sample_serves_the_api_over_tls_and_says_so_to_browsers() {
 
 #[test]
 fn the_sample_lets_no_form_of_the_metrics_through() {
-    for server in SERVERS {
-        // Nothing but nginx stands between a client and the metrics here.
-        let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", server), ("CLOAKROOM_METRICS", "any")]);
-        let nginx = Nginx::start(&api.address);
-        for target in [
-            "/metrics",
-            "/metrics/",
-            "/metrics?x=1",
-            "/metrics/?x=1",
-            "/%6detrics",
-            "/%6Detric%73/",
-            "/metrics%2f",
-            "/metrics%2F%2f",
-            "//metrics",
-            "//metrics/",
-            "/metrics//",
-            "/./metrics/",
-            "/x/../metrics/",
-            "/x/%2e%2e/metrics/",
-            "/metrics/.",
-            "/metrics/x/..",
-            "/metrics%3f",
-            "/metrics#x",
-            "/metrics/#x",
-            "https://cloakroom.example/metrics/",
-        ] {
-            let (head, body) = nginx.get(target);
-            assert!(head.starts_with("http/1.1 404 "), "{target}: {head}\n{body}");
-            // The answer is nginx's own, so the request never reached the service.
-            assert!(!head.contains("x-request-id"), "{target}: {head}\n{body}");
-        }
-        let (head, body) = nginx.get("/metrics");
-        assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{head}");
-        assert_eq!(error_of(&body), error_of(&api.request_at_root("GET", "/nope").send().text()));
-        for target in ["/%256detrics", "/metrics%00", "/METRICS/"] {
-            let (head, body) = nginx.get(target);
-            assert!(!body.contains("cloakroom_requests_total"), "{target}: {head}\n{body}");
-        }
-        assert!(api.metrics().contains("cloakroom_requests_total"));
+    // Nothing but nginx stands between a client and the metrics here.
+    let api = Server::start(&[("CLOAKROOM_METRICS", "any")]);
+    let nginx = Nginx::start(&api.address);
+    for target in [
+        "/metrics",
+        "/metrics/",
+        "/metrics?x=1",
+        "/metrics/?x=1",
+        "/%6detrics",
+        "/%6Detric%73/",
+        "/metrics%2f",
+        "/metrics%2F%2f",
+        "//metrics",
+        "//metrics/",
+        "/metrics//",
+        "/./metrics/",
+        "/x/../metrics/",
+        "/x/%2e%2e/metrics/",
+        "/metrics/.",
+        "/metrics/x/..",
+        "/metrics%3f",
+        "/metrics#x",
+        "/metrics/#x",
+        "https://cloakroom.example/metrics/",
+    ] {
+        let (head, body) = nginx.get(target);
+        assert!(head.starts_with("http/1.1 404 "), "{target}: {head}\n{body}");
+        // The answer is nginx's own, so the request never reached the service.
+        assert!(!head.contains("x-request-id"), "{target}: {head}\n{body}");
     }
+    let (head, body) = nginx.get("/metrics");
+    assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{head}");
+    assert_eq!(error_of(&body), error_of(&api.request_at_root("GET", "/nope").send().text()));
+    for target in ["/%256detrics", "/metrics%00", "/METRICS/"] {
+        let (head, body) = nginx.get(target);
+        assert!(!body.contains("cloakroom_requests_total"), "{target}: {head}\n{body}");
+    }
+    assert!(api.metrics().contains("cloakroom_requests_total"));
 }
 
 /// The parts of an error body that programs and people look at.
