@@ -1,4 +1,4 @@
--- Removes the records of the files $2 of the deleted user $1; returns how many it removed. Contents that stay in their
+-- Removes the records of the files $2 of the deleted user $1; returns a row for each that it removed. Contents that stay in their
 -- place for some days are known by deleted_contents.
 -- The user's row is locked first, as in uploads and deletions: with the same order everywhere, no two of them deadlock.
 WITH owner AS (
@@ -9,4 +9,4 @@ WITH owner AS (
     INSERT INTO deleted_contents (id) SELECT id FROM removed
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 )
-SELECT count(*) AS removed FROM removed
+SELECT id FROM removed

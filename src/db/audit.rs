@@ -10,7 +10,7 @@ use postgres::types::{Json, Type};
 use uuid::Uuid;
 
 use super::connection::TypedParams;
-use super::{Database, one_row, sql};
+use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition, Failure};
 use crate::model::timestamp::Timestamp;
@@ -106,17 +106,9 @@ pub fn sweep(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
     Ok(one_row(rows)?.get("removed"))
 }
 
+/// Reads an event.
 pub fn from_row(row: &Row) -> AuditEvent {
-    AuditEvent {
-        id: row.get("id"),
-        at: Timestamp(row.get("at")),
-        action: row.get("action"),
-        outcome: row.get("outcome"),
-        actor_id: row.get("actor_id"),
-        subject_type: row.get("subject_type"),
-        subject_id: row.get("subject_id"),
-        address: row.get("address"),
-        request_id: row.get("request_id"),
-        details: row.get("details"),
-    }
+    from_row!(row => AuditEvent {
+        id, at, action, outcome, actor_id, subject_type, subject_id, address, request_id, details
+    })
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Database, one_row, sql};
+use super::{Database, sql};
 use crate::error::Error;
 
 /// Returns up to `limit` contents that have been listed for removal for more than `days` days, such as since their
@@ -20,5 +20,5 @@ pub fn list_for_removal(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error>
 
 /// Forgets contents that are gone. Returns how many there were.
 pub fn forget_deleted(db: &Database, ids: &[Uuid]) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("removals/forget_contents"), &[&ids])?)?.get("forgotten"))
+    Ok(db.write(sql!("removals/forget_contents"), &[&ids])?.len() as i64)
 }

@@ -6,11 +6,9 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::files;
-use super::{Database, sql};
+use super::{Database, files, from_row, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::model::file::{File, FileLink};
-use crate::model::timestamp::Timestamp;
 
 /// The maximum number of live links of one user.
 const MAX_LINKS_OF_USER: i64 = 1000;
@@ -107,10 +105,6 @@ fn owned_row(rows: &[Row], user: Uuid) -> Result<&Row, Error> {
 
 /// Reads a [`FileLink`]. `None` if the query joined no link to its row.
 fn link_from_row(row: &Row) -> Option<FileLink> {
-    Some(FileLink {
-        id: row.get::<_, Option<_>>("id")?,
-        created_at: Timestamp(row.get("created_at")),
-        expires_at: Timestamp(row.get("expires_at")),
-        inline: row.get("inline"),
-    })
+    row.get::<_, Option<Uuid>>("id")?;
+    Some(from_row!(row => FileLink { id, created_at, expires_at, inline }))
 }

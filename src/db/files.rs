@@ -6,12 +6,11 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::{Database, column_numbers, one_row, sql};
+use super::{Database, column_numbers, from_row, one_row, sql};
 use crate::config::UploadTypes;
 use crate::error::{Error, Forbidden};
 use crate::model::file::File;
 use crate::model::page::{Page, PageRequest};
-use crate::model::timestamp::Timestamp;
 
 /// The columns of a [`File`], which every query that returns files selects.
 const COLUMNS: [&str; 11] = [
@@ -48,7 +47,7 @@ fn from_columns<'a, T: FromSql<'a>>(row: &'a Row, columns: &[usize; 11]) -> Opti
     ] = *columns;
     let [filename, original_filename, content_type] = names;
     let id = row.get::<_, Option<_>>(id)?;
-    let uploaded = Timestamp(row.get(upload_date));
+    let uploaded = row.get(upload_date);
     Some(File {
         id,
         user_id: row.get(user_id),
@@ -60,7 +59,7 @@ fn from_columns<'a, T: FromSql<'a>>(row: &'a Row, columns: &[usize; 11]) -> Opti
         description: row.get(description),
         upload_date: uploaded,
         uploaded_at: uploaded,
-        updated_at: Timestamp(row.get(updated_at)),
+        updated_at: row.get(updated_at),
         is_public: row.get(is_public),
     })
 }
@@ -218,8 +217,7 @@ pub fn unrecorded(
     with_listed: bool,
 ) -> Result<Vec<UnrecordedContent>, Error> {
     let rows = db.read(sql!("files/unrecorded"), &[&ids, &with_listed])?;
-    let content =
-        |row: &Row| UnrecordedContent { id: row.get("id"), is_deleted: row.get("is_deleted") };
+    let content = |row: &Row| from_row!(row => UnrecordedContent { id, is_deleted });
     Ok(rows.iter().map(content).collect())
 }
 
@@ -235,7 +233,7 @@ pub fn next_removal(db: &Database, limit: i64) -> Result<Option<(Uuid, Vec<Uuid>
 
 /// Removes the records of these files of a deleted user. Returns how many there were.
 pub fn remove_records(db: &Database, user: Uuid, files: &[Uuid]) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("removals/remove"), &[&user, &files])?)?.get("removed"))
+    Ok(db.write(sql!("removals/remove"), &[&user, &files])?.len() as i64)
 }
 
 /// Takes a deleted user off the table `pending_removals`, unless a file still has a record.

@@ -6,7 +6,7 @@ use postgres::Row;
 use uuid::Uuid;
 
 use super::pool::Database;
-use super::{one_row, sql};
+use super::{from_row, one_row, sql};
 use crate::error::Error;
 
 /// How long the comparison may take, including the wait for other processes that compare.
@@ -22,7 +22,7 @@ pub struct DatabaseSide {
 
 impl DatabaseSide {
     pub fn of(row: &Row) -> DatabaseSide {
-        DatabaseSide { id: row.get("id"), has_files: row.get("has_files") }
+        from_row!(row => DatabaseSide { id, has_files })
     }
 }
 

@@ -23,14 +23,18 @@ pub mod second_factors;
 pub mod sessions;
 mod startup;
 pub mod stats;
-mod timeline;
 mod tls;
 pub mod uploads;
 pub mod users;
 
+use std::error::Error as StdError;
+
 use postgres::Row;
+use postgres::types::{FromSql, Type, accepts};
+use time::OffsetDateTime;
 
 use crate::error::Error;
+use crate::model::timestamp::Timestamp;
 
 pub use pool::Database;
 pub use startup::{check_settings, open_and_migrate};
@@ -42,6 +46,26 @@ macro_rules! sql {
     };
 }
 pub(crate) use sql;
+
+/// Reads a struct from a row that has a column for each of its fields, of the same name. Fields that are read otherwise
+/// follow after a semicolon with their values.
+macro_rules! from_row {
+    ($row:expr => $type:ident { $($field:ident),+ $(,)? $(; $($other:ident: $value:expr),+ $(,)?)? }) => {
+        $type { $($field: $row.get(stringify!($field)),)+ $($($other: $value),+)? }
+    };
+}
+use from_row;
+
+impl<'a> FromSql<'a> for Timestamp {
+    fn from_sql(
+        sql_type: &Type,
+        raw: &'a [u8],
+    ) -> Result<Timestamp, Box<dyn StdError + Sync + Send>> {
+        OffsetDateTime::from_sql(sql_type, raw).map(Timestamp)
+    }
+
+    accepts!(TIMESTAMPTZ);
+}
 
 /// The version of PostgreSQL, such as `17.5`.
 pub fn server_version(db: &Database) -> Result<String, Error> {

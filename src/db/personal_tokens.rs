@@ -6,10 +6,8 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::users::from_row;
-use super::{Database, sql};
+use super::{Database, from_row, sql, users};
 use crate::error::{Error, TokenProblem};
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{PersonalToken, SignIn, User};
 
 /// The maximum number of live tokens of one user.
@@ -64,7 +62,7 @@ pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool, i32)
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((from_row(row), row.get("read_only"), row.get("credentials_version")))
+    Ok((users::from_row(row), row.get("read_only"), row.get("credentials_version")))
 }
 
 /// The live tokens of a user, newest first; `None` if there is no such account.
@@ -75,14 +73,10 @@ pub fn list(db: &Database, user: Uuid) -> Result<Option<Vec<PersonalToken>>, Err
 
 /// Reads a [`PersonalToken`]. `None` if the query joined no token to its row.
 fn token_from_row(row: &Row) -> Option<PersonalToken> {
-    Some(PersonalToken {
-        id: row.get::<_, Option<_>>("id")?,
-        name: row.get("name"),
-        read_only: row.get("read_only"),
-        created_at: Timestamp(row.get("created_at")),
-        expires_at: Timestamp(row.get("expires_at")),
-        last_used_at: row.get::<_, Option<_>>("last_used_at").map(Timestamp),
-    })
+    row.get::<_, Option<Uuid>>("id")?;
+    Some(from_row!(row => PersonalToken {
+        id, name, read_only, created_at, expires_at, last_used_at
+    }))
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::{Database, one_row, sql};
+use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::rules::email_in_ascii;
 
@@ -29,7 +29,7 @@ pub struct QueuedMessages {
 /// message in two minutes, and after ten in a day one an hour. All other requests are dropped.
 pub fn queue_messages(db: &Database) -> Result<QueuedMessages, Error> {
     let row = one_row(db.write(sql!("resets/queue_messages"), &[])?)?;
-    Ok(QueuedMessages { requests: row.get("requests"), messages: row.get("messages") })
+    Ok(from_row!(row => QueuedMessages { requests, messages }))
 }
 
 /// Writes events for requests that came within two minutes of an event about their account, once these are over: for up

@@ -14,11 +14,9 @@ use super::audit::AuditOrigin;
 use super::batches::Batches;
 use super::connection::SqlParams;
 use super::second_factors::AcceptedCode;
-use super::users::from_row;
-use super::{Database, one_row, sql};
+use super::{Database, from_row, one_row, sql, users};
 use crate::error::{Error, TokenProblem};
 use crate::model::rules::email_in_ascii;
-use crate::model::timestamp::Timestamp;
 use crate::model::user::{Session, SignIn, User};
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
@@ -63,14 +61,14 @@ impl SessionLookups {
             let find = |ids: &[Uuid]| find_live(db, ids, max_age);
             let found = db.timed(|_| self.0.submit(session, find))?;
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
-                return Ok((from_row(&row), row.get("credentials_version")));
+                return Ok((users::from_row(&row), row.get("credentials_version")));
             }
         }
         // The token has no session, or is refused; then the account tells why.
         let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
         if sign_in.session.is_none() && row.get("is_valid_without_session") {
-            Ok((from_row(row), row.get("credentials_version")))
+            Ok((users::from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
@@ -130,7 +128,7 @@ pub fn open(
             &checked.code.and_then(AcceptedCode::recovery_hash),
         ],
     )?;
-    Ok(rows.first().map(from_row))
+    Ok(rows.first().map(users::from_row))
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
@@ -158,7 +156,7 @@ pub fn open_for_new_user(
             &email_in_ascii(email),
         ],
     )?;
-    Ok(from_row(&one_row(rows)?))
+    Ok(users::from_row(&one_row(rows)?))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
@@ -195,7 +193,7 @@ pub fn rotate(
     }
     let refresh_id: Option<Uuid> = row.get("refresh_id");
     let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
-    Ok((from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
+    Ok((users::from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 
 /// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is
@@ -213,15 +211,10 @@ pub fn list(
 
 /// Reads a [`Session`]. `None` if the query joined no session to its row.
 fn session_from_row(row: &Row) -> Option<Session> {
-    Some(Session {
-        id: row.get::<_, Option<_>>("id")?,
-        created_at: Timestamp(row.get("created_at")),
-        last_refreshed_at: row.get::<_, Option<_>>("last_refreshed_at").map(Timestamp),
-        expires_at: Timestamp(row.get("expires_at")),
-        address: row.get("address"),
-        user_agent: row.get("user_agent"),
-        is_current: row.get("is_current"),
-    })
+    row.get::<_, Option<Uuid>>("id")?;
+    Some(from_row!(row => Session {
+        id, created_at, last_refreshed_at, expires_at, address, user_agent, is_current
+    }))
 }
 
 /// Ends one session of `user`. Fails with [`Error::SessionNotFound`] if the user has no such live session.

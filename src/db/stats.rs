@@ -7,7 +7,7 @@ use postgres::Row;
 use postgres::types::Type;
 use serde::Serialize;
 
-use super::{Database, one_row, sql};
+use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::file::FileStatistics;
 use crate::model::user::UserStatistics;
@@ -46,14 +46,7 @@ pub struct DailyStatistics {
 /// Counts what came on each of the last `days` days, today included, the oldest first.
 pub fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
     let rows = db.read_unprepared(sql!("stats/daily"), &[(&days, Type::INT8)], None)?;
-    let day = |row: &Row| DailyStatistics {
-        date: row.get("date"),
-        users: row.get("users"),
-        files: row.get("files"),
-        bytes: row.get("bytes"),
-        sign_ins: row.get("sign_ins"),
-        refusals: row.get("refusals"),
-    };
+    let day = |row: &Row| from_row!(row => DailyStatistics { date, users, files, bytes, sign_ins, refusals });
     Ok(rows.iter().map(day).collect())
 }
 
@@ -82,12 +75,7 @@ const MAX_METRICS_WAIT: Duration = Duration::from_secs(3);
 /// Reads the totals. Cheap enough for every scrape of the metrics.
 pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
     let row = one_row(db.read_within(MAX_METRICS_WAIT, sql!("stats/stored"), &[])?)?;
-    Ok(StoredTotals {
-        bytes: row.get("bytes"),
-        mail_waiting: row.get("mail_waiting"),
-        mail_failed: row.get("mail_failed"),
-        mail_oldest_seconds: row.get("mail_oldest_seconds"),
-    })
+    Ok(from_row!(row => StoredTotals { bytes, mail_waiting, mail_failed, mail_oldest_seconds }))
 }
 
 /// The bytes of all files as far as this process knows: the database's last answer, and the uploads to this process

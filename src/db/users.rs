@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::second_factors::{self, StoredSecondFactor};
-use super::{Database, like_pattern, one_row, sql};
+use super::{Database, from_row, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::rules::{self, email_in_ascii};
@@ -19,24 +19,12 @@ use crate::model::user::{Role, SignIn, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
 pub fn from_row(row: &Row) -> User {
-    User {
-        id: row.get("id"),
-        username: row.get("username"),
-        email: row.get("email"),
-        name: row.get("name"),
+    from_row!(row => User {
+        id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor;
         // The table's check constraint admits no other word.
         role: rules::role(row.get("role")).unwrap_or_default(),
-        permissions: row.get("permissions"),
-        is_active: row.get("is_active"),
-        created_at: Timestamp(row.get("created_at")),
-        updated_at: Timestamp(row.get("updated_at")),
-        last_login: row.get::<_, Option<_>>("last_login").map(Timestamp),
-        second_factor: row.get("second_factor"),
-        stats: Stats {
-            total_uploads: row.get("total_uploads"),
-            total_storage_used: row.get("total_storage_used"),
-        },
-    }
+        stats: from_row!(row => Stats { total_uploads, total_storage_used }),
+    })
 }
 
 /// An account with the values that a login checks.
