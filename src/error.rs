@@ -90,20 +90,6 @@ impl TokenProblem {
     }
 }
 
-/// How many bytes the form of an upload may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UploadLimits {
-    pub file: u64,
-    /// All but the content of the file.
-    pub rest: u64,
-}
-
-impl UploadLimits {
-    pub fn form(self) -> u64 {
-        self.file.saturating_add(self.rest)
-    }
-}
-
 /// Why a request is refused although its sender is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forbidden {
@@ -228,12 +214,15 @@ pub enum Error {
     /// The body is longer than the endpoint accepts. Holds the limit in bytes.
     BodyTooLarge(u64),
     /// The form of an upload is longer than the limit, and not because of its file.
-    FormTooLarge(UploadLimits),
-    /// The uploaded file is larger than the limit. Holds the limit in bytes.
+    FormTooLarge {
+        /// How many bytes the file may have.
+        file: u64,
+        /// How many all else may have.
+        rest: u64,
+    },
+    /// The uploaded file is larger than the limit, which this holds in bytes, or the announced length of the upload
+    /// leaves open whether it is.
     FileTooLarge(u64),
-    /// The announced length of an upload, or of a chunk of it, is over the limit. Whether its file is to blame is not
-    /// known, because not all of it has arrived.
-    UploadTooLarge(UploadLimits),
     /// The type that was declared for the file is not accepted.
     TypeNotAllowed {
         declared: String,

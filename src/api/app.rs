@@ -42,7 +42,7 @@ pub struct App {
     pub turns: Turns,
     pub buckets: TokenBuckets<BucketKey>,
     /// Accounts that were registered lately. These buckets fill in a day.
-    pub registrations: TokenBuckets<BucketKey>,
+    pub registrations: TokenBuckets<BucketOwner>,
     /// Failed sign-ins to an account, or with a name that no account has.
     pub failed_logins: TokenBuckets<LoginName>,
     /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
@@ -62,18 +62,21 @@ pub struct App {
     pages: OnceLock<Pages>,
 }
 
-/// The key of a token bucket: the name of a rate limit, and the client or user whose requests count against it.
+/// The key of a token bucket: the name of a rate limit, and whose requests count against it.
+pub type BucketKey = (&'static str, BucketOwner);
+
+/// The client or user whose requests count against a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum BucketKey {
+pub enum BucketOwner {
     /// A network, see `client_address::network`.
-    Address(&'static str, IpAddr),
+    Network(IpAddr),
     /// An IPv6 /48, see `client_address::site`.
-    Site(&'static str, IpAddr),
+    Site(IpAddr),
     /// The sessions of a user.
-    User(&'static str, Uuid),
+    User(Uuid),
     /// All personal access tokens of a user.
-    PersonalTokens(&'static str, Uuid),
-    Session(&'static str, Uuid),
+    PersonalTokens(Uuid),
+    Session(Uuid),
 }
 
 impl App {

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::turns::{ExportTurn, SearchTurn, TurnOwner};
+use super::turns::{ExportTurn, TurnOwner};
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::BucketDecision;
 use crate::db::Database;
@@ -15,11 +15,9 @@ use crate::db::audit::AuditOrigin;
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::client_address::{is_trusted_proxy, network};
 use crate::http::request::Request;
-use crate::http::trusted_page;
 use crate::model::audit::{Failure, RefusedAction};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
-use crate::semaphore::Permit;
 use crate::telemetry::metrics::EndpointName;
 
 /// One request and what it needs on its way through the pipeline.
@@ -64,6 +62,12 @@ impl RequestContext<'_> {
         self.account_in_log = Some(account);
     }
 
+    /// Whether the path has parameters and all of them are ids, once the endpoint is found.
+    pub fn has_ids(&self) -> bool {
+        let mut params = self.path_params.iter().map(|param| rules::uuid(&param.text));
+        !self.path_params.is_empty() && params.all(|id| id.is_ok())
+    }
+
     /// The only id in the path. Fails with [`Error::Invalid`] if it is not a UUID.
     pub fn path_id(&self) -> Result<Uuid, Error> {
         self.path_ids().map(|[id]| id)
@@ -99,13 +103,6 @@ impl RequestContext<'_> {
             && !is_trusted_proxy(peer, &self.app.config.trusted_proxies)
     }
 
-    /// Whether no foreign web page can have sent the request through the browser of somebody on this host.
-    pub fn is_from_trusted_page(&self) -> bool {
-        let (request, listed) = (&self.request, &self.app.config.cors_origins);
-        let (host, origins) = (request.header("Host"), request.headers("Origin"));
-        trusted_page::is_from_trusted_page(host, origins, listed)
-    }
-
     /// The client's network, unless [`RequestContext::is_local_without_proxy`].
     pub fn limited_network(&self) -> Option<IpAddr> {
         (!self.is_local_without_proxy()).then(|| network(self.client))
@@ -122,17 +119,6 @@ impl RequestContext<'_> {
         let of_network = TurnOwner::Network(network(self.client));
         let owner = self.authenticated.map_or(of_network, TurnOwner::User);
         self.app.turns.export(owner, self.limited_network(), deadline)
-    }
-
-    /// Waits for a turn to search the files of `user`, see [`Turns::search`].
-    pub fn search_turn(&self, user: Uuid) -> Result<SearchTurn, Error> {
-        let timeout = self.app.config.database_timeout;
-        self.app.turns.search(user, self.limited_network(), timeout)
-    }
-
-    /// Waits for a turn to search accounts for a short text, see [`Turns::short_search`].
-    pub fn short_search_turn(&self) -> Result<Permit, Error> {
-        self.app.turns.short_search(self.app.config.database_timeout)
     }
 
     /// The actor, address and request id for the audit event of a change.

@@ -52,7 +52,7 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
     app.metrics.count_request(context.endpoint, status, duration);
     let entry = AccessLogEntry {
         method: Some(loggable_method(context.request.method())),
-        path: Some(loggable_path(context.request.path())),
+        path: Some(loggable_path(context.request.path(), context.has_ids())),
         status,
         duration,
         error: error.as_deref(),

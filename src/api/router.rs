@@ -10,7 +10,7 @@ use super::endpoint::Feature::{
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, audit, auth, exports, health, links, me, metrics, password_resets, personal_tokens,
+    admin, auth, exports, health, links, me, metrics, password_resets, personal_tokens,
     second_factor, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
@@ -160,8 +160,8 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             at("/users/{user_id}/second-factor", Admin(second_factor::reset)).no_personal_tokens(),
         ("GET", ["admin", "users"]) => at("/admin/users", Admin(admin::list)),
         ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", Admin(users::update)),
-        ("GET", ["admin", "audit"]) => at("/admin/audit", Admin(audit::list)),
-        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", Admin(audit::export)),
+        ("GET", ["admin", "audit"]) => at("/admin/audit", Admin(admin::list_audit)),
+        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", Admin(admin::export_audit)),
         ("GET", ["admin", "stats"]) => at("/admin/stats", Admin(admin::stats)),
         ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Admin(admin::daily_stats)),
         ("GET", ["uploads"]) => at("/uploads", User(uploads::list)),

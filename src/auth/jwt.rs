@@ -1,15 +1,16 @@
 //! Signed tokens (RFC 7519): access tokens, refresh tokens and password reset tokens.
 
-use std::sync::Arc;
-
-use jwt_simple::prelude::{Duration as Seconds, JWTClaims, Token, VerificationOptions};
+use jwt_simple::prelude::{
+    Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, Token,
+    VerificationOptions,
+};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::signing_key::SigningKey;
-use super::verified_tokens::VerifiedTokens;
 use crate::config::Algorithm;
 use crate::error::{Error, TokenProblem};
+use crate::model::hex;
 use crate::model::user::Role;
 
 /// Longest token that is verified, in bytes. The tokens made here are under 1,000 bytes long.
@@ -79,15 +80,6 @@ pub struct SigningKeys {
     /// The claim `iss` of new tokens, which verified ones must have too. If `None`, new tokens have no `iss`, and that
     /// of others is ignored.
     issuer: Option<String>,
-    /// Access tokens that were verified lately.
-    verified: VerifiedTokens<SignedToken>,
-}
-
-/// A token that one of the keys has signed. Its times are not checked yet.
-struct SignedToken {
-    claims: Claims,
-    /// `nbf`, in seconds since 1970.
-    not_before: Option<u64>,
 }
 
 impl SigningKeys {
@@ -102,7 +94,6 @@ impl SigningKeys {
             current: SigningKey::new(algorithm, secret),
             old: old_secrets.map(|secret| SigningKey::new(algorithm, secret)).collect(),
             issuer,
-            verified: VerifiedTokens::new(),
         }
     }
 
@@ -140,8 +131,8 @@ impl SigningKeys {
         token_type: TokenType,
         now: u64,
     ) -> Result<Claims, TokenProblem> {
-        let signed = self.signed_token(token).ok_or(TokenProblem::NotOurs)?;
-        if signed.claims.token_type != token_type {
+        let (claims, not_before) = self.signed_claims(token).ok_or(TokenProblem::NotOurs)?;
+        if claims.token_type != token_type {
             return Err(match token_type {
                 TokenType::Access => TokenProblem::NotAccess,
                 TokenType::Refresh => TokenProblem::NotRefresh,
@@ -149,45 +140,36 @@ impl SigningKeys {
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
-        if signed.claims.expires_at <= now {
+        if claims.expires_at <= now {
             return Err(TokenProblem::Expired);
         }
         // The library ignores `nbf` if it is told to accept an `iat` in the future.
-        if signed.not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
+        if not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
             return Err(TokenProblem::NotOurs);
         }
-        Ok(signed.claims.clone())
+        Ok(claims)
     }
 
-    /// Returns the claims of a token that one of the keys has signed, with the configured issuer. Does not check its
-    /// times.
-    fn signed_token(&self, token: &str) -> Option<Arc<SignedToken>> {
-        if let Some(known) = self.verified.get(token) {
-            return Some(known);
-        }
+    /// Returns the claims of a token that one of the keys has signed, with the configured issuer, and its `nbf` in
+    /// seconds since 1970. Does not check its times.
+    fn signed_claims(&self, token: &str) -> Option<(Claims, Option<u64>)> {
         let claims = self.verify_signature(token)?;
         if self.issuer.is_some() && claims.issuer != self.issuer {
             return None;
         }
-        let signed = Arc::new(SignedToken {
-            claims: Claims {
-                user: claims.subject?.parse().ok()?,
-                username: None,
-                role: claims.custom.role.unwrap_or_default(),
-                token_type: claims.custom.token_type.unwrap_or_default(),
-                session: claims.custom.sid,
-                id: claims.jwt_id.and_then(|id| id.parse().ok()),
-                version: claims.custom.ver,
-                issued_at: claims.issued_at.map(|at| at.as_secs()),
-                expires_at: claims.expires_at?.as_secs(),
-            },
-            not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
-        });
-        // Other tokens are used once.
-        if signed.claims.token_type == TokenType::Access {
-            self.verified.insert(token, signed.clone());
-        }
-        Some(signed)
+        let not_before = claims.invalid_before.map(|not_before| not_before.as_secs());
+        let claims = Claims {
+            user: claims.subject?.parse().ok()?,
+            username: None,
+            role: claims.custom.role.unwrap_or_default(),
+            token_type: claims.custom.token_type.unwrap_or_default(),
+            session: claims.custom.sid,
+            id: claims.jwt_id.and_then(|id| id.parse().ok()),
+            version: claims.custom.ver,
+            issued_at: claims.issued_at.map(|at| at.as_secs()),
+            expires_at: claims.expires_at?.as_secs(),
+        };
+        Some((claims, not_before))
     }
 
     /// Returns the claims of a token that one of the keys has signed. Does not check the claims.
@@ -210,6 +192,66 @@ impl SigningKeys {
             .filter(|key| metadata.key_id().is_none() || metadata.key_id() == key.id())
             .find_map(|key| key.verify(token, options()))
     }
+}
+
+/// One secret that signs and verifies tokens, with one of the algorithms that the settings allow (RFC 7518, 3.2).
+enum SigningKey {
+    Hs256(HS256Key),
+    Hs384(HS384Key),
+    Hs512(HS512Key),
+}
+
+impl SigningKey {
+    /// Makes a key of the secret, whose length was checked when the settings were read.
+    fn new(algorithm: Algorithm, secret: &[u8]) -> SigningKey {
+        let id = key_id(secret);
+        match algorithm {
+            Algorithm::Hs256 => SigningKey::Hs256(HS256Key::from_bytes(secret).with_key_id(&id)),
+            Algorithm::Hs384 => SigningKey::Hs384(HS384Key::from_bytes(secret).with_key_id(&id)),
+            Algorithm::Hs512 => SigningKey::Hs512(HS512Key::from_bytes(secret).with_key_id(&id)),
+        }
+    }
+
+    /// The header `kid` of the tokens that this key signs.
+    fn id(&self) -> Option<&str> {
+        match self {
+            SigningKey::Hs256(key) => key.key_id(),
+            SigningKey::Hs384(key) => key.key_id(),
+            SigningKey::Hs512(key) => key.key_id(),
+        }
+        .as_deref()
+    }
+
+    /// Signs a token with `claims`.
+    fn sign(&self, claims: JWTClaims<PrivateClaims>) -> Result<String, jwt_simple::Error> {
+        match self {
+            SigningKey::Hs256(key) => key.authenticate(claims),
+            SigningKey::Hs384(key) => key.authenticate(claims),
+            SigningKey::Hs512(key) => key.authenticate(claims),
+        }
+    }
+
+    /// The claims of a token that this key has signed and that `options` accept.
+    fn verify(
+        &self,
+        token: &str,
+        options: VerificationOptions,
+    ) -> Option<JWTClaims<PrivateClaims>> {
+        match self {
+            SigningKey::Hs256(key) => key.verify_token(token, Some(options)),
+            SigningKey::Hs384(key) => key.verify_token(token, Some(options)),
+            SigningKey::Hs512(key) => key.verify_token(token, Some(options)),
+        }
+        .ok()
+    }
+}
+
+/// The id of a secret, for the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It reveals no more about
+/// the secret than the signature of the same token does, because an attacker could test guesses of the secret against
+/// either. The prefix makes it different from other hashes of the same secret.
+fn key_id(secret: &[u8]) -> String {
+    let hash = Sha256::new().chain_update(b"cloakroom token key id:").chain_update(secret);
+    hex(&hash.finalize()[..8])
 }
 
 #[cfg(test)]
@@ -254,23 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it() -> Result<(), Error> {
-        let keys = keys();
-        let claims = Claims { username: None, token_type: TokenType::Access, ..claims() };
-        let token = keys.sign(claims.clone())?;
-        for _ in 0..2 {
-            assert_eq!(keys.verify(&token, TokenType::Access, NOW), Ok(claims.clone()));
-        }
-        assert!(keys.verified.get(&token).is_some());
-        assert_eq!(keys.verify(&token, TokenType::Access, NOW + 1), Err(TokenProblem::Expired));
-        let other_type = keys.verify(&token, TokenType::Refresh, NOW);
-        assert_eq!(other_type, Err(TokenProblem::NotRefresh));
+    fn a_token_whose_signature_was_changed_is_refused() -> Result<(), Error> {
+        let token = keys().sign(claims())?;
         let forged = format!("{}{}", &token[..token.len() - 4], "AAAA");
-        for _ in 0..2 {
-            let outcome = keys.verify(&forged, TokenType::Access, NOW);
-            assert_eq!(outcome, Err(TokenProblem::NotOurs));
-        }
-        assert!(keys.verified.get(&forged).is_none());
+        let outcome = keys().verify(&forged, TokenType::Refresh, NOW);
+        assert_eq!(outcome, Err(TokenProblem::NotOurs));
         Ok(())
     }
 
@@ -343,5 +373,11 @@ mod tests {
             assert_eq!(verifier.verify(&token, TokenType::Refresh, NOW).is_ok(), is_valid);
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_key_id_is_the_same_in_every_process() {
+        // The first 16 digits of `(printf 'cloakroom token key id:'; printf '\7%.0s' {1..32}) | sha256sum`.
+        assert_eq!(key_id(&[7; 32]), "58e34b5e8386e07e");
     }
 }

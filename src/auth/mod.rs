@@ -10,9 +10,7 @@ pub mod password;
 pub mod personal_token;
 pub mod sealing;
 pub mod second_factor;
-mod signing_key;
 pub mod token_bucket;
-mod verified_tokens;
 
 use crate::error::Error;
 

@@ -90,7 +90,7 @@ impl StoredBytes {
 
     /// Returns what `quota`, the bytes that all files may have, has left. The database is asked only if that seems
     /// to be less than `wanted`, because files may have been deleted.
-    pub fn room(&self, db: &Database, quota: u64, wanted: u64) -> Result<u64, Error> {
+    pub fn left(&self, db: &Database, quota: u64, wanted: u64) -> Result<u64, Error> {
         let mut bytes = self.0.load(Ordering::Relaxed);
         if quota.saturating_sub(bytes) < wanted {
             let row = one_row(db.read(sql!("stats/bytes"), &[])?)?;

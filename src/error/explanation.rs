@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Forbidden, TokenProblem, Unique, UploadLimits};
+use super::{Error, Forbidden, TokenProblem, Unique};
 
 /// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
 const MAX_DECLARED_TYPE: usize = 100;
@@ -164,12 +164,9 @@ fn explanation(error: &Error) -> Row {
         Invalid(_) => row(422, "VALIDATION_FAILED", "Validation failed", ""),
         BodyTooLarge(limit) => row(413, "BODY_TOO_LARGE", "Request body too large",
             format!("The body may have at most {limit} bytes.")),
-        FormTooLarge(limits) => row(413, "FORM_TOO_LARGE", "Request body too large",
-            format!("The form may have at most {} bytes: {} for the file, and {} for all else.",
-                limits.form(), limits.file, limits.rest)),
-        UploadTooLarge(UploadLimits { file, rest }) => row(413, "FILE_TOO_LARGE", file_too_large(*file),
-            format!("The announced length is over that of the largest form: the file may have at most {file} bytes, \
-                     and all else {rest}.")),
+        FormTooLarge { file, rest } => row(413, "FORM_TOO_LARGE", "Request body too large",
+            format!("The form may have at most {} bytes: {file} for the file, and {rest} for all else.",
+                file.saturating_add(*rest))),
         FileTooLarge(limit) => row(413, "FILE_TOO_LARGE", file_too_large(*limit),
             format!("The file may have at most {limit} bytes.")),
         TypeNotAllowed { declared, accepted } => row(415, "TYPE_NOT_ALLOWED", "File type not allowed",

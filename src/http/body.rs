@@ -49,17 +49,17 @@ impl<'a> Body<'a> {
     /// Fails with [`Error::BodyCutShort`] if the client sent less than it announced, which is compared here because the
     /// `rouille` server reports that as an ordinary end.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
-        let room = self.limit - self.received;
+        let left = self.limit - self.received;
         // Only at the limit is a byte more asked for, which must not be there.
-        let length = buffer.len().min(usize::try_from(room).unwrap_or(usize::MAX).max(1));
+        let length = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
         let buffer = &mut buffer[..length];
         let length = loop {
-            match self.source.read_at_most(buffer, room) {
+            match self.source.read_at_most(buffer, left) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => break outcome.map_err(|error| self.read_error(error))?,
             }
         };
-        if length as u64 > room {
+        if length as u64 > left {
             return Err(Error::BodyTooLarge(self.limit));
         }
         self.received += length as u64;

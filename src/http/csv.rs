@@ -40,9 +40,9 @@ impl CsvRows {
         rows
     }
 
-    /// Writes a cell of text that a user chose; `None` is an empty cell. See [`disarmed`].
+    /// Writes a cell of text that a user chose; `None` is an empty cell. See [`without_formulas`].
     pub fn text(&mut self, text: Option<&str>) {
-        self.cell(disarmed(text.unwrap_or_default()).as_bytes());
+        self.cell(without_formulas(text.unwrap_or_default()).as_bytes());
     }
 
     /// Writes a cell as it is, quoted if necessary.
@@ -72,7 +72,7 @@ impl CsvRows {
 /// so does each part of it that would begin a cell in a program which splits at semicolons or tabs. Such a program
 /// takes a quote within one of its cells for an ordinary character, so to quote ours would not help: line breaks in it
 /// begin a row, and two quotes, which stand for one of the text, may begin and end a quoted part.
-fn disarmed(text: &str) -> Cow<'_, str> {
+fn without_formulas(text: &str) -> Cow<'_, str> {
     let (mut safe, mut written, mut begins_cell) = (String::new(), 0, true);
     for (place, byte) in text.bytes().enumerate() {
         if begins_cell && text[place..].starts_with(FORMULA_SIGNS) {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_needed_and_formulas_are_disarmed() -> Result<(), Error> {
+    fn cells_are_quoted_where_needed_and_formulas_are_made_text() -> Result<(), Error> {
         for (text, written) in [
             (None, "x,,0\r\n"),
             (Some("plain text"), "x,plain text,0\r\n"),

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::response::Response;
-use super::status::error_code;
+use super::response::{Response, names_of_status};
 use crate::config::ErrorFormat;
 use crate::error::{Error, FieldError, TokenProblem};
 use crate::model::timestamp::Timestamp;
@@ -70,7 +69,7 @@ pub fn code(error: &Error) -> &'static str {
     match error {
         Error::SecondFactorRequired { .. } => "SECOND_FACTOR_REQUIRED",
         Error::InvalidCode { .. } => "SECOND_FACTOR_INVALID",
-        _ => error_code(error.status()),
+        _ => names_of_status(error.status()).1,
     }
 }
 

@@ -79,7 +79,7 @@ pub fn file_response(
         } else {
             RequestedRange::Whole
         };
-        content_response(file, range, file_use, open)?
+        range_response(file, range, file_use, open)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -91,7 +91,7 @@ pub fn file_response(
 }
 
 /// Responds with the requested part of the content.
-fn content_response(
+fn range_response(
     file: &File,
     range: RequestedRange,
     file_use: FileUse,

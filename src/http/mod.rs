@@ -11,5 +11,3 @@ pub mod params;
 mod part_header;
 pub mod request;
 pub mod response;
-pub mod status;
-pub mod trusted_page;

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Number, Value};
 
 use crate::error::{Error, FieldError, FieldLocation, Problem};
+use crate::model::page::PageRequest;
 use crate::model::{problems, rules};
 
 /// Most errors that are noted of one query or body, so that what a client sends bounds no response.
@@ -17,6 +18,9 @@ pub struct Params {
     values: Map<String, Value>,
     errors: Vec<FieldError>,
 }
+
+/// The size of a page in a request that gives none.
+const DEFAULT_PAGE_SIZE: i64 = 20;
 
 /// A rule for texts from clients: parses one, or says what is wrong with it. `model::rules` has them all.
 pub type Rule<T> = fn(&str) -> Result<T, Problem>;
@@ -164,6 +168,32 @@ impl Params {
             self.add_error(name, problem);
             default
         })
+    }
+
+    /// Reads which page is asked for, either as `page` and `size` or as `limit` and `offset`. Giving both is a field error
+    /// (422), and so is a `page` or `size` out of range. A `limit` or `offset` out of range is the inner error (400).
+    pub fn page(&mut self) -> Result<PageRequest, Error> {
+        let is_by_page = self.has("page") || self.has("size");
+        let page = self.integer("page", 1, 1..=i64::MAX);
+        let size = self.integer("size", DEFAULT_PAGE_SIZE, 1..=PageRequest::MAX_SIZE);
+        let limit = self.optional("limit", rules::any_integer);
+        let offset = self.optional("offset", rules::any_integer);
+        if limit.is_none() && offset.is_none() {
+            return Ok(PageRequest::by_page(page, size));
+        }
+        if is_by_page {
+            for (name, value) in [("limit", limit), ("offset", offset)] {
+                if value.is_some() {
+                    self.add_error(name, problems::not_beside("page or size"));
+                }
+            }
+        }
+        PageRequest::by_offset(limit.unwrap_or(DEFAULT_PAGE_SIZE), offset.unwrap_or(0))
+    }
+
+    /// Reads `sort_order`, which all sorted lists take. Descending is the default.
+    pub fn is_descending(&mut self) -> bool {
+        self.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
     }
 
     /// Reads a boolean of a JSON body.

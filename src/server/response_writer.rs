@@ -8,8 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
 use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
-use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody};
-use crate::http::status::reason;
+use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody, names_of_status};
 
 /// The facts about a request and its connection that decide the framing of the response.
 pub struct ResponseOptions {
@@ -26,14 +25,6 @@ pub struct ResponseOptions {
 pub struct ResponseWriter {
     /// Bytes that are not sent yet.
     out: Vec<u8>,
-    date: CachedDate,
-}
-
-/// The value of the `Date` header, formatted at most once a second.
-#[derive(Default)]
-struct CachedDate {
-    unix_seconds: u64,
-    text: String,
 }
 
 impl ResponseWriter {
@@ -84,7 +75,10 @@ impl ResponseWriter {
     /// Buffers the status line, `Date` and the handler's headers.
     fn start_head(&mut self, response: &Response) -> io::Result<()> {
         let status = response.status;
-        write!(self.out, "HTTP/1.1 {status} {}\r\nDate: {}\r\n", reason(status), self.date.now())?;
+        let (reason, _) = names_of_status(status);
+        // A clock before 1970 counts as 1970, which `httpdate` can format.
+        let date = httpdate::fmt_http_date(SystemTime::now().max(UNIX_EPOCH));
+        write!(self.out, "HTTP/1.1 {status} {reason}\r\nDate: {date}\r\n")?;
         for (name, value) in &response.headers {
             for part in [name, ": ", value, "\r\n"] {
                 self.out.extend_from_slice(part.as_bytes());
@@ -94,13 +88,13 @@ impl ResponseWriter {
     }
 
     /// How many bytes of a body may be buffered beside those that are.
-    fn room(&self) -> usize {
+    fn free(&self) -> usize {
         BODY_CHUNK.saturating_sub(self.out.len())
     }
 
     /// Sends a body in memory. The bytes that do not fit into the first write are sent without a copy.
     fn send_bytes(&mut self, stream: &mut ClientStream, bytes: &[u8]) -> io::Result<()> {
-        let (first, rest) = bytes.split_at(bytes.len().min(self.room()));
+        let (first, rest) = bytes.split_at(bytes.len().min(self.free()));
         self.out.extend_from_slice(first);
         stream.write(&self.out)?;
         self.out.clear();
@@ -112,7 +106,7 @@ impl ResponseWriter {
     fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
             let head = self.out.len();
-            let count = range.length.min(self.room() as u64) as usize;
+            let count = range.length.min(self.free() as u64) as usize;
             self.out.resize(head + count, 0);
             range.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;
@@ -140,7 +134,7 @@ impl ResponseWriter {
         mut left: u64,
     ) -> io::Result<()> {
         loop {
-            let (head, count) = (self.out.len(), left.min(self.room() as u64));
+            let (head, count) = (self.out.len(), left.min(self.free() as u64));
             self.out.resize(head + count as usize, 0);
             reader.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
             stream.write(&self.out)?;
@@ -187,16 +181,4 @@ fn is_client_gone(error: &io::Error) -> bool {
 fn log_truncation(error: io::Error) -> io::Error {
     log::error!("the body of an answer broke off: {error}");
     error
-}
-
-impl CachedDate {
-    fn now(&mut self) -> &str {
-        // A clock before 1970 counts as 1970, which `httpdate` can format.
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        if since_epoch.as_secs() != self.unix_seconds {
-            self.unix_seconds = since_epoch.as_secs();
-            self.text = httpdate::fmt_http_date(UNIX_EPOCH + since_epoch);
-        }
-        &self.text
-    }
 }

@@ -75,7 +75,6 @@ mod files {
     mod file_faults;
     mod file_management;
     mod hostile_uploads;
-    mod link_ends;
     mod links;
     mod many_files;
     mod parallel_uploads;

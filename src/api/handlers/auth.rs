@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -22,95 +22,75 @@ use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::User;
 
-/// The body of a registration.
-struct RegistrationRequest {
-    username: Option<String>,
-    email: String,
-    password: String,
-    name: Option<String>,
-}
-
-fn read_registration(body: &mut Params) -> RegistrationRequest {
-    RegistrationRequest {
-        username: body.optional("username", rules::username),
-        email: body.required("email", rules::email),
-        password: body.required("password", rules::password),
-        name: body.optional("name", rules::name),
-    }
+/// Reads username, e-mail address, password and name.
+fn read_registration(body: &mut Params) -> (Option<String>, String, String, Option<String>) {
+    (
+        body.optional("username", rules::username),
+        body.required("email", rules::email),
+        body.required("password", rules::password),
+        body.optional("name", rules::name),
+    )
 }
 
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let attempt = rate_limit::begin_registration(context)?;
-    let response = create_account(context)?;
-    attempt.count();
-    Ok(response)
-}
-
-fn create_account(context: &mut RequestContext) -> Result<Response, Error> {
-    let RegistrationRequest { username, email, password, name } =
-        context.request.json()?.read(read_registration)?;
-    let (app, origin) = (context.app, context.origin());
-    let hash = app.hasher.hash(&password, context.hash_request())?;
-    if let Some(username) = username {
+    let (username, email, password, name) = context.request.json()?.read(read_registration)?;
+    let hash = context.app.hasher.hash(&password, context.hash_request())?;
+    let (db, origin) = (&context.db, context.origin());
+    let response = if username.is_some() {
         let account = AccountFields {
-            username: Some(username),
+            username,
             email: Some(email),
             name,
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&context.db, &account, None, &origin);
+        let user = users::insert(db, &account, None, &origin).map_err(Error::at_registration)?;
+        context.account_in_log = Some(user.id);
+        response::json(201, &user)?
+    } else {
+        let session = new_session(context, Uuid::new_v4());
+        let user =
+            sessions::open_for_new_user(db, &email, name.as_deref(), &hash, &session, &origin);
         let user = user.map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
-        return response::json(201, &user);
-    }
-    let session = new_session(context, Uuid::new_v4());
-    let user =
-        sessions::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session, &origin);
-    let user = user.map_err(Error::at_registration)?;
-    context.account_in_log = Some(user.id);
-    token_response(app, 201, &user, &session)
+        token_response(context.app, 201, &user, &session)?
+    };
+    attempt.count();
+    Ok(response)
 }
 
-/// What a client sends to sign in.
-struct Login {
-    /// A username or an e-mail address.
-    name: String,
-    password: String,
-    /// A code of the second factor, or a recovery code.
-    code: Option<String>,
-}
-
-fn read_login(body: &mut Params) -> Login {
+/// Reads a username or an e-mail address, the password, and a code of the second factor, or a recovery code.
+fn read_login(body: &mut Params) -> (String, String, Option<String>) {
     body.alias("username", "email");
-    Login {
-        name: body.required("username", rules::non_empty),
-        password: body.required("password", rules::non_empty),
+    (
+        body.required("username", rules::non_empty),
+        body.required("password", rules::non_empty),
         // Forms send a field that was left empty, too.
-        code: body.filter("code", rules::code),
-    }
+        body.filter("code", rules::code),
+    )
 }
 
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let login = context.request.json_or_form()?.read(read_login)?;
-    let found = users::find_by_login(&context.db, &login.name, context.client)?;
+    let (name, password, code) = context.request.json_or_form()?.read(read_login)?;
+    let found = users::find_by_login(&context.db, &name, context.client)?;
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);
-    let (account, check) = check_password(context, found, &login.password)?;
+    let (account, check) = check_password(context, found, &password)?;
     let user = account.user.id;
     let code = match &account.second_factor {
         Some(factor) => {
-            Some(second_factor_code::check_at_login(context, user, factor, login.code.as_deref())?)
+            Some(second_factor_code::check_at_login(context, user, factor, code.as_deref())?)
         }
         None => None,
     };
     let renewed = match check {
         PasswordCheck::RightButOutdated => {
-            Some(context.app.hasher.hash(&login.password, context.hash_request())?)
+            Some(context.app.hasher.hash(&password, context.hash_request())?)
         }
         _ => None,
     };
@@ -196,19 +176,8 @@ fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
     }
 }
 
-/// The body of every response that carries tokens (RFC 6749, 5.1), with the account beside them.
-#[derive(Serialize)]
-struct TokenResponse<'a> {
-    access_token: String,
-    refresh_token: String,
-    /// Always `bearer`.
-    token_type: &'static str,
-    /// The lifetime of the access token in seconds.
-    expires_in: u64,
-    user: &'a User,
-}
-
-/// Signs an access token and the refresh token of a session, and responds with them. Neither outlives the session.
+/// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime of
+/// the access token in seconds, and with the account. Neither outlives the session.
 fn token_response(
     app: &App,
     status: u16,
@@ -234,12 +203,12 @@ fn token_response(
     };
     let access = expiry(app.config.access_token_lifetime);
     let refresh = expiry(app.config.refresh_token_lifetime);
-    let tokens = TokenResponse {
-        access_token: sign(TokenType::Access, Uuid::new_v4(), access)?,
-        refresh_token: sign(TokenType::Refresh, session.refresh_id, refresh)?,
-        token_type: "bearer",
-        expires_in: access.saturating_sub(now),
-        user,
-    };
+    let tokens = json!({
+        "access_token": sign(TokenType::Access, Uuid::new_v4(), access)?,
+        "refresh_token": sign(TokenType::Refresh, session.refresh_id, refresh)?,
+        "token_type": "bearer",
+        "expires_in": access.saturating_sub(now),
+        "user": user,
+    });
     response::json(status, &tokens)
 }

@@ -1,16 +1,19 @@
-//! Exports of users as CSV. The pipeline decides who may export.
+//! Exports as CSV, and those of users: the pipeline decides who may have these. Exports are streamed: memory does not
+//! grow with the rows, and no database connection is held while the client reads.
 
 use std::time::Instant;
+use std::{io, iter};
 
 use serde_json::json;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::csv_export::export_response;
 use crate::api::context::RequestContext;
+use crate::api::turns::ExportTurn;
 use crate::db::audit;
 use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
 use crate::error::Error;
-use crate::http::csv::CsvRows;
+use crate::http::csv::{CSV, CsvRows};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::rules;
@@ -86,4 +89,29 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
     csv.cell(user.total_uploads.to_string());
     csv.cell(user.total_storage_used.to_string());
     csv.end();
+}
+
+/// The response with the rows of an export in a file named after `subject` and the date. `read` reads a batch of them
+/// as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if that takes longer than the deadline that it
+/// is given. The first batch is read by `deadline`, before the response begins, so that a failure still has a status.
+/// Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS` says. The turn ends with the export.
+pub fn export_response(
+    context: &RequestContext,
+    subject: &str,
+    mut read: impl FnMut(Instant) -> Result<Option<Vec<u8>>, Error> + Send + 'static,
+    turn: ExportTurn,
+    deadline: Instant,
+) -> Result<Response, Error> {
+    let first = read(deadline)?;
+    let timeout = context.app.config.export_timeout;
+    let rest = iter::from_fn(move || {
+        let _held_until_the_end = &turn;
+        let failed = |error: Error| {
+            log::error!("an export broke off: {}", error.cause());
+            io::Error::other("the export broke off")
+        };
+        read(Instant::now() + timeout).map_err(failed).transpose()
+    });
+    let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
+    Ok(response::attachment(CSV, &filename, first.map(Ok).into_iter().chain(rest)))
 }

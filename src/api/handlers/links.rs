@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::uploads::content_response;
+use super::uploads::download_response;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{CurrentUser, json_body};
 use crate::auth::random_bytes;
@@ -66,7 +66,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// unknown, has ended or was never one is answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_text()?);
-    content_response(context, || {
+    download_response(context, || {
         let (file, inline) = file_links::find_file(&context.db, &hash)?;
         let file = file.with_listed_type(&context.app.config.allowed_upload_types);
         let inline = inline && media_type::is_shown_safely(&file.content_type);

@@ -2,15 +2,12 @@
 //! database connection is held while a body is read or a password hashed, because both take long.
 
 pub mod admin;
-pub mod audit;
 pub mod auth;
-mod csv_export;
 pub mod exports;
 pub mod health;
 pub mod links;
 pub mod me;
 pub mod metrics;
-mod paging;
 pub mod password_resets;
 pub mod personal_tokens;
 pub mod second_factor;

@@ -2,7 +2,7 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::error::{Error, FieldLocation, UploadLimits};
+use crate::error::{Error, FieldLocation};
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::media_type::{self, SIGNATURE_BYTES};
@@ -13,51 +13,47 @@ use crate::storage::Draft;
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
 
-/// The fields of an upload's form. The file is on disk already.
-pub struct UploadForm {
-    pub file: UploadedFile,
-    pub description: Option<String>,
-}
-
-/// A file that has arrived in full, but has no record in the database yet.
+/// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet.
 pub struct UploadedFile {
     pub draft: Draft,
     pub filename: String,
-    /// As the list of types spells it.
+    /// As the list of types has it.
     pub content_type: String,
+    pub description: Option<String>,
 }
 
-/// Receives the form of an upload whose file may have at most `room` bytes. Fails with [`Error::FileTooLarge`] if the
-/// file exceeds the limit of files, with [`Error::FormTooLarge`] if it is the rest of the form that is too long, and
-/// with [`Error::UploadTooLarge`] if a length that is announced before all bytes leaves that open.
-pub fn receive(context: &mut RequestContext, room: u64) -> Result<UploadForm, Error> {
+/// Receives the form of an upload whose file may have at most `left` bytes, which is what the quotas have left. If the
+/// form is too long, fails with [`Error::FormTooLarge`] if that is certainly not because of the file, otherwise with
+/// [`Error::FileTooLarge`]: a length that is announced may leave it open.
+pub fn receive(context: &mut RequestContext, left: u64) -> Result<UploadedFile, Error> {
     let app = context.app;
-    let limits = UploadLimits { file: app.config.max_upload_size, rest: MAX_FORM_OVERHEAD };
-    let parts = context.request.multipart(limits.form());
-    let mut parts = parts.map_err(|error| if_too_large(error, Error::UploadTooLarge(limits)))?;
-    let mut file = None;
-    receive_parts(app, room, &mut parts, &mut file).map_err(|error| {
-        // A chunk is refused by its length, before it arrives. Then the file may be to blame unless it has arrived, or
-        // the other parts have left nothing for its header.
-        let is_rest = file.is_some() || parts.received() >= limits.rest;
-        let cause = if is_rest { Error::FormTooLarge } else { Error::UploadTooLarge };
-        if_too_large(error, cause(limits))
+    let (limit, rest) = (app.config.max_upload_size, MAX_FORM_OVERHEAD);
+    let (mut file, mut began, mut received) = (None, None, 0);
+    let form = context.request.multipart(limit.saturating_add(rest)).and_then(|mut parts| {
+        let form = receive_parts(app, left, &mut parts, &mut file, &mut began);
+        received = parts.received();
+        form
+    });
+    // It is not because of the file if that has arrived, or if what came before it took more than it may, or left
+    // nothing for the file's header.
+    let is_rest = file.is_some() || began.map_or(received >= rest, |began| began > rest);
+    form.map_err(|error| match error {
+        Error::BodyTooLarge(_) if is_rest => Error::FormTooLarge { file: limit, rest },
+        Error::BodyTooLarge(_) => Error::FileTooLarge(limit),
+        other => other,
     })
 }
 
-/// Returns `cause` in the place of the error of a body that is too long.
-fn if_too_large(error: Error, cause: Error) -> Error {
-    if matches!(error, Error::BodyTooLarge(_)) { cause } else { error }
-}
-
-/// Reads all parts of the body. There must be exactly one `file`, of at most `room` bytes, which goes to `file` as soon
-/// as it has arrived; of several descriptions the first one counts, and the others are skipped.
+/// Reads all parts of the body. There must be exactly one `file`, of at most `left` bytes, which goes to `file` as soon
+/// as it has arrived; how many bytes came before its content goes to `began`. Of several descriptions the first one
+/// counts, and the others are skipped.
 fn receive_parts(
     app: &App,
-    room: u64,
+    left: u64,
     parts: &mut Multipart,
     file: &mut Option<UploadedFile>,
-) -> Result<UploadForm, Error> {
+    began: &mut Option<u64>,
+) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
     let (mut count, mut is_described) = (0, false);
     while let Some(part) = parts.next()? {
@@ -74,7 +70,8 @@ fn receive_parts(
                 // A file whose name is refused is not stored at all.
                 match name.and_then(|name| filename::uploaded_filename(&name)) {
                     Ok(name) => {
-                        *file = Some(receive_file(app, room, parts, name, part.content_type)?);
+                        *began = Some(parts.position());
+                        *file = Some(receive_file(app, left, parts, name, part.content_type)?);
                     }
                     Err(problem) => form.add_error("file", problem),
                 }
@@ -94,41 +91,36 @@ fn receive_parts(
     }
     let description = form.optional("description", rules::description);
     let description = description.filter(|text| !text.is_empty());
-    form.finish(file.take().map(|file| UploadForm { file, description }))
+    form.finish(file.take().map(|file| UploadedFile { description, ..file }))
 }
 
 /// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted,
-/// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does. If the body
-/// becomes too long meanwhile, that is because of the file unless what came before it took more than it may.
+/// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does.
 fn receive_file(
     app: &App,
-    room: u64,
+    left: u64,
     parts: &mut Multipart,
     filename: String,
     declared_type: Option<String>,
 ) -> Result<UploadedFile, Error> {
     let config = &app.config;
-    let is_rest_small = parts.position() <= MAX_FORM_OVERHEAD;
-    let explained = |error| match is_rest_small {
-        true => if_too_large(error, Error::FileTooLarge(config.max_upload_size)),
-        false => error,
-    };
     let declared = media_type::without_parameters(declared_type.as_deref());
     let Some(content_type) = media_type::listed(&declared, &config.allowed_upload_types) else {
         let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
         return Err(Error::TypeNotAllowed { declared, accepted: accepted.join(", ") });
     };
-    let beginning = parts.peek(SIGNATURE_BYTES).map_err(explained)?;
+    let beginning = parts.peek(SIGNATURE_BYTES)?;
     if let Some(recognised) = media_type::contradicting_type(&declared, beginning) {
         return Err(Error::TypeContradicted { declared, recognised });
     }
-    let draft = write_content(app, room, parts).map_err(explained)?;
-    Ok(UploadedFile { draft, filename, content_type: content_type.to_owned() })
+    let draft = write_content(app, left, parts)?;
+    let content_type = content_type.to_owned();
+    Ok(UploadedFile { draft, filename, content_type, description: None })
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, and
-/// with [`Error::StorageFull`] beyond `room` bytes.
-fn write_content(app: &App, room: u64, parts: &mut Multipart) -> Result<Draft, Error> {
+/// with [`Error::StorageFull`] beyond `left` bytes.
+fn write_content(app: &App, left: u64, parts: &mut Multipart) -> Result<Draft, Error> {
     let limit = app.config.max_upload_size;
     let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
@@ -136,7 +128,7 @@ fn write_content(app: &App, room: u64, parts: &mut Multipart) -> Result<Draft, E
         if size > limit {
             return Err(Error::FileTooLarge(limit));
         }
-        if size > room {
+        if size > left {
             return Err(Error::StorageFull);
         }
         draft.write(chunk)?;

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use uuid::Uuid;
 
-use super::paging::{is_descending, page_request};
-use super::upload_form::{self, UploadForm};
+use super::upload_form;
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
@@ -23,12 +22,12 @@ use crate::storage::Content;
 /// content is safely stored before it is recorded in the database and the response sent.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let app = context.app;
-    let room = room_for_file(context, user)?;
-    let stored = upload_form::receive(context, room)
-        .and_then(|mut form| Ok((form.file.draft.commit()?, form)));
+    let left = left_for_file(context, user)?;
+    let stored =
+        upload_form::receive(context, left).and_then(|mut file| Ok((file.draft.commit()?, file)));
     // A store may take long, too.
     identity::check_again_if_late(context, user)?;
-    let (hash, UploadForm { file, description }) = stored?;
+    let (hash, file) = stored?;
     let draft = file.draft;
     let (size, origin) = (draft.size(), context.origin());
     let upload = NewFile {
@@ -38,7 +37,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         content_type: file.content_type,
         size,
         hash,
-        description,
+        description: file.description,
         address: origin.address,
         request_id: origin.request_id,
     };
@@ -63,23 +62,24 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 
 /// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
 /// if a quota is used up already, so that no body is received in vain. The database decides in the end: uploads that
-/// run at once see the same room.
-fn room_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
+/// run at once see the same numbers.
+fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
     let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
     let used = u64::try_from(stats.total_storage_used).unwrap_or(0);
-    let own_room = config.user_storage_quota.saturating_sub(used);
-    if own_room == 0 || stats.total_uploads >= i64::from(config.user_file_quota) {
+    let own_left = config.user_storage_quota.saturating_sub(used);
+    if own_left == 0 || stats.total_uploads >= i64::from(config.user_file_quota) {
         return Err(Error::StorageFull);
     }
-    let wanted = own_room.min(config.max_upload_size);
-    let mut room = app.stored_bytes.room(&context.db, config.storage_quota, wanted)?;
-    let (stored, young_quota) = (config.storage_quota - room, config.young_storage_quota());
+    let wanted = own_left.min(config.max_upload_size);
+    let mut left = app.stored_bytes.left(&context.db, config.storage_quota, wanted)?;
+    let (stored, young_quota) = (config.storage_quota - left, config.young_storage_quota());
     if user.account.is_young() && stored + wanted > young_quota {
-        let left = uploads::left_to_young_accounts(&context.db, user.id(), wanted, young_quota)?;
-        room = room.min(left.unwrap_or(room));
+        let of_young =
+            uploads::left_to_young_accounts(&context.db, user.id(), wanted, young_quota)?;
+        left = left.min(of_young.unwrap_or(left));
     }
-    if room == 0 { Err(Error::StorageFull) } else { Ok(own_room.min(room)) }
+    if left == 0 { Err(Error::StorageFull) } else { Ok(own_left.min(left)) }
 }
 
 /// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page
@@ -89,13 +89,14 @@ const MANY_FILES: i64 = 1000;
 /// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (query, page) =
-        context.request.query().read(|query| (read_file_query(query), page_request(query)))?;
+        context.request.query().read(|query| (read_file_query(query), query.page()))?;
     let page = page?;
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
     let needs_turn = query.search.is_some() || most_read > MANY_FILES;
-    let _turn = needs_turn.then(|| context.search_turn(user.id())).transpose()?;
-    let App { db, config, .. } = context.app;
+    let App { db, config, turns, .. } = context.app;
+    let (network, timeout) = (context.limited_network(), config.database_timeout);
+    let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
     let found = files::list(db, user.id(), &query, page)?;
     response::json(200, &found.page(&config.allowed_upload_types))
 }
@@ -115,7 +116,7 @@ fn read_file_query(query: &mut Params) -> FileQuery {
             media_type::spellings(&name).into_iter().map(str::to_owned).collect()
         }),
         sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
-        descending: is_descending(query),
+        descending: query.is_descending(),
     }
 }
 
@@ -128,11 +129,11 @@ pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
 pub fn download(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    content_response(context, || Ok((find_readable(context, user, id)?, FileUse::Download)))
+    download_response(context, || Ok((find_readable(context, user, id)?, FileUse::Download)))
 }
 
 /// Responds with the content of the file that `find` finds, or a range of it.
-pub fn content_response(
+pub fn download_response(
     context: &RequestContext,
     find: impl Fn() -> Result<(File, FileUse), Error>,
 ) -> Result<Response, Error> {
@@ -154,25 +155,17 @@ pub fn content_response(
     file_response(&context.request, &file, file_use, open)
 }
 
-/// A change of a file's metadata.
-struct FileChange {
-    filename: Option<String>,
-    description: Option<String>,
-    is_public: Option<bool>,
-}
-
-fn read_file_change(body: &mut Params) -> FileChange {
+/// Reads the new filename, description, and whether the file is public.
+fn read_file_change(body: &mut Params) -> (Option<String>, Option<String>, Option<bool>) {
     let filename = body.optional("filename", filename::filename);
-    let description = body.optional("description", rules::description);
-    FileChange { filename, description, is_public: body.boolean("is_public") }
+    (filename, body.optional("description", rules::description), body.boolean("is_public"))
 }
 
 /// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let app = context.app;
-    let FileChange { filename, description, is_public } =
-        json_body(context, user)?.read(read_file_change)?;
+    let (filename, description, is_public) = json_body(context, user)?.read(read_file_change)?;
     let file = files::update(
         &context.db,
         id,

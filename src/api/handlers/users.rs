@@ -4,7 +4,6 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::me::check_password_in_body;
-use super::paging::{is_descending, page_request};
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Admin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
@@ -85,18 +84,9 @@ fn read_optional_fields(body: &mut Params) -> AccountFields {
     }
 }
 
-/// The query of a list of accounts. `/users` and `/admin/users` take the same.
-struct UserListQuery {
-    filter: UserFilter,
-    sort: UserSort,
-    descending: bool,
-    page: Result<PageRequest, Error>,
-}
-
-fn read_user_list_query(query: &mut Params) -> UserListQuery {
-    let columns =
-        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
-    let filter = UserFilter {
+/// Reads the filter of a list of accounts. `/users` and `/admin/users` take the same.
+fn read_filter(query: &mut Params) -> UserFilter {
+    UserFilter {
         email: query.filter("email", rules::search_part),
         name: query.filter("name", rules::search_part),
         search: query.filter("search", rules::search_part),
@@ -104,12 +94,6 @@ fn read_user_list_query(query: &mut Params) -> UserListQuery {
         is_active: read_is_active(query),
         created_after: query.filter("created_after", rules::timestamp),
         created_before: query.filter("created_before", rules::timestamp),
-    };
-    UserListQuery {
-        filter,
-        sort: query.choice("sort_by", &columns).unwrap_or(UserSort::CreatedAt),
-        descending: is_descending(query),
-        page: page_request(query),
     }
 }
 
@@ -125,10 +109,15 @@ fn read_is_active(query: &mut Params) -> Option<bool> {
 
 /// The accounts of the page that the query asks for, how many match on all pages, and which page it is.
 pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageRequest), Error> {
-    let UserListQuery { filter, sort, descending, page } =
-        context.request.query().read(read_user_list_query)?;
+    let columns =
+        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
+    let (filter, sort, descending, page) = context.request.query().read(|query| {
+        let (filter, sort) = (read_filter(query), query.choice("sort_by", &columns));
+        (filter, sort.unwrap_or(UserSort::CreatedAt), query.is_descending(), query.page())
+    })?;
     let page = page?;
-    let _turn = filter.is_short_search().then(|| context.short_search_turn()).transpose()?;
+    let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
+    let _turn = filter.is_short_search().then(|| turns.short_search(timeout)).transpose()?;
     let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }

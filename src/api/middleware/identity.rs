@@ -23,7 +23,7 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
-        return match context.is_from_trusted_page() {
+        return match context.request.is_from_trusted_page(&app.config.cors_origins) {
             true => CurrentUser::development_admin(&context.db),
             false => Err(Error::NotPermitted(Forbidden::ForeignPage)),
         };
@@ -89,7 +89,7 @@ pub fn exporters(context: &RequestContext) -> Exporters {
         return Exporters::Admins;
     }
     let is_development = config.environment == Environment::Development;
-    let is_local = || request.is_local() && context.is_from_trusted_page();
+    let is_local = || request.is_local() && request.is_from_trusted_page(&config.cors_origins);
     let is_open = config.allow_anonymous_export || is_development && is_local();
     let has_token = request.header("Authorization").is_some();
     match is_open && config.auth_enabled && !config.api_key_enabled && !has_token {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::api::app::BucketKey;
+use crate::api::app::{BucketKey, BucketOwner};
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
@@ -65,7 +65,7 @@ pub const LOGIN: Limit = Limit::Auth("login");
 pub const REFRESH: Limit = Limit::Auth("refresh");
 
 impl Limit {
-    /// The name of the limit in bucket keys and metrics.
+    /// Its name in bucket keys and metrics.
     fn name(self) -> &'static str {
         match self {
             Limit::Auth(endpoint) => endpoint,
@@ -96,37 +96,36 @@ pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Re
     if !context.app.config.rate_limit_enabled {
         return Ok(());
     }
-    for (key, size) in buckets(context, limit, caller).into_iter().flatten() {
-        let decision = take(context, key, size);
+    for (key, size) in buckets(context, limit, caller) {
+        let (name, now) = (key.0, context.app.started.elapsed());
+        let decision = context.app.buckets.take(key, size, now);
+        if !decision.allowed {
+            return Err(refuse(context, name, decision, limit == LOGIN));
+        }
         // The client is told about the bucket that stops it first.
-        if !decision.allowed || context.limit.is_none_or(|l| decision.remaining < l.remaining) {
+        let is_emptiest = context.limit.is_none_or(|other| decision.remaining < other.remaining);
+        if name != SHARED && is_emptiest {
             context.limit = Some(decision);
         }
-        if !decision.allowed {
-            return Err(refuse(context, limit.name(), &decision, limit == LOGIN));
-        }
     }
-    let Some((key, size)) = shared_bucket(context, limit, caller) else {
-        return Ok(());
-    };
-    let decision = take(context, key, size);
-    if decision.allowed {
-        return Ok(());
-    }
-    context.limit = Some(decision);
-    Err(refuse(context, "address", &decision, limit == LOGIN))
+    Ok(())
 }
 
 /// A bucket, and how many tokens it holds when it is full.
 type Bucket = (BucketKey, u32);
 
-/// The buckets of a class of endpoints that a request counts against: this is the table of the limits of classes. A
-/// user has two of each class, one for sessions and one for all personal access tokens, so that whoever has stolen a
-/// personal access token cannot use up what the owner needs to revoke it.
-fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bucket>; 3] {
-    let (config, name) = (&context.app.config, limit.name());
-    let address = |size| (BucketKey::Address(name, network(context.client)), size);
-    let site = |size| Some((BucketKey::Site(name, site(context.client)?), SITE_FACTOR * size));
+/// The name of the limit that anonymous callers and young accounts of one address share.
+const SHARED: &str = "address";
+
+/// The buckets that a request counts against: this is the table of the limits of classes, and the bucket of
+/// [`shared_bucket`] comes last. A user has two of each class, one for sessions and one for all personal access tokens,
+/// so that whoever has stolen a personal access token cannot use up what the owner needs to revoke it.
+fn buckets(
+    context: &RequestContext,
+    limit: Limit,
+    caller: Caller,
+) -> impl Iterator<Item = Bucket> + use<> {
+    let (config, name, client) = (&context.app.config, limit.name(), context.client);
     let size = match limit {
         Limit::Auth(_) => config.rate_limit_auth,
         Limit::Account => ACCOUNT_LIMIT,
@@ -135,19 +134,23 @@ fn buckets(context: &RequestContext, limit: Limit, caller: Caller) -> [Option<Bu
         Limit::Admin => config.rate_limit_admin,
         Limit::General => config.rate_limit_general,
     };
-    match (limit, caller) {
-        (Limit::Auth(_), Caller::Anonymous) => [Some(address(size)), site(size), None],
-        (_, Caller::Anonymous) => [Some(address(size)), None, None],
+    let bucket = |owner, size| Some(((name, owner), size));
+    let of_network = |size| bucket(BucketOwner::Network(network(client)), size);
+    let of_site = |size| bucket(BucketOwner::Site(site(client)?), SITE_FACTOR * size);
+    let of_class = match (limit, caller) {
+        (Limit::Auth(_), Caller::Anonymous) => [of_network(size), of_site(size), None],
+        (_, Caller::Anonymous) => [of_network(size), None, None],
         (_, Caller::Refresh(token)) => {
-            [Some((BucketKey::Session(name, token.session), size)), None, None]
+            [bucket(BucketOwner::Session(token.session), size), None, None]
         }
         (Limit::Auth(_), Caller::User(user)) => {
             let in_all = SESSIONS_FACTOR * size;
-            [Some((session_key(name, user), size)), Some(address(in_all)), site(in_all)]
+            [bucket(session(user), size), of_network(in_all), of_site(in_all)]
         }
-        (Limit::Account, Caller::User(user)) => [Some((session_key(name, user), size)), None, None],
-        (_, Caller::User(user)) => [Some((user_key(name, user), size)), None, None],
-    }
+        (Limit::Account, Caller::User(user)) => [bucket(session(user), size), None, None],
+        (_, Caller::User(user)) => [bucket(tokens(user), size), None, None],
+    };
+    of_class.into_iter().flatten().chain(shared_bucket(context, limit, caller))
 }
 
 /// The bucket that anonymous callers and young accounts of one address share, if the request counts against it. `None`
@@ -162,34 +165,31 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
         Caller::User(user) => user.account.is_young(),
     };
     let network = context.limited_network().filter(|_| counts);
-    network.map(|network| (BucketKey::Address("address", network), size))
+    network.map(|network| ((SHARED, BucketOwner::Network(network)), size))
 }
 
-/// The key of the user's bucket for the kind of token that the request has.
-fn user_key(name: &'static str, user: &CurrentUser) -> BucketKey {
+/// All tokens of the user that are of the kind that the request has.
+fn tokens(user: &CurrentUser) -> BucketOwner {
     match user.credential {
-        Credential::PersonalToken { .. } => BucketKey::PersonalTokens(name, user.id()),
-        Credential::AccessToken(_) | Credential::Nothing => BucketKey::User(name, user.id()),
+        Credential::PersonalToken { .. } => BucketOwner::PersonalTokens(user.id()),
+        Credential::AccessToken(_) | Credential::Nothing => BucketOwner::User(user.id()),
     }
 }
 
-/// The key of the bucket of the request's session. All tokens of a user that have no session share one.
-fn session_key(name: &'static str, user: &CurrentUser) -> BucketKey {
-    user.session().map_or_else(|| user_key(name, user), |id| BucketKey::Session(name, id))
+/// The session of the request. All tokens of a user that have no session count as one.
+fn session(user: &CurrentUser) -> BucketOwner {
+    user.session().map_or_else(|| tokens(user), BucketOwner::Session)
 }
 
-fn take(context: &RequestContext, key: BucketKey, size: u32) -> BucketDecision {
-    context.app.buckets.take(key, size, context.app.started.elapsed())
-}
-
-/// Counts a refusal in the metrics, and returns its error.
+/// Counts a refusal in the metrics, lets the headers of the response tell of the bucket, and returns the error.
 fn refuse(
-    context: &RequestContext,
+    context: &mut RequestContext,
     class: &'static str,
-    decision: &BucketDecision,
+    decision: BucketDecision,
     login: bool,
 ) -> Error {
     context.app.metrics.count_rate_limited(class);
+    context.limit = Some(decision);
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
 
@@ -220,20 +220,19 @@ impl<K: Eq + Hash> Drop for Attempt<'_, K> {
 /// [`shared_bucket`].
 pub fn begin_registration<'a>(
     context: &mut RequestContext<'a>,
-) -> Result<Attempt<'a, BucketKey>, Error> {
+) -> Result<Attempt<'a, BucketOwner>, Error> {
     let (app, config) = (context.app, &context.app.config);
     let (name, size) = ("registrations", config.registrations_per_day);
     let network = context.limited_network().filter(|_| size > 0 && config.rate_limit_enabled);
-    let address = network.map(|network| (BucketKey::Address(name, network), size));
-    let site = network.and_then(site).map(|s| (BucketKey::Site(name, s), SITE_FACTOR * size));
+    let address = network.map(|network| (BucketOwner::Network(network), size));
+    let site = network.and_then(site).map(|site| (BucketOwner::Site(site), SITE_FACTOR * size));
     let mut attempt = Attempt { buckets: &app.registrations, taken: Vec::new() };
-    for (key, size) in [address, site].into_iter().flatten() {
-        let decision = app.registrations.take(key.clone(), size, app.started.elapsed());
+    for (owner, size) in [address, site].into_iter().flatten() {
+        let decision = app.registrations.take(owner.clone(), size, app.started.elapsed());
         if !decision.allowed {
-            context.limit = Some(decision);
-            return Err(refuse(context, name, &decision, false));
+            return Err(refuse(context, name, decision, false));
         }
-        attempt.taken.push((key, size));
+        attempt.taken.push((owner, size));
     }
     Ok(attempt)
 }
@@ -259,8 +258,7 @@ pub fn begin_login<'a>(
     if decision.allowed {
         attempt.taken.push((name, MAX_FAILED_LOGINS));
     } else if !knows_network {
-        context.limit = Some(decision);
-        return Err(refuse(context, "login-name", &decision, true));
+        return Err(refuse(context, "login-name", decision, true));
     }
     Ok(attempt)
 }
@@ -268,15 +266,14 @@ pub fn begin_login<'a>(
 /// Gives a login its tokens back that lacks only the code of the second factor, if that has not happened too often
 /// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
-    let (app, caller) = (context.app, Caller::Anonymous);
+    let app = context.app;
     let now = app.started.elapsed();
     if !app.config.rate_limit_enabled
         || !app.missing_codes.take(account, MAX_MISSING_CODES, now).allowed
     {
         return;
     }
-    let taken = buckets(context, LOGIN, caller).into_iter().flatten();
-    for (key, size) in taken.chain(shared_bucket(context, LOGIN, caller)) {
+    for (key, size) in buckets(context, LOGIN, Caller::Anonymous) {
         app.buckets.give_back(key, size);
     }
     if let Some(shown) = &mut context.limit {
@@ -295,8 +292,7 @@ pub fn refuse_code(context: &mut RequestContext, wait: Duration, login: bool) ->
         full_in: wait,
         retry_in: wait,
     };
-    context.limit = Some(decision);
-    refuse(context, "second-factor", &decision, login)
+    refuse(context, "second-factor", decision, login)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

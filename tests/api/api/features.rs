@@ -54,7 +54,9 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
     ] {
         expect_missing(&api, path, "This feature is not available", &root, false);
     }
-    expect_missing(&api, "/metrics", "Not Found", &root, false);
+    for path in ["/metrics", "/api/v1/users/test-only/other"] {
+        expect_missing(&api, path, "Not Found", &root, false);
+    }
 }
 
 #[test]

@@ -198,14 +198,15 @@ fn guesses_at_a_password_count_for_the_session_and_for_its_address() {
     assert_eq!(refused.rate_limit(), (20, 0));
 }
 
-/// Every endpoint is limited and, if the settings say so, needs an API key; only probes and pages are neither.
+/// Every endpoint is limited and, if the settings say so, needs an API key; only probes, pages and unknown paths are
+/// neither.
 #[test]
 fn only_probes_and_pages_have_no_limit_and_only_they_and_links_need_no_key() {
     let keys = [("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY", "key")];
     let others =
         [("CLOAKROOM_API_KEY_SCOPE", "all"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ON];
     let api = Server::start(&[&keys[..], &others[..]].concat());
-    let pages = ["/", "/docs", "/redoc", "/docs/start.js", "/console", "/console/users/7"]
+    let pages = ["/", "/docs", "/redoc", "/docs/start.js", "/console", "/console/users/7", "/nope"]
         .map(|path| ("GET", path));
     let endpoints = super::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
     for (method, path) in endpoints.chain(pages) {
@@ -263,17 +264,6 @@ fn rejected_tokens_count_against_the_address() {
     assert_eq!(api.me("nonsense").expect(401).rate_limit(), (3, 0));
     api.me("nonsense").refused(429, "Rate limit exceeded");
     api.me(&ann).expect(200);
-}
-
-#[test]
-fn unknown_paths_and_probes_are_not_limited() {
-    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "1")]);
-    for _ in 0..5 {
-        for (path, status) in [("/healthz", 200), ("/readyz", 200), ("/nope", 404)] {
-            let answer = api.request_at_root("GET", path).send().expect(status);
-            assert!(!answer.has_header("X-RateLimit-Limit"));
-        }
-    }
 }
 
 /// The status of an empty login that a proxy forwards for this address.

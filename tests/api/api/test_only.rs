@@ -4,30 +4,6 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-const ENDPOINTS: [(&str, &str); 4] = [
-    ("GET", "/users/test-only/alive"),
-    ("POST", "/users/test-only/create"),
-    ("DELETE", "/users/test-only/delete-all"),
-    ("GET", "/users/test-only/count"),
-];
-
-#[test]
-fn they_do_not_exist_for_anybody_unless_switched_on() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    for (method, path) in ENDPOINTS {
-        for request in [api.request(method, path), api.request(method, path).by(&root)] {
-            request.send().refused(404, "This feature is not available");
-        }
-    }
-    // Another method of a path that is switched off is no other answer.
-    api.request("POST", "/users/test-only/count")
-        .send()
-        .refused(404, "This feature is not available");
-    api.get("/users/test-only/other", Anonymous).refused(404, "Not Found");
-    api.profile(&root).expect(200);
-}
-
 #[test]
 fn users_are_made_of_anything_counted_and_removed() {
     let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);

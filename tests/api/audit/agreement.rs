@@ -110,12 +110,9 @@ fn change_things(api: &Server, root: &Tokens, thread: usize, round: usize) {
             return;
         }
         let tokens = answer.tokens();
-        let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
         for file in 0..2 {
             let form = file_form("a.txt", "text/plain", b"text").bytes();
-            let upload =
-                api.request("POST", "/uploads").by(&tokens).header("Content-Type", &content_type);
-            let Ok(answer) = upload.body(form).try_send() else { return };
+            let Ok(answer) = api.upload_request(&tokens, form).try_send() else { return };
             let Some(id) = answer.json()["id"].as_str().map(str::to_owned) else { return };
             let delete = api.request("DELETE", &format!("/uploads/{id}")).by(&tokens);
             if file == 1 && delete.try_send().is_err() {

@@ -112,13 +112,7 @@ impl Tour {
         let body = json!({"username": name, "password": password});
         let answer = self.step(self.post("/auth/login", Anonymous, body), 200, |answer| {
             let tokens = answer.tokens();
-            let session = claims(&tokens.access)["sid"].clone();
-            vec![success(
-                "auth.login",
-                tokens.id(),
-                ("user", tokens.id()),
-                json!({ "session_id": session }),
-            )]
+            vec![own("auth.login", &tokens, json!({"session_id": tokens.session()}))]
         });
         answer.tokens()
     }

@@ -54,83 +54,50 @@ fn another_address_needs_the_password_where_the_settings_say_so() {
 }
 
 #[test]
-fn another_address_needs_no_password_by_default() {
+fn another_address_needs_no_password_by_default_and_a_deletion_always_does() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.update_me(&ann, new_email(Some("wrong horse"))).expect(200);
-    api.update_me(&ann, json!({"email": "ann@example.com", "current_password": "wrong"}))
-        .expect(200);
+    api.delete_me(&ann, "wrong horse").refused(400, WRONG);
+    api.post("/users/me/delete", &ann, json!({})).invalid(&[("body.current_password", "missing")]);
+    api.me(&ann).expect(200).has(json!({"email": "new@example.com"}));
 }
 
 #[test]
 fn each_way_to_give_the_password_has_five_requests_a_minute_for_a_user() {
-    let (api, [ann, bob]) =
-        Server::with_users(&[REQUIRED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")], ["ann", "bob"]);
+    let (api, [root, ann, bob]) = Server::with_users(
+        &[REQUIRED, ("CLOAKROOM_RATE_LIMIT_ENABLED", "true")],
+        ["root", "ann", "bob"],
+    );
+    let (other, limits) = (api.sign_up_admin("other"), "cloakroom_rate_limit_refusals_total");
     type Way<'a> = &'a dyn Fn(&Tokens, &str) -> Answer;
-    let ways: [Way; 2] =
-        [&|user, password| api.update_me(user, new_email(Some(password))), &|user, password| {
-            api.delete_me(user, password)
-        }];
-    for way in ways {
+    let email: Way = &|user, password| api.update_me(user, new_email(Some(password)));
+    let deletion: Way = &|user, password| api.delete_me(user, password);
+    let by_id: Way = &|user, password| {
+        let body = json!({"password": NEW_PASSWORD, "current_password": password});
+        api.update_user(user, user.id(), body)
+    };
+    for (what, way, user, other, class) in [
+        ("an address", email, &ann, &bob, Some("change-email")),
+        ("a deletion", deletion, &ann, &bob, Some("delete-account")),
+        ("an administrator's own password", by_id, &root, &other, None),
+    ] {
         for left in (0..5).rev() {
-            let answer = way(&ann, "wrong horse").refused(400, WRONG);
-            assert_eq!(answer.rate_limit(), (5, left));
+            let answer = way(user, "wrong horse").case(what).refused(400, WRONG);
+            assert_eq!(answer.rate_limit(), (5, left), "{what}");
         }
-        let answer = way(&ann, PASSWORD).refused(429, "Rate limit exceeded");
-        assert_eq!(answer.rate_limit(), (5, 0));
-        assert!((1..=12).contains(&answer.header("Retry-After").parse::<u64>().unwrap()));
-        way(&bob, "wrong horse").refused(400, WRONG);
+        let answer = way(user, PASSWORD).case(what).refused(429, "Rate limit exceeded");
+        assert_eq!(answer.rate_limit(), (5, 0), "{what}");
+        assert!((1..=12).contains(&answer.header("Retry-After").parse::<u64>().unwrap()), "{what}");
+        way(other, "wrong horse").case(what).refused(400, WRONG);
+        if let Some(class) = class {
+            let refusals = api.metric(&format!("{limits}{{class=\"{class}\"}}"));
+            assert_eq!(refusals, Some(1.0), "{what}");
+        }
     }
     // What needs no password has the limit of everything else.
     let answer = api.update_me(&ann, json!({"name": "Ann", "email": "ann@example.com"}));
     assert_eq!(answer.expect(200).rate_limit().0, 100);
+    api.update_user(&root, root.id(), json!({"name": "Root"})).expect(200);
     // A guess without a password counts as well.
     assert_eq!(api.update_me(&bob, new_email(None)).refused(400, WRONG).rate_limit(), (5, 3));
-    for class in ["change-email", "delete-account"] {
-        let counter = format!("cloakroom_rate_limit_refusals_total{{class=\"{class}\"}} 1\n");
-        assert!(api.metrics().contains(&counter), "{}", api.metrics());
-    }
-}
-
-#[test]
-fn deleting_ones_own_account_does_what_a_deletion_by_an_admin_does() {
-    let (api, [root, ann, bob]) = Server::with_users(&[], ["root", "ann", "bob"]);
-    let other_session = api.sign_in("ann");
-    let file = api.new_file(&ann, "a.txt", "text");
-    api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
-    api.delete_me(&ann, "wrong horse").refused(400, WRONG);
-    api.post("/users/me/delete", &ann, json!({})).invalid(&[("body.current_password", "missing")]);
-    api.me(&ann).expect(200);
-    assert!(api.delete_me(&ann, PASSWORD).expect(204).bytes.is_empty());
-    for tokens in [&ann, &other_session] {
-        api.me(tokens).refused(401, "User not found or inactive");
-        api.refresh(&tokens.refresh).expect(401);
-    }
-    api.delete_me(&ann, PASSWORD).refused(401, "User not found or inactive");
-    api.login("ann", PASSWORD).refused(401, "Invalid username or password");
-    api.show_user(&root, ann.id()).refused(404, "User not found");
-    api.show_file(&bob, &file).refused(404, "File not found");
-    let row: String =
-        api.database.value(&format!("SELECT u::text FROM users u WHERE id = '{}'", ann.id()));
-    assert!(!row.to_lowercase().contains("ann"), "{row}");
-    wait_until(|| api.database.count("files") == 0 && api.data.contents().is_empty());
-    // The name and the address are free again.
-    api.sign_up("ann");
-}
-
-#[test]
-fn the_last_active_admin_cannot_delete_the_own_account() {
-    let (api, [root]) = Server::with_users(&[], ["root"]);
-    api.delete_me(&root, "wrong horse").refused(400, WRONG);
-    api.delete_me(&root, PASSWORD).refused(409, "At least one active admin is required");
-    api.me(&root).expect(200);
-    let other = api.sign_up_admin("other");
-    let statuses = parallel(2, |i| api.delete_me([&root, &other][i], PASSWORD).status);
-    assert_eq!(tally(statuses), [(204, 1), (409, 1)].into());
-}
-
-#[test]
-fn the_development_admin_cannot_delete_itself() {
-    let api = Server::start(&[("CLOAKROOM_AUTH_ENABLED", "false"), REQUIRED]);
-    api.delete_me(Anonymous, PASSWORD).refused(403, "Not enough permissions");
-    api.update_me(Anonymous, new_email(Some(PASSWORD))).refused(403, "Not enough permissions");
 }

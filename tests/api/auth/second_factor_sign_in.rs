@@ -53,31 +53,22 @@ fn the_right_password_needs_a_code_and_a_wrong_one_is_told_nothing() {
 }
 
 #[test]
-fn the_form_of_oauth_2_takes_a_code() {
-    let (api, _, factor) = service(&[]);
+fn codes_of_any_app_whose_clock_is_nearly_right_are_taken_in_their_order_also_in_the_form_of_oauth()
+{
+    let (api, ann, factor) = service(&[]);
     let send = |code: &str| {
-        let request = api.request("POST", "/auth/login");
-        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
         let form = format!("grant_type=password&username=ann&password=correct+horse&code={code}");
-        request.body(form).send()
+        api.request("POST", "/auth/login").form(form).send()
     };
     let refused = json!({"error": "invalid_grant", "error_description": REQUIRED});
     send("").refused(401, REQUIRED).has(refused);
     send(&factor.wrong_code()).refused(401, INVALID).has(json!({"error": "invalid_grant"}));
     send(&factor.code()).expect(200);
-}
-
-#[test]
-fn a_code_made_by_debians_oathtool_signs_in() {
-    let (api, _, factor) = service(&[]);
+    api.forget_used_codes();
+    // Debian's app on the command line.
     let command = ["--totp", "--base32", &factor.secret];
     let output = Command::new("oathtool").args(command).output().expect("oathtool is installed");
     api.login_with_code("ann", PASSWORD, output.exits(0).out().trim()).expect(200);
-}
-
-#[test]
-fn a_clock_may_be_29_seconds_off_and_not_61() {
-    let (api, _, factor) = service(&[]);
     for (seconds, status) in [(-29, 200), (29, 200), (-61, 401), (61, 401)] {
         let answer = within_one_step(|| {
             api.forget_used_codes();
@@ -85,11 +76,7 @@ fn a_clock_may_be_29_seconds_off_and_not_61() {
         });
         answer.case(seconds).expect(status);
     }
-}
-
-#[test]
-fn no_code_is_taken_that_is_older_than_the_last_one() {
-    let (api, _, factor) = service(&[]);
+    // None that is older than the last one.
     within_one_step(|| {
         api.forget_used_codes();
         api.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
@@ -97,6 +84,11 @@ fn no_code_is_taken_that_is_older_than_the_last_one() {
         api.login_with_code("ann", PASSWORD, &factor.code_at(30)).expect(200);
         api.login_with_code("ann", PASSWORD, &factor.code()).refused(401, INVALID);
     });
+    // Another password keeps the second factor.
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    api.login("ann", NEW_PASSWORD).refused(401, REQUIRED);
+    api.forget_used_codes();
+    api.login_with_code("ann", NEW_PASSWORD, &factor.code()).expect(200);
 }
 
 #[test]
@@ -278,12 +270,4 @@ fn a_sign_in_that_lacks_only_the_code_does_not_count_twenty_times_an_hour() {
     // Right and wrong codes count as other sign-ins do.
     let answer = login_from(&limited, "203.0.112.7", PASSWORD, &factor.wrong_code());
     assert_eq!(answer.refused(401, INVALID).rate_limit(), (2, 1));
-}
-
-#[test]
-fn a_password_that_is_changed_keeps_the_second_factor() {
-    let (api, ann, factor) = service(&[]);
-    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
-    api.login("ann", NEW_PASSWORD).refused(401, REQUIRED);
-    api.login_with_code("ann", NEW_PASSWORD, &factor.code()).expect(200);
 }

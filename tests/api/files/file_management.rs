@@ -87,34 +87,28 @@ fn a_type_is_shown_as_the_list_of_types_spells_it_and_found_by_any_spelling() {
 }
 
 #[test]
-fn files_of_one_size_are_in_the_order_of_ids() {
-    let api = Server::start(&[]);
-    let ann = four_files(&api);
-    let by_size = |order: &str| {
-        let body = api
-            .list_files(&ann, &format!("sort_by=file_size&sort_order={order}"))
-            .expect(200)
-            .json();
-        let items = body["items"].as_array().unwrap().iter();
-        let sizes = items.map(|item| item["file_size"].as_i64().unwrap());
-        sizes.zip(names_of(&body["items"], "id")).collect::<Vec<_>>()
-    };
-    let mut ascending = by_size("asc");
-    assert!(ascending.is_sorted(), "{ascending:?}");
-    ascending.sort_by_key(|(size, id)| (-size, id.clone()));
-    assert_eq!(by_size("desc"), ascending);
-}
-
-#[test]
-fn files_whose_names_differ_in_case_only_are_in_the_order_of_ids() {
+fn files_of_one_size_and_those_whose_names_differ_in_case_only_are_in_the_order_of_ids() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for i in 0..12 {
-        api.new_file(&ann, ["same.txt", "Same.TXT", "SAME.txt"][i % 3], "");
+        api.new_file(&ann, ["same.txt", "Same.TXT", "SAME.txt"][i % 3], ["", "a"][i % 2]);
     }
     for order in ["asc", "desc"] {
-        let query = format!("sort_by=filename&sort_order={order}");
-        let ids = names_of(&api.list_files(&ann, &query).expect(200).json()["items"], "id");
+        let list = |sort: &str| {
+            let query = format!("sort_by={sort}&sort_order={order}");
+            api.list_files(&ann, &query).expect(200).names("items", "id")
+        };
+        let ids = list("filename");
         assert!(ids.len() == 12 && ids.is_sorted(), "{order}: {ids:?}");
+        let ids = list("file_size");
+        let (first, last) = ids.split_at(6);
+        assert!(first.is_sorted() && last.is_sorted(), "{order}: {ids:?}");
+        let sizes = api.list_files(&ann, &format!("sort_by=file_size&sort_order={order}"));
+        let sizes =
+            sizes.expect(200).list("items").into_iter().map(|item| item["file_size"].as_i64());
+        assert!(
+            if order == "asc" { sizes.is_sorted() } else { sizes.rev().is_sorted() },
+            "{order}"
+        );
     }
 }
 
@@ -128,10 +122,6 @@ fn bad_queries_of_the_list_are_told_so() {
         ("query.sort_order", "enum"),
         ("query.search", "value_error"),
     ]);
-    for query in ["page=x", "size=", "page=9223372036854775808", "size=1.5"] {
-        let name = query.split('=').next().unwrap();
-        api.list_files(&ann, query).invalid(&[(&format!("query.{name}"), "int_parsing")]);
-    }
 }
 
 #[test]
@@ -286,8 +276,7 @@ fn a_deleted_file_is_gone_and_makes_room() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "10")], ["ann"]);
     let id = api.new_file(&ann, "a.txt", "0123456789");
     api.upload(&ann, "b.txt", "1").expect(507);
-    let statuses = parallel(4, |_| api.delete_file(&ann, &id).status);
-    assert_eq!(tally(statuses), [(204, 1), (404, 3)].into());
+    api.delete_file(&ann, &id).expect(204);
     assert!(api.data.contents().is_empty());
     api.show_file(&ann, &id).refused(404, "File not found");
     api.download(&ann, &id).refused(404, "File not found");

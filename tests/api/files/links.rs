@@ -1,6 +1,6 @@
-//! Links to files: what they show, whom they serve, and how many there may be. `link_ends.rs` has what ends them.
+//! Links to files: what they show, whom they serve, and how many a user may have. `auth/ends.rs` has what ends them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
@@ -31,8 +31,8 @@ fn a_link_is_shown_once_and_only_its_hash_is_stored() {
     // Another one is another one, and the newest comes first.
     let other = api.create_link(&ann, &file, json!({"inline": true})).expect(201);
     assert_ne!(other.json()["url"], json!(url));
-    let listed = api.list_links(&ann, &file).expect(200).json();
-    assert_eq!(names_of(&listed["links"], "id")[0], other.id());
+    let listed = api.list_links(&ann, &file).expect(200).names("links", "id");
+    assert_eq!(listed[0], other.id());
     assert!(!api.log().contains(token), "{}", api.log());
 }
 
@@ -200,8 +200,7 @@ fn personal_access_tokens_make_links_unless_they_are_read_only() {
     let link = api.new_link(&token, &file);
     api.open_link(&link).expect(200);
     api.create_link(&read_only, &file, json!({})).refused(403, "Not enough permissions");
-    let listed = api.list_links(&read_only, &file).expect(200).json();
-    let id = names_of(&listed["links"], "id").remove(0);
+    let id = api.list_links(&read_only, &file).expect(200).names("links", "id").remove(0);
     api.delete_link(&read_only, &file, &id).refused(403, "Not enough permissions");
     api.delete_link(&token, &file, &id).expect(204);
     let open = Server::start_with(&api.database, &api.data, &[("CLOAKROOM_AUTH_ENABLED", "false")]);
@@ -325,4 +324,74 @@ fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
         let metrics = api.metrics();
         assert!(metrics.contains("/api/v1/links/{token}") && !metrics.contains(token), "{metrics}");
     }
+}
+
+/// The parts of a refusal that do not differ between two requests.
+fn refusal(answer: Answer) -> (u16, Value, Vec<String>) {
+    let names = answer.headers.keys().map(|name| name.as_str().to_owned()).collect();
+    (answer.status, answer.json(), names)
+}
+
+#[test]
+fn links_that_do_not_work_are_answered_alike_whatever_the_cause() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let link_of = |name: &str| {
+        let user = api.sign_up(name);
+        let file = api.new_file(&user, "a.txt", "text");
+        let answer = api.create_link(&user, &file, json!({})).expect(201).json();
+        let text = |name: &str| answer[name].as_str().expect("text").to_owned();
+        (user, file, text("id"), text("url"))
+    };
+    let (_, _, expired, expired_url) = link_of("ann");
+    let (bob, file, link, revoked_url) = link_of("bob");
+    let (cyd, cyd_file, _, without_file_url) = link_of("cyd");
+    let (dan, _, _, without_owner_url) = link_of("dan");
+    let (eve, _, _, of_inactive_url) = link_of("eve");
+    for url in [&expired_url, &revoked_url, &without_file_url, &without_owner_url, &of_inactive_url]
+    {
+        api.open_link(url).expect(200);
+    }
+    api.database.run(&format!("UPDATE file_links SET expires_at = now() WHERE id = '{expired}'"));
+    api.delete_link(&bob, &file, &link).expect(204);
+    api.delete_file(&cyd, &cyd_file).expect(204);
+    api.delete_user(&root, dan.id()).expect(204);
+    api.update_user(&root, eve.id(), json!({"is_active": false})).expect(200);
+    let unknown = format!("/api/v1/links/{}", "A".repeat(43));
+    let expected = refusal(api.open_link(&unknown).refused(404, "Link not found"));
+    for path in [
+        &expired_url,
+        &revoked_url,
+        &without_file_url,
+        &without_owner_url,
+        &of_inactive_url,
+        "/api/v1/links/x",
+        "/api/v1/links/%00",
+        "/api/v1/links/%ff%fe",
+        &format!("/api/v1/links/{UNKNOWN_ID}"),
+        &format!("{revoked_url}A"),
+        &revoked_url[..revoked_url.len() - 1],
+        &format!("/api/v1/links/{}", "A".repeat(4000)),
+    ] {
+        assert_eq!(refusal(api.open_link(path)), expected, "{path}");
+        api.request_at_root("HEAD", path).send().expect(404);
+    }
+    // Those of an inactive account only wait.
+    api.update_user(&root, eve.id(), json!({"is_active": true})).expect(200);
+    assert_eq!(api.open_link(&of_inactive_url).expect(200).text(), "text");
+    assert_eq!(api.database.count("file_links"), 2, "the expired one is left to the sweep");
+}
+
+#[test]
+fn links_that_have_expired_are_removed_in_the_background() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let file = api.new_file(&ann, "a.txt", "text");
+    let (first, second) = (api.new_link(&ann, &file), api.new_link(&ann, &file));
+    let oldest = "(SELECT id FROM file_links ORDER BY created_at LIMIT 1)";
+    api.database.run(&format!("UPDATE file_links SET expires_at = now() WHERE id = {oldest}"));
+    api.open_link(&first).refused(404, "Link not found");
+    assert_eq!(api.list_links(&ann, &file).expect(200).list("links").len(), 1);
+    // A sweep runs at the start, and every hour.
+    let again = Server::start_with(&api.database, &api.data, &[]);
+    wait_until(|| api.database.count("file_links") == 1);
+    again.open_link(&second).expect(200);
 }

@@ -31,6 +31,10 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
     assert!(api.download(&ann, &id).expect(200).bytes == content);
     assert_eq!(api.file_stats(&ann), (1, content.len() as i64));
     assert_eq!(api.data.contents(), [api.data.content(&id)]);
+    // Only the user of the service can read what is stored.
+    assert_eq!(mode(&api.data.join("files")), 0o700);
+    assert_eq!(mode(&api.data.join("tmp")), 0o700);
+    assert_eq!(mode(&api.data.contents()[0]), 0o600);
 }
 
 #[test]
@@ -67,6 +71,10 @@ fn parts_come_in_any_order_and_the_first_description_counts() {
     ] {
         let expected = json!({"filename": "a.txt", "description": "d", "content_type": "text/plain", "file_size": 3});
         api.upload_form(&ann, form).case(reason).expect(201).has(expected);
+    }
+    for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), " as given "] {
+        let form = file().field("description", text);
+        api.upload_form(&ann, form).expect(201).has(json!({ "description": text }));
     }
 }
 
@@ -146,15 +154,6 @@ fn bodies_that_are_no_upload_are_refused_and_leave_nothing() {
 }
 
 #[test]
-fn a_description_has_room_for_4096_characters() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    for text in [&*"d".repeat(4096), &"\u{1f600}".repeat(4096), " as given "] {
-        let form = file_form("a.txt", "text/plain", b"one").field("description", text);
-        api.upload_form(&ann, form).expect(201).has(json!({ "description": text }));
-    }
-}
-
-#[test]
 fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let long = "x".repeat(300);
@@ -186,15 +185,6 @@ fn a_filename_is_cleaned_and_never_reaches_the_file_system() {
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["files", "installation-id", "tmp", "trash"]);
-}
-
-#[test]
-fn only_the_user_of_the_service_can_read_stored_contents() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    api.new_file(&ann, "a.txt", "one");
-    assert_eq!(mode(&api.data.join("files")), 0o700);
-    assert_eq!(mode(&api.data.join("tmp")), 0o700);
-    assert_eq!(mode(&api.data.contents()[0]), 0o600);
 }
 
 #[test]
@@ -336,43 +326,25 @@ fn a_file_may_have_the_limit_and_no_byte_more() {
 }
 
 #[test]
-fn a_body_announced_too_large_is_refused_before_it_is_sent() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    assert_eq!(status_of(api.begin_upload(&ann, "Content-Length: 11485760", b"")), 413);
-}
-
-#[test]
-fn a_users_quota_is_exact_under_parallel_uploads() {
-    let (api, [ann, bob]) =
-        Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "7000")], ["ann", "bob"]);
-    let upload = |user| api.upload(user, "a.txt", [b'x'; 1000]);
-    let statuses = parallel(20, |_| upload(&ann).status);
-    assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
-    upload(&ann)
-        .refused(507, "Storage quota exceeded")
-        .has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
-    assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no bytes");
-    upload(&bob).expect(201);
-    // What is used up has no room for an empty file either.
-    api.upload(&ann, "a.txt", "").expect(507);
-}
-
-#[test]
-fn a_users_number_of_files_is_bounded_exactly_under_parallel_uploads() {
-    let (api, [ann, bob]) =
-        Server::with_users(&[("CLOAKROOM_USER_FILE_QUOTA", "7")], ["ann", "bob"]);
-    let upload = |user| api.upload(user, "a.txt", "");
-    let statuses = parallel(20, |_| upload(&ann).status);
-    assert_eq!(tally(statuses), [(201, 7), (507, 13)].into());
-    upload(&ann)
-        .refused(507, "Storage quota exceeded")
-        .has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
-    assert_eq!(api.data.contents().len(), 7, "a refused upload leaves no content");
-    upload(&bob).expect(201);
-    let files = json!(api.all_files(&ann));
-    api.delete_file(&ann, &names_of(&files, "id")[0]).expect(204);
-    upload(&ann).expect(201);
-    upload(&ann).expect(507);
+fn the_quotas_of_a_user_are_exact_under_parallel_uploads() {
+    for (setting, value, size) in
+        [("CLOAKROOM_USER_STORAGE_QUOTA", "7000", 1000), ("CLOAKROOM_USER_FILE_QUOTA", "7", 0)]
+    {
+        let (api, [ann, bob]) = Server::with_users(&[(setting, value)], ["ann", "bob"]);
+        let upload = |user| api.upload(user, "a.txt", vec![b'x'; size]).case(setting);
+        let statuses = parallel(20, |_| upload(&ann).status);
+        assert_eq!(tally(statuses), [(201, 7), (507, 13)].into(), "{setting}");
+        let answer = upload(&ann).refused(507, "Storage quota exceeded");
+        answer.has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
+        assert_eq!(api.data.contents().len(), 7, "{setting}: a refused upload leaves no content");
+        upload(&bob).expect(201);
+        // What is used up has no room for an empty file either.
+        api.upload(&ann, "a.txt", "").case(setting).expect(507);
+        let files = json!(api.all_files(&ann));
+        api.delete_file(&ann, &names_of(&files, "id")[0]).expect(204);
+        upload(&ann).expect(201);
+        upload(&ann).expect(507);
+    }
 }
 
 #[test]

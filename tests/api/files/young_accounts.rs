@@ -79,9 +79,7 @@ fn parallel_uploads_of_many_young_accounts_leave_half_of_the_quota_to_others() {
 fn an_account_that_create_admin_takes_over_is_the_operators() {
     let (api, [ann, _]) = Server::with_users(&[LIMITED, QUOTA], ["ann", "bob"]);
     api.database.insert_files(ann.id(), &[50_000]);
-    let arguments = ["create-admin", "--email", "bob@example.com"];
-    let taken = ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD);
-    run(&api.database.url, &arguments, &[taken]).exits(0);
+    api.create_admin("bob@example.com", NEW_PASSWORD);
     let bob = api.login("bob", NEW_PASSWORD).expect(200).tokens();
     upload(&api, &bob, 1).expect(201);
     refused(upload(&api, &ann, 1));

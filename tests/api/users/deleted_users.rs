@@ -10,24 +10,43 @@ use serde_json::json;
 use crate::harness::*;
 
 #[test]
-fn a_deleted_account_leaves_a_row_without_personal_data() {
-    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
-    let everything = json!({"name": "Ann", "permissions": ["read"]});
-    api.update_user(&root, ann.id(), everything).expect(200);
-    api.delete_user(&root, ann.id()).expect(204);
-    let row: String =
-        api.database.value(&format!("SELECT u::text FROM users u WHERE id = '{}'", ann.id()));
-    let row = row.to_lowercase();
-    assert!(row.contains(ann.id()) && !row.contains("ann") && !row.contains("read"), "{row}");
-    let erased = "users WHERE is_deleted AND username IS NULL AND email IS NULL AND name IS NULL
-                  AND password_hash IS NULL AND permissions = '{}' AND NOT is_development_admin";
-    assert_eq!(api.database.count(erased), 1);
-    // Several tombstones do not conflict, and none is found by an empty name.
-    let bob = api.sign_up("bob");
-    api.delete_user(&root, bob.id()).expect(204);
-    assert_eq!(api.database.count(erased), 2);
-    assert_eq!(api.list_users(&root, "").expect(200).json()["total"], 1);
-    assert_eq!(api.export_full(&root).expect(200).text().lines().count(), 2);
+fn a_deleted_account_is_gone_whoever_deleted_it_and_leaves_a_row_without_personal_data() {
+    let (api, [root, bob]) = Server::with_users(&[], ["root", "bob"]);
+    let delete_me = |ann: &Tokens| api.delete_me(ann, PASSWORD);
+    let by_admin = |ann: &Tokens| api.delete_user(&root, ann.id());
+    type Way<'a> = &'a dyn Fn(&Tokens) -> Answer;
+    let ways: [(&str, Way); 2] = [("its owner", &delete_me), ("an admin", &by_admin)];
+    for (n, (who, delete)) in ways.into_iter().enumerate() {
+        // The second time the name and the address of before are free again.
+        let ann = api.sign_up("ann");
+        let everything = json!({"name": "Ann", "permissions": ["read"]});
+        api.update_user(&root, ann.id(), everything).expect(200);
+        let file = api.new_file(&ann, "a.txt", "text");
+        api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
+        assert!(delete(&ann).case(who).expect(204).bytes.is_empty());
+        api.delete_me(&ann, PASSWORD).refused(401, "User not found or inactive");
+        api.login("ann", PASSWORD).refused(401, "Invalid username or password");
+        for answer in [
+            api.show_user(&root, ann.id()),
+            api.update_user(&root, ann.id(), json!({"name": "x"})),
+            api.put(&format!("/admin/users/{}", ann.id()), &root, json!({"role": "admin"})),
+            api.delete_user(&root, ann.id()),
+        ] {
+            answer.case(who).refused(404, "User not found");
+        }
+        api.show_file(&bob, &file).refused(404, "File not found");
+        let row = format!("SELECT u::text FROM users u WHERE id = '{}'", ann.id());
+        let row = api.database.value::<String>(&row).to_lowercase();
+        assert!(row.contains(ann.id()) && !row.contains("ann") && !row.contains("read"), "{row}");
+        let erased = "users WHERE is_deleted AND username IS NULL AND email IS NULL AND name IS NULL
+                      AND password_hash IS NULL AND permissions = '{}' AND NOT is_development_admin";
+        assert_eq!(api.database.count(erased), n as i64 + 1, "{who}");
+        // Tombstones do not conflict, and none is found by an empty name.
+        assert_eq!(api.list_users(&root, "").expect(200).json()["total"], 2);
+        assert_eq!(api.page_users(&root, "").expect(200).json()["total"], 2);
+        assert_eq!(api.export_full(&root).expect(200).text().lines().count(), 3);
+        wait_until(|| api.database.count("files") == 0 && api.data.contents().is_empty());
+    }
 }
 
 #[test]
