@@ -140,17 +140,6 @@ fn files_are_kept_for_good_and_those_of_another_version_are_unknown() {
     }
 }
 
-#[test]
-fn the_root_leads_browsers_to_the_console_where_there_is_one() {
-    let api = Server::start(&[("CLOAKROOM_DOCS", "off")]);
-    let root = || api.request_at_root("GET", "/");
-    assert_eq!(
-        root().header("Accept", "text/html").send().expect(303).header("Location"),
-        "/console"
-    );
-    root().send().refused(404, "Not Found");
-}
-
 /// What `cloakroom config` shows as the link in mails.
 fn reset_url(settings: &[(&str, &str)]) -> String {
     let unset = [("CLOAKROOM_PASSWORD_RESET_URL", "")];
