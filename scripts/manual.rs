@@ -20,8 +20,9 @@ use clap_mangen::roff::{Roff, roman};
 
 /// What only the page of the program itself ends with: section and text.
 const FILES: &str = "/etc/cloakroom/cloakroom.env has the settings of the service, each with its default and an \
-                     explanation; /usr/share/doc/cloakroom/README.md explains them at length. Whoever may read the \
-                     settings, such as root, runs commands with them; root runs them as the user cloakroom.";
+                     explanation; /usr/share/doc/cloakroom/README.md explains them at length. Root runs commands \
+                     with them, and as the user cloakroom. CLOAKROOM_MORE_SETTINGS may name a second file of settings, \
+                     which wins over the first one.";
 
 fn main() -> io::Result<()> {
     let directory = std::env::args_os()

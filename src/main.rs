@@ -31,24 +31,14 @@ use telemetry::logging::write_fatal;
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    #[cfg(feature = "tools")]
-    if let Err(fault) = tools::environment_file::apply(&arguments.env_file) {
-        return exit_status(Err(CommandError::Settings(vec![fault])));
-    }
-    let outcome = match arguments.command.unwrap_or(Command::Serve) {
+    let outcome = match Arguments::parse().command.unwrap_or(Command::Serve) {
         Command::Serve => serve::serve(),
         Command::Migrate => serve::migrate(),
         Command::Config { table, sample } => serve::print_config(table, sample),
         Command::Openapi => serve::print_openapi(),
         #[cfg(feature = "tools")]
-        Command::Tool(tool) => tools::run(tool, &arguments.env_file),
+        Command::Tool(tool) => tools::run(tool),
     };
-    exit_status(outcome)
-}
-
-/// Writes why the command failed, if it did.
-fn exit_status(outcome: Result<(), CommandError>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Failed(message)) => {

@@ -22,4 +22,4 @@ WITH admin AS (
     INSERT INTO audit_events (action, subject_type, subject_id, details)
     SELECT 'admin.create', 'user', id, jsonb_build_object('is_new', is_new) FROM admin
 )
-SELECT username, is_new, second_factor, end_sessions(id) FROM admin
+SELECT id, username, is_new, second_factor, end_sessions(id) FROM admin

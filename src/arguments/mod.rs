@@ -4,9 +4,6 @@
 #[cfg(feature = "tools")]
 pub mod tools;
 
-#[cfg(feature = "tools")]
-use std::path::PathBuf;
-
 use clap::{Parser, Subcommand};
 
 #[cfg(feature = "tools")]
@@ -30,11 +27,6 @@ pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
                   Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
 )]
 pub struct Arguments {
-    /// Read settings from a file as systemd reads its EnvironmentFile; they win over the environment, and of several
-    /// files the last one.
-    #[cfg(feature = "tools")]
-    #[arg(long, value_name = "FILE")]
-    pub env_file: Vec<PathBuf>,
     #[command(subcommand)]
     pub command: Option<Command>,
 }

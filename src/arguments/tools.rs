@@ -8,21 +8,12 @@ use uuid::Uuid;
 
 #[derive(Subcommand)]
 pub enum Tool {
-    /// Look at the settings, the database, the data directory, the limits of this process and the mail server, and say
-    /// what is wrong and what to do about it; changes nothing.
+    /// Look at the settings, the database, the contents of files, the free space and the mail server, and say what is
+    /// wrong and what to do about it; changes nothing.
     ///
     /// Run it with the settings of the service and as its user. Each line begins with ok, warning or fault. Fails if
     /// there is a fault.
-    Doctor {
-        /// Show also the settings that have their defaults.
-        #[arg(long)]
-        all: bool,
-    },
-    /// Say in a line each whether the service runs, and how the database, the last backup, the disk and the mail are.
-    ///
-    /// The service is asked at CLOAKROOM_LISTEN, or at the address of cloakroom.socket. Fails if there is a fault;
-    /// warnings, such as a backup that is late, are no failure.
-    Status,
+    Doctor,
     /// Make an admin, or make the account with that e-mail address one.
     ///
     /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
@@ -35,10 +26,10 @@ pub enum Tool {
         /// Username of a new account; an existing one keeps its own.
         #[arg(long)]
         username: Option<String>,
+        /// Take the second factor of an existing account away, so that the password alone is enough to sign in.
+        #[arg(long)]
+        reset_second_factor: bool,
     },
-    /// List accounts, and set lost passwords, with no administrator's token.
-    #[command(subcommand)]
-    User(UserCommand),
     /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
     ///
     /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
@@ -138,35 +129,6 @@ pub enum ContentPlace {
     S3,
     /// The data directory.
     Directory,
-}
-
-#[derive(Subcommand)]
-pub enum UserCommand {
-    /// Print a table of all accounts, the oldest first, without deleted ones.
-    ///
-    /// The first line names the columns. No value has a blank in it, and one that is missing is `-`. Times are UTC.
-    List {
-        /// Only accounts whose username or e-mail address contains this text, without regard to case.
-        #[arg(long, value_name = "TEXT")]
-        search: Option<String>,
-    },
-    /// Take the second factor of an account away, so that the password alone is enough to sign in. Its sessions end.
-    ///
-    /// For the last administrator who has lost both the device and the recovery codes. Fails if there is no such
-    /// account, or if it has no second factor. The audit log has a `second_factor.disable` without an actor.
-    ResetSecondFactor {
-        /// Username, e-mail address or id of the account.
-        user: String,
-    },
-    /// Set the password of an account. Its sessions and personal access tokens end.
-    ///
-    /// The password is that in CLOAKROOM_USER_PASSWORD. If that is not set, it is asked for twice on a terminal, and
-    /// otherwise the first line of standard input. Fails if there is no such account, if there is no password, or the
-    /// two differ, or if it is not acceptable. The audit log has a `password.reset` without an actor.
-    ResetPassword {
-        /// Username, e-mail address or id of the account.
-        user: String,
-    },
 }
 
 /// Longest time that `--since` may go back. No event is older than the service.

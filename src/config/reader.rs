@@ -13,13 +13,11 @@ use super::words::{Switch, word};
 
 /// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 4] = [
     "CLOAKROOM_ADMIN_PASSWORD",
     "CLOAKROOM_ALLOCATOR_SET",
-    "CLOAKROOM_ENV_FILES_READ_BY",
     "CLOAKROOM_PG_OPTIONS",
     "CLOAKROOM_TEST_DATABASE_URL",
-    "CLOAKROOM_USER_PASSWORD",
 ];
 
 /// The setting of the database's connection string.

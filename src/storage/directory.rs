@@ -58,7 +58,7 @@ pub fn user() -> String {
 }
 
 /// The name of a user in `/etc/passwd`, or the number if that file has none.
-pub fn user_name(id: u32) -> String {
+fn user_name(id: u32) -> String {
     let id = id.to_string();
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = accounts.lines().find_map(|line| {

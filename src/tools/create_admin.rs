@@ -1,22 +1,31 @@
-//! `cloakroom create-admin`: makes the first administrator, or sets the password of an administrator who has lost it.
+//! `cloakroom create-admin`: makes the first administrator, or lets one in who has lost the password or the telephone.
+
+use std::io::{self, BufRead, IsTerminal};
 
 use uuid::Uuid;
 
-use super::{new_password::new_password, print_line};
+use super::{environment, print_line};
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
-use crate::db::{self, one_row, sql};
+use crate::db::audit::AuditOrigin;
+use crate::db::{self, one_row, second_factors, sql};
 use crate::error::Problem;
 use crate::model::rules;
 
 /// Creates an account with the role `admin`. If there is an account with this e-mail address, it gets the role and the
-/// password instead: it becomes active, keeps its username, and its sessions end.
-pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Result<(), String> {
+/// password instead: it becomes active, keeps its username, and its sessions end. `resets_second_factor` takes its
+/// second factor away as well.
+pub fn create_admin(
+    config: &Config,
+    email: &str,
+    username: Option<&str>,
+    resets_second_factor: bool,
+) -> Result<(), String> {
     let refuse =
         |name: &'static str| move |problem: Problem| format!("{name}: {}", problem.message);
     let email = rules::email(email).map_err(refuse("email"))?;
     let username = username.map(rules::username).transpose().map_err(refuse("username"))?;
-    let password = new_password("CLOAKROOM_ADMIN_PASSWORD", &email)?;
+    let password = new_password(&email)?;
     let db = db::open_and_migrate(config)?;
     let salt = random_bytes()?;
     let hash = password::hash(&password, salt, config.scrypt)?;
@@ -30,11 +39,55 @@ pub fn create_admin(config: &Config, email: &str, username: Option<&str>) -> Res
         if row.get("is_new") { "created" } else { "is an active admin now, with this password" };
     let username = username.unwrap_or("none");
     print_line(format_args!("Admin {email} {outcome}; username: {username}."));
-    if row.get("second_factor") {
+    if !row.get::<_, bool>("second_factor") {
+        return Ok(());
+    }
+    if resets_second_factor {
+        let origin = AuditOrigin { actor: None, address: None, request_id: None };
+        second_factors::reset(&db, row.get("id"), &origin)?;
+        print_line("Its second factor is gone: the password alone is enough.");
+    } else {
         print_line(
-            "It has a second factor, which stays: signing in needs a code too. If that is lost, run `cloakroom user \
-             reset-second-factor`.",
+            "It has a second factor, which stays: signing in needs a code too. If that is lost, add \
+             --reset-second-factor.",
         );
     }
     Ok(())
+}
+
+/// The variable that holds the password, if it is neither typed nor piped.
+const PASSWORD: &str = "CLOAKROOM_ADMIN_PASSWORD";
+
+/// Returns the password for the account of `owner` that the environment holds, or else the one that is typed or piped.
+/// A terminal asks twice, but only for a password that is acceptable. On failure: what to tell the operator.
+fn new_password(owner: &str) -> Result<String, String> {
+    if let Some(password) = environment::password(PASSWORD) {
+        return accept(password);
+    }
+    let is_typed = io::stdin().is_terminal();
+    let ask = |prompt: &str| match is_typed {
+        true => rpassword::prompt_password(prompt),
+        false => read_line(),
+    };
+    let ask = |prompt: &str| ask(prompt).map_err(|e| format!("password: {e}"));
+    let password = accept(ask(&format!("New password for {owner}: "))?)?;
+    if is_typed && ask("Repeat the password: ")? != password {
+        return Err("the two passwords differ, and nothing was changed".into());
+    }
+    Ok(password)
+}
+
+/// Returns a password that may be set.
+fn accept(password: String) -> Result<String, String> {
+    if password.is_empty() {
+        return Err(format!("no password given: type one, pipe one, or set {PASSWORD}"));
+    }
+    rules::password(&password).map_err(|problem| format!("password: {}", problem.message))
+}
+
+/// The first line of standard input without its line end. Blanks stay, because they may be a part of the password.
+fn read_line() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

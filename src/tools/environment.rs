@@ -3,25 +3,11 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process;
 
 /// The password that a variable holds; `None` if it is not set or empty. Blanks around it are a part of it.
 pub fn password(variable: &str) -> Option<String> {
     let password = env::var_os(variable)?.to_string_lossy().into_owned();
     Some(password).filter(|password| !password.is_empty())
-}
-
-/// Holds the id of the process whose environment has the variables of its `--env-file` options.
-const ENV_FILES_READ_BY: &str = "CLOAKROOM_ENV_FILES_READ_BY";
-
-/// Whether this process has the variables of its files: an earlier program of it has read them.
-pub fn has_variables_of_files() -> bool {
-    env::var(ENV_FILES_READ_BY).is_ok_and(|reader| reader == process::id().to_string())
-}
-
-/// The variable that makes [`has_variables_of_files`] true for the next program of this process.
-pub fn variables_of_files_are_set() -> (OsString, OsString) {
-    (ENV_FILES_READ_BY.into(), process::id().to_string().into())
 }
 
 /// The variables that programs started by this one may see: where they find programs and libraries, and the language

@@ -23,30 +23,11 @@ pub struct Findings {
     faults: usize,
     /// The numbers of warnings and faults at the last summary.
     summed_up: (usize, usize),
-    /// Findings that are neither printed nor counted yet, each with its advice. `None` if none are held back.
-    held: Option<Vec<(Level, String, String)>>,
 }
 
 impl Findings {
-    /// Holds findings back until they are passed to [`Findings::release`]: those of work that may hang are of no use
-    /// without the rest, and must not appear among later ones.
-    pub fn held_back() -> Findings {
-        Findings { held: Some(Vec::new()), ..Findings::default() }
-    }
-
-    /// Prints and counts what `others` has held back.
-    pub fn release(&mut self, others: Findings) {
-        for (level, text, advice) in others.held.into_iter().flatten() {
-            self.report(level, text, &advice);
-        }
-    }
-
     /// Prints and counts a finding. `advice` says what to do; it may be empty if `text` does.
     pub fn report(&mut self, level: Level, text: impl Display, advice: &str) {
-        if let Some(held) = &mut self.held {
-            held.push((level, text.to_string(), advice.to_owned()));
-            return;
-        }
         self.warnings += usize::from(level == Level::Warning);
         self.faults += usize::from(level == Level::Fault);
         print(level, text);

@@ -1,5 +1,4 @@
-//! `cloakroom gc`: moves contents without a record to the trash, or lists those of a store for removal, and reports
-//! records whose content is missing.
+//! `cloakroom gc` and `cloakroom adopt-data-dir`: what sets the contents right, in the data directory or in a store.
 
 use uuid::Uuid;
 
@@ -10,13 +9,14 @@ use crate::background::sweep;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
-use crate::serve::installation;
+use crate::serve::installation::{self, has_contents, lack, name_of};
 use crate::storage::Storage;
 
 /// Contents of deleted files that are removed at a time.
 const MAX_REMOVED: i64 = 1000;
 
-/// Runs the command. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
+/// Moves contents without a record to the trash, or lists those of a store for removal, and reports records whose
+/// content is missing. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
 /// fails, and moves nothing, if suspiciously many contents have no record. Fails too if a content is missing.
 pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
     let storage = Storage::open(config)?;
@@ -60,4 +60,29 @@ fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>
         last = newest.id;
         missing.extend(with_owners(db, &found)?);
     }
+}
+
+/// Gives the data directory, or the store if there is one, the installation id of the database. Fails if it holds
+/// another id than `expected`, which is what the refusal has named: then it is another one than that in the refusal.
+pub fn adopt_data_dir(config: &Config, expected: Option<Uuid>) -> Result<(), String> {
+    let storage = Storage::open(config)?;
+    let db = db::open_and_migrate(config)?;
+    require_store(&storage)?;
+    let (place, _) = storage.place();
+    db::installation::reconcile(&db, |database| {
+        let found = storage.installation_id()?;
+        if found != expected {
+            let (found, expected) = (name_of(found), name_of(expected));
+            return Err(format!(
+                "the installation id of {place} is {found}, not {expected}: nothing was changed"
+            ));
+        }
+        let id = database.id.or(found).unwrap_or_else(Uuid::new_v4);
+        let lack = lack(database.has_files, has_contents(&storage)?, &storage);
+        storage.replace_installation_id(id)?;
+        print_line(format_args!(
+            "{place} belongs to the database now; installation id: {id}.{lack}"
+        ));
+        Ok(id)
+    })
 }

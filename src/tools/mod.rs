@@ -1,6 +1,5 @@
 //! The commands for operators. The service needs none of them: they are built with the feature `tools`.
 
-mod adopt_data_dir;
 mod audit;
 mod backup;
 mod check;
@@ -8,29 +7,22 @@ mod create_admin;
 mod database;
 mod doctor;
 mod environment;
-pub mod environment_file;
 mod files;
 mod findings;
 mod gc;
 #[cfg(feature = "s3")]
 mod move_contents;
-mod new_password;
 mod postgres_programs;
 mod progress;
 mod quantity;
 mod restoration;
 mod restore;
 mod send_test_mail;
-mod service;
-mod status;
-mod unit;
-mod user;
 
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::iter;
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -41,17 +33,14 @@ use crate::db::{self, Database};
 use crate::serve::{CommandError, installation, start};
 use crate::storage::{Storage, refuse_partial};
 
-/// Runs a command with the settings that it uses. Faults in other settings do not matter to it. `env_files` are the
-/// files from which the environment has settings.
-pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
+/// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
+pub fn run(tool: Tool) -> Result<(), CommandError> {
     match tool {
-        Tool::Doctor { all } => doctor::doctor(all, env_files)?,
-        Tool::Status => status::status(env_files)?,
-        Tool::CreateAdmin { email, username } => {
+        Tool::Doctor => doctor::doctor()?,
+        Tool::CreateAdmin { email, username, reset_second_factor } => {
             let config = start(UsedSettings::Installation)?;
-            create_admin::create_admin(&config, &email, username.as_deref())?;
+            create_admin::create_admin(&config, &email, username.as_deref(), reset_second_factor)?;
         }
-        Tool::User(command) => user::run(command)?,
         Tool::Gc { confirm } => {
             gc::gc(&start(UsedSettings::Installation)?, confirm)?;
         }
@@ -71,7 +60,7 @@ pub fn run(tool: Tool, env_files: &[PathBuf]) -> Result<(), CommandError> {
             move_contents::move_contents(&start(UsedSettings::Installation)?, to)?
         }
         Tool::AdoptDataDir { id } => {
-            adopt_data_dir::adopt_data_dir(&start(UsedSettings::Installation)?, id.0)?;
+            gc::adopt_data_dir(&start(UsedSettings::Installation)?, id.0)?;
         }
         Tool::SendTestMail { to } => {
             send_test_mail::send_test_mail(&start(UsedSettings::WithoutDatabase)?, &to)?;
@@ -95,7 +84,7 @@ fn open_installation(config: &Config) -> Result<(Storage, Database), String> {
     }
     require_store(&storage)?;
     let db = database::open(config)?;
-    database::schema::check_schema(&db)?;
+    database::check_schema(&db)?;
     let database = db::installation::find(&db)?;
     installation::compare(&database, &storage)?;
     Ok((storage, db))

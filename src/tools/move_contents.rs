@@ -51,7 +51,7 @@ pub fn move_contents(config: &Config, to: ContentPlace) -> Result<(), CommandErr
         ContentPlace::Directory => (store, directory),
     };
     let db = database::open(config)?;
-    database::schema::check_schema(&db)?;
+    database::check_schema(&db)?;
     to.prepare(&config.data_dir)?;
     let refusal = "another `cloakroom move-contents` is running: nothing was copied";
     let _lock = lock(&config.data_dir.join(LOCK), refusal)?;

@@ -1,7 +1,5 @@
 //! Numbers as the messages of commands show them.
 
-use std::time::Duration;
-
 /// The number with the noun in its singular or plural: `0 faults`, `1 fault`, `2 faults`.
 pub fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -21,17 +19,6 @@ pub fn bytes(number: u64) -> String {
         None => count(number, "byte"),
         Some(unit) if value.fract() == 0.0 => format!("{value} {unit}"),
         Some(unit) => format!("{value:.2} {unit}"),
-    }
-}
-
-/// A time as people say it, in the largest unit of which there are at least two.
-pub fn age(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        172_800.. => format!("{} days", seconds / 86_400),
-        7200.. => format!("{} h", seconds / 3600),
-        120.. => format!("{} min", seconds / 60),
-        _ => format!("{seconds} s"),
     }
 }
 

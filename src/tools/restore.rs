@@ -13,7 +13,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::backup::manifest::{Backup, CONTENTS, DUMP, DamagedParts, Manifest};
-use super::database::{DedicatedConnection, Totals, second_factors};
+use super::database::{DedicatedConnection, Totals, count_second_factors};
 use super::files::{copy_hashed, open_regular};
 use super::postgres_programs;
 use super::print_line;
@@ -231,7 +231,7 @@ fn finish(
     let installation_id = Uuid::new_v4();
     let [sessions, tokens, links] = renew(&db, installation_id, damaged)?;
     let left = totals(&db)?;
-    let (factors, unreadable) = second_factors(&db, config)?;
+    let (factors, unreadable) = count_second_factors(&db, config)?;
     db.run(MAX_CHANGE_TIME, |client| client.batch_execute(sql!("restore/vacuum")))?;
     let copied = restoration.sync()?;
     compare(backup, restored, left, copied)?;
@@ -263,12 +263,6 @@ fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64;
         transaction.commit()?;
         Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
     })
-}
-
-/// Counts second factors, and those of them that no key of these settings opens.
-fn second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
-    let keys = second_factors::sealing_keys(config);
-    db.run(MAX_CHANGE_TIME, |client| second_factors::count(client, &keys))
 }
 
 /// Counts the records.

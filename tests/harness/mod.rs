@@ -9,7 +9,6 @@ mod connection;
 mod data_directory;
 mod database;
 mod database_proxy;
-mod doctor;
 mod documented;
 mod form;
 mod jwt;
@@ -42,7 +41,6 @@ pub use connection::{RawAnswer, RawConnection, ask};
 pub use data_directory::{Directory, make_older, mode};
 pub use database::{Database, OpenTransaction};
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
-pub use doctor::{doctor, everything, expect_finding, lines_of, report_of, stopped_service};
 pub use documented::{document, follow, key, keys_of, note_service, operation, response};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use jwt::{

@@ -17,15 +17,11 @@ mod create_admin;
 mod damaged_backups;
 mod database_passwords;
 mod doctor;
-mod doctor_database;
-mod environment_file;
 mod garbage_collection;
 mod mail_delivery;
 mod postgres_programs;
 mod restore;
 mod restore_faults;
 mod second_factors;
-mod status;
 #[cfg(feature = "s3")]
 mod store;
-mod user;

@@ -1,4 +1,4 @@
-//! The commands with contents in a store: check, backup, restore, doctor, status and move-contents.
+//! The commands with contents in a store: check, backup, restore, doctor and move-contents.
 
 use std::fs;
 use std::process::Output;
@@ -172,13 +172,17 @@ fn a_restoration_that_the_store_breaks_off_restores_nothing() {
 #[test]
 fn doctor_asks_the_store() {
     let world = World::create();
-    let printed = world.run(&["doctor"]).out();
-    assert!(printed.contains("store: s3://files/room/ at localhost:"), "{printed}");
-    assert!(printed.contains("in the database and in the store"), "{printed}");
+    let printed = world.run(&["doctor"]).exits(0).out();
+    assert!(printed.contains("installation id: "), "{printed}");
+    assert!(printed.contains("ok      contents: s3://files/room/ at localhost:"), "{printed}");
     let proxy = StoreProxy::start(&world.store);
     proxy.misbehave(StoreFault::Refuse, "");
-    let printed = run_on(&world.database, &world.data, &proxy.url(), &["doctor"]).exits(1).out();
-    assert!(printed.contains("does not answer"), "{printed}");
+    let nowhere = world.store.url().replace("localhost", "nowhere.invalid");
+    for (url, cause) in [(&proxy.url(), "Connection refused"), (&nowhere, "nowhere.invalid")] {
+        let printed = run_on(&world.database, &world.data, url, &["doctor"]).exits(1).out();
+        assert!(printed.contains("fault   contents: the store s3://files/room/"), "{printed}");
+        assert!(printed.contains(cause), "{printed}");
+    }
     let missing = world.store.url().replace("s3://files/", "s3://others/");
     let printed = run_on(&world.database, &world.data, &missing, &["doctor"]).exits(1).out();
     assert!(printed.contains("404 NoSuchBucket"), "{printed}");

@@ -1,15 +1,10 @@
 //! Queries that only the tools make. No other part of the tools names the crate `postgres`.
 
-pub mod accounts;
 pub mod client_programs;
-pub mod connect;
 pub mod contents;
-pub mod diagnosis;
-pub mod schema;
-pub mod second_factors;
-pub mod server;
 
 use std::fmt::{self, Display, Formatter};
+use std::fs;
 use std::time::Duration;
 
 use postgres::types::ToSql;
@@ -17,16 +12,23 @@ use postgres::{Client, Row};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::auth::sealing::SealingKeys;
 use crate::config::Config;
 use crate::db::connector::Connector;
 use crate::db::deadline::Deadline;
+use crate::db::migrations::{find_applied, newest_schema_version, verify};
 use crate::db::postgres_error::describe;
+use crate::db::second_factors::sealed_after;
 use crate::db::{Database, sql};
 use crate::error::Error;
+use crate::serve::signing_secret;
 
 /// How long an answer of a [`DedicatedConnection`] may take. The longest is the wait for a lock, which the server
 /// limits to 60 seconds.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
+
+/// How long a command that only looks at the applied migrations waits for them.
+const MAX_CHECK_TIME: Duration = Duration::from_secs(60);
 
 /// How long a statement may take that reads whole tables.
 const MAX_READ_TIME: Duration = Duration::from_secs(600);
@@ -122,4 +124,46 @@ impl DedicatedConnection {
 pub fn open(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     Ok(Database::new(connector, None, settings.database_pool_size, settings.database_timeout))
+}
+
+/// Fails, and changes nothing in any case, unless all migrations of this program are applied and no others that do not
+/// suit it. On failure: what to tell the operator.
+pub fn check_schema(db: &Database) -> Result<(), String> {
+    let (applied, newest) = (applied_version(db)?, newest_schema_version());
+    if applied < newest {
+        return Err(format!(
+            "the database has schema version {applied}, this program has version {newest}: `cloakroom migrate` brings \
+             it up to date"
+        ));
+    }
+    Ok(())
+}
+
+/// The version of the schema; 0 if the database has none. Fails if it does not suit this program. On failure: what to
+/// tell the operator.
+pub fn applied_version(db: &Database) -> Result<i32, String> {
+    let applied = db.run(MAX_CHECK_TIME, find_applied)?;
+    verify(&applied)?;
+    Ok(applied.last().map_or(0, |row| row.get("version")))
+}
+
+/// Returns how many accounts have a second factor, or an offer of one that is not over, and of how many of them no key
+/// opens the secret. The keys are those that the service would have with these settings: the secret in the data
+/// directory is read, but not made.
+pub fn count_second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
+    let configured = config.jwt_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec());
+    let secret = configured.or_else(|| fs::read(signing_secret::path(config)).ok());
+    let keys: SealingKeys = signing_secret::sealing_keys(config, secret.as_deref());
+    db.run(MAX_READ_TIME, |client| {
+        let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
+        loop {
+            let batch = sealed_after(client, &[], after)?;
+            let Some((last, _)) = batch.last() else { return Ok((all, unreadable)) };
+            after = *last;
+            all += batch.len();
+            let is_unreadable =
+                |(user, sealed): &&(Uuid, Vec<u8>)| keys.open(*user, sealed).is_none();
+            unreadable += batch.iter().filter(is_unreadable).count();
+        }
+    })
 }

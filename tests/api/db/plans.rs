@@ -21,13 +21,13 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 5] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page exports/batch exports/count files/list stats/daily users/list users/list_after",
+    "audit/page exports/batch exports/count files/list stats/daily users/list",
     // By commands and at the start.
     "audit/settled_before audit/since checks/user_totals checks/verify_index \
      files/with_owners installation/insert restore/remove_files restore/renew \
      schema_history/insert second_factors/reseal second_factors/sealed \
      users/ensure_development_admin users/find_development_admin \
-     users/reset_password_by_operator users/upsert_admin",
+     users/upsert_admin",
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
      files/contents_after files/unrecorded outbox/defer outbox/remove outbox/sweep \

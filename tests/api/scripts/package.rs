@@ -1,10 +1,4 @@
-//! The settings and the command that the Debian package installs. `scripts/test-production` tests the package itself.
-
-use std::fs::{self, Permissions};
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+//! The settings that the Debian package installs. `scripts/test-production` tests the package itself.
 
 use crate::harness::*;
 
@@ -67,66 +61,4 @@ fn the_settings_of_the_package_lack_only_a_database() {
     assert!(text.contains("CLOAKROOM_DATABASE_URL is not set"), "{text}");
     let database = ("CLOAKROOM_DATABASE_URL", NOWHERE);
     config(&[&settings[..], &[secret, database]].concat()).exits(0);
-}
-
-/// A shell command that prints the id of the session in which it runs.
-const SESSION: &str = "read -r _ _ _ _ _ session _ </proc/$$/stat; echo \"$session\"";
-
-/// The command of the package for root, with another program in the place of the service's, and another user.
-fn command_of_the_package(directory: &Directory) -> PathBuf {
-    let write = |name: &str, text: &str| {
-        let path = directory.join(name);
-        fs::write(&path, text).expect("a file");
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("its mode");
-        path
-    };
-    let program = format!(
-        "#!/bin/sh\n{SESSION}\nid -un\necho \"$#: $*\"\necho an error >&2\nhead -n 1\nexit 3\n"
-    );
-    let program = write("program", &program);
-    let mut text = include_str!("../../../scripts/debian/cloakroom").to_owned();
-    for (old, new) in [
-        ("program=/usr/lib/cloakroom/cloakroom", &*format!("program={}", program.display())),
-        ("--user cloakroom ", "--user nobody "),
-        (" cloakroom \"$program\"", " nobody \"$program\""),
-    ] {
-        assert_eq!(text.matches(old).count(), 1, "{old}");
-        text = text.replace(old, new);
-    }
-    write("cloakroom", &text)
-}
-
-/// A program that shares a terminal with root's shell could type commands there (ioctl `TIOCSTI`).
-#[test]
-fn what_root_types_runs_as_another_user_in_another_session() {
-    if !rustix::process::geteuid().is_root() {
-        return; // only root becomes another user
-    }
-    let directory = Directory::create();
-    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).expect("its mode");
-    let path = command_of_the_package(&directory);
-    let typed = format!("{SESSION}; {} backup --keep 'a b'", path.display());
-    let shell = |command: &mut Command, input: &str| {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().expect("it starts");
-        process.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
-        process.wait_with_output().expect("it ends").exits(3)
-    };
-    let output = shell(Command::new("/bin/sh").args(["-c", &typed]), "a password\n");
-    assert_eq!(output.err(), "an error\n");
-    let text = output.out();
-    let [outer, inner, rest @ ..] = &text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
-    assert_ne!(outer, inner);
-    let arguments = "5: --env-file /etc/cloakroom/cloakroom.env backup --keep a b";
-    assert_eq!(rest, ["nobody", arguments, "a password"]);
-    // The same at a terminal.
-    let mut at_terminal = Command::new("script");
-    at_terminal.args(["--quiet", "--return", "--command", &typed, "/dev/null"]);
-    let text = shell(&mut at_terminal, "typed\n").out().replace('\r', "");
-    let sessions: Vec<&str> =
-        text.lines().filter(|line| line.bytes().all(|b| b.is_ascii_digit())).collect();
-    assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{text}");
-    for line in ["nobody", arguments, "an error", "typed"] {
-        assert!(text.lines().any(|found| found.ends_with(line)), "{line}: {text}");
-    }
 }

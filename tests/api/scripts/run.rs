@@ -247,7 +247,7 @@ fn each_start_says_how_to_set_the_first_administrators_password() {
     let url = run.url();
     assert_eq!(run.password(), None, "it is shown once");
     let printed = run.printed();
-    let typed = printed.lines().find(|line| line.contains("user reset-password")).expect("a line");
+    let typed = printed.lines().find(|line| line.contains("create-admin")).expect("a line");
     let mut shell = Command::new("/bin/bash");
     shell.args(["-c", &format!("{typed} <<<'{NEW_PASSWORD}'")]).current_dir("/");
     shell.output().expect("bash").exits(0);
