@@ -41,9 +41,9 @@ pub fn check_later(storage: Arc<Storage>, db: Arc<Database>) -> io::Result<()> {
         let mut last_refusal = String::new();
         loop {
             thread::sleep(RETRY_PAUSE);
-            let outcome = storage.reach().and_then(|is_up| match is_up {
-                true => check(&db, &storage).map(|()| true),
-                false => Ok(false),
+            let outcome = storage.reach().and_then(|outage| match outage {
+                None => check(&db, &storage).map(|()| true),
+                Some(_) => Ok(false),
             });
             match outcome {
                 Ok(true) => return storage.hold(false),

@@ -129,7 +129,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     let storage = Arc::new(Storage::open(&config)?);
     let secret = signing_secret::load(&config)?;
     let db = db::open_and_migrate(&config)?;
-    let is_reached = storage.reach()?;
+    let is_reached = storage.reach()?.is_none();
     if is_reached {
         installation::check(&db, &storage)?;
     }

@@ -82,9 +82,9 @@ pub trait Contents: Send + Sync {
         None
     }
 
-    /// Whether contents can be reached at the moment. Fails if that cannot change by itself.
-    fn reach(&self) -> Result<bool, Refusal> {
-        Ok(true)
+    /// Returns why contents cannot be reached at the moment; `None` if they can. Fails if that cannot change by itself.
+    fn reach(&self) -> Result<Option<String>, Refusal> {
+        Ok(None)
     }
 
     /// Whether contents can be reached and used at the moment.

@@ -1,7 +1,8 @@
 //! `cloakroom create-admin`: makes the first administrator, or lets one in who has lost the password or the telephone.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
 
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use uuid::Uuid;
 
 use super::{environment, print_line};
@@ -64,14 +65,8 @@ fn new_password(owner: &str) -> Result<String, String> {
     if let Some(password) = environment::password(PASSWORD) {
         return accept(password);
     }
-    let is_typed = io::stdin().is_terminal();
-    let ask = |prompt: &str| match is_typed {
-        true => rpassword::prompt_password(prompt),
-        false => read_line(),
-    };
-    let ask = |prompt: &str| ask(prompt).map_err(|e| format!("password: {e}"));
     let password = accept(ask(&format!("New password for {owner}: "))?)?;
-    if is_typed && ask("Repeat the password: ")? != password {
+    if io::stdin().is_terminal() && ask("Repeat the password: ")? != password {
         return Err("the two passwords differ, and nothing was changed".into());
     }
     Ok(password)
@@ -85,9 +80,24 @@ fn accept(password: String) -> Result<String, String> {
     rules::password(&password).map_err(|problem| format!("password: {}", problem.message))
 }
 
-/// The first line of standard input without its line end. Blanks stay, because they may be a part of the password.
-fn read_line() -> io::Result<String> {
+/// Asks for a line on a terminal, which does not show it. Without one, returns the first line of standard input. Blanks
+/// stay, because they may be a part of the password.
+fn ask(prompt: &str) -> Result<String, String> {
+    let input = io::stdin();
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
+    let read = match tcgetattr(&input) {
+        Err(_) => input.lock().read_line(&mut line),
+        Ok(modes) => {
+            let mut hidden = modes.clone();
+            hidden.local_modes.remove(LocalModes::ECHO);
+            hidden.local_modes.insert(LocalModes::ECHONL);
+            drop(write!(io::stderr(), "{prompt}"));
+            let set = |modes| tcsetattr(&input, OptionalActions::Now, modes);
+            let read = set(&hidden).map_err(io::Error::from);
+            let read = read.and_then(|()| input.lock().read_line(&mut line));
+            set(&modes).map_err(io::Error::from).and(read)
+        }
+    };
+    read.map_err(|e| format!("password: {e}"))?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }

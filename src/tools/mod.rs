@@ -93,8 +93,8 @@ fn open_installation(config: &Config) -> Result<(Storage, Database), String> {
 /// Fails if the contents are in a store that is away. On failure: what to tell the operator.
 fn require_store(storage: &Storage) -> Result<(), String> {
     match storage.reach()? {
-        true => Ok(()),
-        false => Err(format!("the store {} does not answer", storage.place().0)),
+        None => Ok(()),
+        Some(cause) => Err(format!("the store {} does not answer: {cause}", storage.place().0)),
     }
 }
 

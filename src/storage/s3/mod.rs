@@ -217,21 +217,21 @@ impl Contents for Store {
     }
 
     /// Asks for anything. Fails if the store refuses, as when the bucket is missing or the key is wrong.
-    fn reach(&self) -> Result<bool, String> {
+    fn reach(&self) -> Result<Option<String>, String> {
         let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", &*self.prefix)];
         let request = StoreRequest { query: &query, ..request("GET", "") };
         match self.client.send(&request) {
-            Ok(_) => Ok(true),
+            Ok(_) => Ok(None),
             Err(Failure::Away(cause)) => {
                 self.fail(&cause);
-                Ok(false)
+                Ok(Some(cause))
             }
             Err(failure) => Err(format!("the store {}: {}", self.name, failure.cause())),
         }
     }
 
     fn is_usable(&self) -> bool {
-        self.reach() == Ok(true) && !self.is_held.load(Ordering::Acquire)
+        self.reach() == Ok(None) && !self.is_held.load(Ordering::Acquire)
     }
 
     fn hold(&self, is_held: bool) {
