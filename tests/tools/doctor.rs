@@ -56,7 +56,7 @@ fn expect_finding(report: &str, word: &str, subject: &str, part: &str) {
 
 /// A stopped service with a file.
 fn stopped_service() -> StoppedService {
-    StoppedService::after(|api| api.new_file(&api.sign_up("ann"), "a.txt", "text")).0
+    StoppedService::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "text")).0
 }
 
 #[test]
