@@ -1,7 +1,6 @@
 //! Signing in to an account with a second factor, and the limits of wrong codes.
 
 use std::process::Command;
-use std::thread;
 
 use serde_json::json;
 
@@ -161,20 +160,15 @@ fn a_limit_that_is_reached_while_a_code_is_checked_refuses_right_and_wrong_ones_
     let (api, ann, factor) = service(&[]);
     let (codes, wrong) = (&factor.recovery_codes, factor.wrong_code());
     let send_during = |change: &str, to: &str, code: &str| {
-        let change = api.database.begin(&format!("UPDATE users SET {change}"));
-        let answer = thread::scope(|scope| {
-            let sent = scope.spawn(|| match to {
-                "sign-in" => api.login_with_code("ann", PASSWORD, code),
-                "recovery-codes" => api.renew_recovery_codes(&ann, PASSWORD, code),
-                _ => api.disable_second_factor(&ann, PASSWORD, code),
-            });
-            api.database.wait_for_blocked_statement();
-            change.commit();
-            sent.join().expect("no panic").case(to)
+        let change = format!("UPDATE users SET {change}");
+        let answer = api.database.commit_during(&change, || match to {
+            "sign-in" => api.login_with_code("ann", PASSWORD, code),
+            "recovery-codes" => api.renew_recovery_codes(&ann, PASSWORD, code),
+            _ => api.disable_second_factor(&ann, PASSWORD, code),
         });
         let nothing = "wrong_codes = 0, wrong_code_times = NULL, wrong_code_networks = NULL";
         api.database.run(&format!("UPDATE users SET {nothing}"));
-        answer
+        answer.case(to)
     };
     let ten = "wrong_codes = 10, wrong_code_times = array_fill(now(), ARRAY[10]),
                wrong_code_networks = array_fill(sign_in_network('127.0.0.1'), ARRAY[10])";

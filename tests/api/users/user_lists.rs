@@ -58,14 +58,8 @@ fn both_lists_take_the_same_filters_and_orders() {
         ("active=false&is_active=", "bob"),
         ("active=true&role=user&search=a", "ann"),
         // An empty filter is none: root has no name, and is found.
-        ("email=", "root cleo bob ann"),
-        ("name=", "root cleo bob ann"),
-        ("search=", "root cleo bob ann"),
-        ("role=", "root cleo bob ann"),
-        ("is_active=", "root cleo bob ann"),
-        ("active=", "root cleo bob ann"),
-        ("created_after=", "root cleo bob ann"),
-        ("created_before=", "root cleo bob ann"),
+        ("email=&name=&search=&role=", "root cleo bob ann"),
+        ("is_active=&active=&created_after=&created_before=", "root cleo bob ann"),
         (
             "email=&name=&search=&role=&is_active=&active=&created_after=&created_before=2026-01-02",
             "bob ann",
