@@ -50,17 +50,19 @@ impl FailureWriter {
 /// when its window ends. `write` returns false for a batch that it must be given again. Until it has taken that, no
 /// window ends, so only as many failures wait as the channel lets through in one or two.
 fn run(channel: &FailureChannel, write: impl Fn(&[Failure]) -> bool) {
-    let (mut batch, mut is_open) = (Vec::new(), true);
+    let (mut batch, mut is_open, mut in_window) = (Vec::new(), true, false);
     while is_open {
-        if batch.is_empty() {
+        if batch.is_empty() && !in_window {
             let Some(first) = channel.receive() else { return };
             batch.push(first);
         }
+        in_window = true;
         let mut is_behind = false;
         for ends_window in [false, true] {
             is_open = channel.gather(&mut batch, GATHERING_TIME);
             if !is_open || ends_window && !is_behind {
                 batch.extend(channel.end_window());
+                in_window = false;
             }
             is_behind = !write(&batch);
             if !is_behind {
@@ -164,21 +166,33 @@ mod tests {
 
     #[test]
     fn while_nothing_can_be_written_memory_does_not_grow_and_every_failure_is_counted() {
-        let (can_write, longest) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0)));
-        let (shared, seen) = (can_write.clone(), longest.clone());
+        let (can_write, written) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(0)));
+        let (shared, total) = (can_write.clone(), written.clone());
         let (channel, thread) = start(move |batch| {
             let counted = |event: &Failure| event.details["count"].as_u64().unwrap_or(1);
-            *lock(&seen) = batch.iter().map(counted).sum();
+            let is_written = shared.load(Ordering::Relaxed);
+            if is_written {
+                *lock(&total) += batch.iter().map(counted).sum::<u64>();
+            }
             assert!(batch.len() <= MAX_EVENTS + 1);
-            shared.load(Ordering::Relaxed)
+            is_written
         });
         for _ in 0..5 {
             add(&channel, Login, 100);
             thread::sleep(GATHERING_TIME / 2);
         }
+        // The write succeeds when the window would have ended or in its middle: nothing else comes to end it.
+        for late in [GATHERING_TIME / 4, 3 * GATHERING_TIME / 4] {
+            can_write.store(true, Ordering::Relaxed);
+            thread::sleep(3 * GATHERING_TIME + late);
+            can_write.store(false, Ordering::Relaxed);
+            add(&channel, Login, 100);
+            thread::sleep(3 * GATHERING_TIME - late);
+        }
         can_write.store(true, Ordering::Relaxed);
+        thread::sleep(3 * GATHERING_TIME);
+        assert_eq!(*lock(&written), 700);
         channel.close();
         assert!(thread.join().is_ok());
-        assert_eq!(*lock(&longest), 500);
     }
 }
