@@ -1,67 +1,24 @@
 //! Table `files`: one record for each stored content. The database also keeps the totals that quotas are compared with.
 
 use postgres::Row;
-use postgres::types::{FromSql, Type};
+use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::{Database, column_numbers, from_row, one_row, sql};
-use crate::config::UploadTypes;
+use super::{Database, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
 use crate::model::file::File;
-use crate::model::page::{Page, PageRequest};
-
-/// The columns of a [`File`], which every query that returns files selects.
-const COLUMNS: [&str; 11] = [
-    "id",
-    "user_id",
-    "filename",
-    "original_filename",
-    "content_type",
-    "file_size",
-    "file_hash",
-    "description",
-    "upload_date",
-    "updated_at",
-    "is_public",
-];
+use crate::model::page::PageRequest;
 
 /// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
 pub(super) fn from_row(row: &Row) -> Option<File> {
-    from_columns(row, &column_numbers(row, COLUMNS))
-}
-
-/// Like [`from_row`], with the numbers of [`COLUMNS`].
-fn from_columns<'a, T: FromSql<'a>>(row: &'a Row, columns: &[usize; 11]) -> Option<File<T>> {
-    let [
-        id,
-        user_id,
-        names @ ..,
-        file_size,
-        file_hash,
-        description,
-        upload_date,
-        updated_at,
-        is_public,
-    ] = *columns;
-    let [filename, original_filename, content_type] = names;
-    let id = row.get::<_, Option<_>>(id)?;
-    let uploaded = row.get(upload_date);
-    Some(File {
-        id,
-        user_id: row.get(user_id),
-        filename: row.get(filename),
-        original_filename: row.get(original_filename),
-        content_type: row.get(content_type),
-        file_size: row.get(file_size),
-        file_hash: row.get(file_hash),
-        description: row.get(description),
-        upload_date: uploaded,
-        uploaded_at: uploaded,
-        updated_at: row.get(updated_at),
-        is_public: row.get(is_public),
-    })
+    row.get::<_, Option<Uuid>>("id")?;
+    Some(from_row!(row => File {
+        id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+        updated_at, is_public;
+        uploaded_at: row.get("upload_date"),
+    }))
 }
 
 /// Finds a file by id, whoever owns it, unless the owner is deleted. Fails with [`Error::FileNotFound`].
@@ -138,40 +95,23 @@ impl FileQuery {
     }
 }
 
-/// A page of files as the database sent it.
-pub struct FileRows {
-    rows: Vec<Row>,
-    request: PageRequest,
-}
-
-impl FileRows {
-    /// The page, its types spelt as in `types`. Texts are borrowed from the rows.
-    pub fn page<'a>(&'a self, types: &'a UploadTypes) -> Page<File<&'a str>> {
-        let Some(first) = self.rows.first() else {
-            return Page::new(Vec::new(), 0, self.request);
-        };
-        let columns = column_numbers(first, COLUMNS);
-        let files = self.rows.iter().filter_map(|row| from_columns(row, &columns));
-        let files = files.map(|file: File<&str>| file.with_listed_type(types));
-        Page::new(files.collect(), first.get("total"), self.request)
-    }
-}
-
-/// Reads a page of the files of `user`.
+/// Returns the page of the files of `user` that match, and how many match in all.
 pub fn list(
     db: &Database,
     user: Uuid,
     query: &FileQuery,
     page: PageRequest,
-) -> Result<FileRows, Error> {
+) -> Result<(Vec<File>, i64), Error> {
+    let mut rows = Vec::new();
     if query.is_default() {
-        let rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
-        // Past the end of the list this query finds no row, and so no total.
-        if !rows.is_empty() || page.offset == 0 {
-            return Ok(FileRows { rows, request: page });
-        }
+        rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
     }
-    Ok(FileRows { rows: matching_rows(db, user, query, page)?, request: page })
+    // Past the end of the list that query finds no row, and so no total.
+    if rows.is_empty() && !(query.is_default() && page.offset == 0) {
+        rows = matching_rows(db, user, query, page)?;
+    }
+    let total = rows.first().map_or(0, |row| row.get("total"));
+    Ok((rows.iter().filter_map(from_row).collect(), total))
 }
 
 /// Runs the query for lists in any order and with any filter.

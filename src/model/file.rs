@@ -1,7 +1,5 @@
 //! Files as clients see them.
 
-use std::fmt::Display;
-
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -9,25 +7,25 @@ use super::media_type::listed;
 use super::timestamp::Timestamp;
 use crate::config::UploadTypes;
 
-/// A stored file. `T` is the type of its texts: `&str` in lists, which borrow them from the rows of the query's result.
+/// A stored file.
 #[derive(Debug, Clone, Serialize)]
-pub struct File<T = String> {
+pub struct File {
     /// Also the name under which the content is stored on disk.
     pub id: Uuid,
     /// The owner.
     pub user_id: Uuid,
     /// The name that is shown. The owner may change it.
-    pub filename: T,
+    pub filename: String,
     /// The name given at upload. Downloads are saved under it.
-    pub original_filename: T,
+    pub original_filename: String,
     /// Media type without parameters, in lower case, spelt as in the list of accepted types.
-    pub content_type: T,
+    pub content_type: String,
     /// In bytes.
     pub file_size: i64,
     /// SHA-256 of the content in hexadecimal digits. Serialisation adds the prefix `sha256:`.
-    #[serde(serialize_with = "with_algorithm", bound(serialize = "T: Serialize + Display"))]
-    pub file_hash: T,
-    pub description: Option<T>,
+    #[serde(serialize_with = "with_algorithm")]
+    pub file_hash: String,
+    pub description: Option<String>,
     pub upload_date: Timestamp,
     /// The same as `upload_date`, under the name that some clients know.
     pub uploaded_at: Timestamp,
@@ -37,17 +35,17 @@ pub struct File<T = String> {
     pub is_public: bool,
 }
 
-impl<'a, T: AsRef<str> + From<&'a str>> File<T> {
+impl File {
     /// The file with the name that the list of types has for its type, if it is there. The list may have changed since.
-    pub fn with_listed_type(mut self, types: &'a UploadTypes) -> File<T> {
-        if let Some(name) = listed(self.content_type.as_ref(), types) {
-            self.content_type = name.into();
+    pub fn with_listed_type(mut self, types: &UploadTypes) -> File {
+        if let Some(name) = listed(&self.content_type, types) {
+            self.content_type = name.to_owned();
         }
         self
     }
 }
 
-fn with_algorithm<S: Serializer>(hash: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("sha256:{hash}"))
 }
 

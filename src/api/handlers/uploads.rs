@@ -15,6 +15,7 @@ use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
 use crate::model::file::File;
+use crate::model::page::Page;
 use crate::model::{filename, media_type, rules};
 use crate::storage::Content;
 
@@ -97,8 +98,10 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     let App { db, config, turns, .. } = context.app;
     let (network, timeout) = (context.limited_network(), config.database_timeout);
     let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
-    let found = files::list(db, user.id(), &query, page)?;
-    response::json(200, &found.page(&config.allowed_upload_types))
+    let (files, total) = files::list(db, user.id(), &query, page)?;
+    let types = &config.allowed_upload_types;
+    let files = files.into_iter().map(|file| file.with_listed_type(types)).collect();
+    response::json(200, &Page::new(files, total, page))
 }
 
 fn read_file_query(query: &mut Params) -> FileQuery {
