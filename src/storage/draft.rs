@@ -1,16 +1,17 @@
 //! The content of a file while it is being written.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use rustix::fs::{Advice, fadvise};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Contents;
-use super::direct_file::DirectFile;
-use super::file_system::{remove_file, translate};
+use super::file_system::{create_file, remove_file, translate};
 use crate::error::Error;
 use crate::model::hex;
 
@@ -18,7 +19,7 @@ use crate::model::hex;
 /// leaves nothing behind.
 pub struct Draft {
     id: Uuid,
-    file: DirectFile,
+    file: File,
     path: PathBuf,
     /// Where it goes once it is complete.
     contents: Arc<dyn Contents>,
@@ -56,7 +57,7 @@ impl Draft {
         let path = drafts.join(id.to_string());
         Ok(Draft {
             id,
-            file: DirectFile::create(&path).map_err(translate)?,
+            file: create_file(&path).map_err(translate)?,
             path,
             contents,
             hash: Sha256::new(),
@@ -79,7 +80,7 @@ impl Draft {
 
     /// Appends `bytes`. Fails with [`Error::StorageFull`] if the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write(bytes).map_err(translate)?;
+        self.file.write_all(bytes).map_err(translate)?;
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
         Ok(())
@@ -91,13 +92,15 @@ impl Draft {
         let hash = self.hash.finalize_reset();
         let draft = CompleteDraft {
             path: &self.path,
-            file: self.file.finish().map_err(translate)?,
+            file: &self.file,
             size: self.size,
             sha256: hash.into(),
             is_recorded: self.is_recorded,
         };
         self.contents.store(self.id, &draft)?;
         self.is_stored = true;
+        // It is on the disk now: the page cache has better use for the memory. A file system without this advice keeps it.
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         Ok(hex(&hash))
     }
 
@@ -108,7 +111,7 @@ impl Draft {
 }
 
 #[cfg(feature = "tools")]
-impl std::io::Write for Draft {
+impl Write for Draft {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = Draft::write(self, bytes).map(|()| bytes.len());
         written.map_err(|error| std::io::Error::other(error.cause().into_owned()))

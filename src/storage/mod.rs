@@ -6,7 +6,6 @@
 //! or not, which `background::sweep` takes away. The file `last-backup` in the data directory names the last backup.
 
 mod content_directory;
-mod direct_file;
 pub mod directory;
 mod directory_sync;
 mod draft;
