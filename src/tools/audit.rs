@@ -121,12 +121,10 @@ fn end_on_signals() -> io::Result<()> {
 fn is_wanted(pause: Duration) -> bool {
     let limit = Timespec::try_from(pause).ok();
     // Without flags to wait for, only errors and the end of a pipe or a terminal are reported.
-    let (output, mut is_over) = (io::stdout(), false);
-    let mut fds = [PollFd::new(&output, PollFlags::empty())];
-    if poll(&mut fds, limit.as_ref()).is_ok() {
-        is_over = fds.iter().any(|fd| !fd.revents().is_empty());
-    }
-    !is_over
+    let output = io::stdout();
+    let mut output = [PollFd::new(&output, PollFlags::empty())];
+    let polled = poll(&mut output, limit.as_ref());
+    polled.is_err() || output.iter().all(|fd| fd.revents().is_empty())
 }
 
 /// Returns the event as a line of words, with the usernames of actor and subject after their ids. Fields without a

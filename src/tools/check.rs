@@ -10,18 +10,15 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::database::{FileOfOwner, read_at_length, with_owners};
+use super::database::{FileOfOwner, RecordedContent, batches, read_at_length, with_owners};
 use super::files::{Damage, FoundContents, examine};
-use super::findings::Findings;
-use super::progress::Progress;
-use super::quantity::count;
-use super::{open_installation, print_line};
+use super::open_installation;
+use super::output::{Findings, Progress, count, print_line};
 use crate::config::Config;
 use crate::db::files::UnrecordedContent;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
-use crate::tools::database::contents::{self, RecordedContent};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
@@ -70,11 +67,9 @@ impl Check<'_> {
         let (_, stored) = db::stats::totals(self.db)?;
         let total = stored.total.unsigned_abs();
         let mut progress = Progress::begin("comparing contents", Some(total));
-        let (mut compared, mut damaged, mut last) = (0, 0, Uuid::nil());
-        loop {
-            let recorded = contents::contents_after(self.db, last)?;
-            let Some(newest) = recorded.last() else { break };
-            last = newest.id;
+        let (mut compared, mut damaged) = (0, 0);
+        for recorded in batches(self.db) {
+            let recorded = recorded?;
             compared += recorded.len() as u64;
             let found = FoundContents::find(self.storage, &recorded)?;
             let mut suspects = Vec::new();

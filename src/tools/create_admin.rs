@@ -1,11 +1,12 @@
 //! `cloakroom create-admin`: makes the first administrator, or lets one in who has lost the password or the telephone.
 
+use std::env;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use uuid::Uuid;
 
-use super::{environment, print_line};
+use super::output::print_line;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
 use crate::db::audit::AuditOrigin;
@@ -62,8 +63,9 @@ const PASSWORD: &str = "CLOAKROOM_ADMIN_PASSWORD";
 /// Returns the password for the account of `owner` that the environment holds, or else the one that is typed or piped.
 /// A terminal asks twice, but only for a password that is acceptable. On failure: what to tell the operator.
 fn new_password(owner: &str) -> Result<String, String> {
-    if let Some(password) = environment::password(PASSWORD) {
-        return accept(password);
+    let held = env::var_os(PASSWORD).filter(|password| !password.is_empty());
+    if let Some(password) = held {
+        return accept(password.to_string_lossy().into_owned());
     }
     let password = accept(ask(&format!("New password for {owner}: "))?)?;
     if io::stdin().is_terminal() && ask("Repeat the password: ")? != password {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::database::{self, DedicatedConnection};
-use super::findings::{Findings, Level};
+use super::output::{Findings, Level, bytes};
 use super::postgres_programs::major_version;
-use super::quantity::bytes;
 use super::send_test_mail::advice;
 use super::{require_store, within_max_wait};
 use crate::config::{Config, MailServer, Smtp, UsedSettings};
@@ -246,9 +245,9 @@ fn judge_contents(
 /// Reports how many bytes are free where contents are written.
 fn judge_room(findings: &mut Findings, storage: &Storage) {
     let Ok(space) = storage.disk_space() else { return };
-    findings.judge(
-        space.free_bytes >= space.total_bytes / 100 * MIN_FREE_PERCENT,
-        Level::Warning,
+    let is_full = space.free_bytes < space.total_bytes / 100 * MIN_FREE_PERCENT;
+    findings.report(
+        if is_full { Level::Warning } else { Level::Ok },
         format_args!("disk: {} of {} are free", bytes(space.free_bytes), bytes(space.total_bytes)),
         "Free room or enlarge the file system before uploads fail.",
     );

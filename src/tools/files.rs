@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::error::Error;
 use crate::model::hex;
 use crate::storage::{Content, Storage, file_system};
-use crate::tools::database::contents::RecordedContent;
+use crate::tools::database::RecordedContent;
 
 /// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 256 * 1024;

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::database::contents::contents_after;
-use super::database::{FileOfOwner, with_owners};
-use super::{print_line, require_store};
+use super::database::{FileOfOwner, batches, with_owners};
+use super::output::print_line;
+use super::require_store;
 use crate::background::sweep;
 use crate::config::Config;
 use crate::db::{self, Database};
@@ -45,21 +45,15 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
 /// Returns the files whose content is missing. Files of deleted users do not count, because their contents are removed
 /// before their records.
 fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>, Error> {
-    let (mut missing, mut last) = (Vec::new(), Uuid::nil());
-    loop {
-        let recorded = contents_after(db, last)?;
-        let Some(newest) = recorded.last() else { return Ok(missing) };
-        let mut found: Vec<Uuid> = recorded.iter().map(|content| content.id).collect();
+    let mut missing = Vec::new();
+    for recorded in batches(db) {
+        let mut found: Vec<Uuid> = recorded?.iter().map(|content| content.id).collect();
         let sizes = storage.sizes(&found)?;
         found.retain(|id| !sizes.contains_key(id));
-        if !found.is_empty() {
-            // A file or its owner may have been deleted since the records were read.
-            let recorded = contents_after(db, last)?;
-            found.retain(|id| recorded.iter().any(|content| content.id == *id));
-        }
-        last = newest.id;
+        // A file or its owner may have been deleted since the records were read: those are not found any more.
         missing.extend(with_owners(db, &found)?);
     }
+    Ok(missing)
 }
 
 /// Gives the data directory, or the store if there is one, the installation id of the database. Fails if it holds

@@ -6,22 +6,17 @@ mod check;
 mod create_admin;
 mod database;
 mod doctor;
-mod environment;
 mod files;
-mod findings;
 mod gc;
 #[cfg(feature = "s3")]
 mod move_contents;
+mod output;
 mod postgres_programs;
-mod progress;
-mod quantity;
 mod restoration;
 mod restore;
 mod send_test_mail;
 
-use std::fmt::Display;
 use std::fs;
-use std::io::{self, Write};
 use std::iter;
 use std::sync::mpsc;
 use std::thread;
@@ -35,33 +30,25 @@ use crate::storage::{Storage, refuse_partial};
 
 /// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
 pub fn run(tool: Tool) -> Result<(), CommandError> {
+    let config = || start(UsedSettings::Installation);
     match tool {
         Tool::Doctor => doctor::doctor()?,
-        Tool::CreateAdmin { email, username, reset_second_factor } => {
-            let config = start(UsedSettings::Installation)?;
-            create_admin::create_admin(&config, &email, username.as_deref(), reset_second_factor)?;
+        Tool::CreateAdmin { email, username, reset_second_factor: resets } => {
+            create_admin::create_admin(&config()?, &email, username.as_deref(), resets)?;
         }
-        Tool::Gc { confirm } => {
-            gc::gc(&start(UsedSettings::Installation)?, confirm)?;
-        }
-        Tool::Check { repair } => check::check(&start(UsedSettings::Installation)?, repair)?,
+        Tool::Gc { confirm } => gc::gc(&config()?, confirm)?,
+        Tool::Check { repair } => check::check(&config()?, repair)?,
         Tool::Backup { directory, verify: true, .. } => backup::manifest::verify(&directory)?,
         Tool::Backup { directory, verify_share, keep, .. } => {
-            backup::backup(&start(UsedSettings::Installation)?, &directory, verify_share, keep)?;
+            backup::backup(&config()?, &directory, verify_share, keep)?;
         }
         Tool::Restore { backup, skip_damaged } => {
-            restore::restore(&start(UsedSettings::Installation)?, &backup, skip_damaged)?;
+            restore::restore(&config()?, &backup, skip_damaged)?;
         }
-        Tool::Audit { since, follow } => {
-            audit::print_audit(&start(UsedSettings::Installation)?, since, follow)?;
-        }
+        Tool::Audit { since, follow } => audit::print_audit(&config()?, since, follow)?,
         #[cfg(feature = "s3")]
-        Tool::MoveContents { to } => {
-            move_contents::move_contents(&start(UsedSettings::Installation)?, to)?
-        }
-        Tool::AdoptDataDir { id } => {
-            gc::adopt_data_dir(&start(UsedSettings::Installation)?, id.0)?;
-        }
+        Tool::MoveContents { to } => move_contents::move_contents(&config()?, to)?,
+        Tool::AdoptDataDir { id } => gc::adopt_data_dir(&config()?, id.0)?,
         Tool::SendTestMail { to } => {
             send_test_mail::send_test_mail(&start(UsedSettings::WithoutDatabase)?, &to)?;
         }
@@ -107,9 +94,4 @@ fn within_max_wait<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     let work = move || drop(sender.send(work()));
     thread::Builder::new().spawn(work).ok()?;
     receiver.recv_timeout(MAX_WAIT).ok()
-}
-
-/// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
-fn print_line(line: impl Display) {
-    drop(writeln!(io::stdout(), "{line}"));
 }

@@ -6,18 +6,16 @@ use std::thread;
 
 use uuid::Uuid;
 
-use super::database::with_owners;
+use super::database::{self, RecordedContent, batches, with_owners};
 use super::files::{Damage, FoundContents, lock};
-use super::progress::Progress;
-use super::quantity::count;
-use super::{database, print_line, require_store};
+use super::output::{Progress, count, print_line};
+use super::require_store;
 use crate::arguments::tools::ContentPlace;
 use crate::config::Config;
 use crate::db::{self, Database};
 use crate::error::Error;
 use crate::serve::{CommandError, ignore_file_size_signal, installation};
 use crate::storage::Storage;
-use crate::tools::database::contents::{self, RecordedContent};
 
 /// The file that a process which copies keeps locked.
 const LOCK: &str = "move-contents.lock";
@@ -81,11 +79,8 @@ impl Move {
     fn copy_all(&mut self) -> Result<(), String> {
         let (_, stored) = db::stats::totals(&self.db)?;
         let mut progress = Progress::begin("copying contents", u64::try_from(stored.total).ok());
-        let mut last = Uuid::nil();
-        loop {
-            let batch = contents::contents_after(&self.db, last)?;
-            let Some(newest) = batch.last() else { return Ok(()) };
-            last = newest.id;
+        for batch in batches(&self.db) {
+            let batch = batch?;
             let seen = batch.len() as u64;
             self.total += seen;
             let lacking = lacking(&self.to, batch)?;
@@ -95,6 +90,7 @@ impl Move {
             progress.advance(seen);
             self.damaged += print_faults(&self.db, &self.from, &faults)?;
         }
+        Ok(())
     }
 
     /// Copies contents, several at a time. Returns those that cannot be taken, and what is wrong with them, in the
@@ -152,12 +148,9 @@ impl Move {
                 count(self.damaged, "content")
             ));
         }
-        let (mut later, mut last) = (0, Uuid::nil());
-        loop {
-            let batch = contents::contents_after(&self.db, last)?;
-            let Some(newest) = batch.last() else { break };
-            last = newest.id;
-            for content in lacking(&self.to, batch)? {
+        let mut later = 0;
+        for batch in batches(&self.db) {
+            for content in lacking(&self.to, batch?)? {
                 later += 1;
                 print_line(format_args!("files/{} was uploaded meanwhile", content.id));
             }

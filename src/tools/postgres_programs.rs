@@ -1,12 +1,21 @@
 //! Finds PostgreSQL's own programs, `pg_dump` and `pg_restore`, and runs them with the settings of the service.
 
+use std::env;
+use std::ffi::OsString;
 use std::iter;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use super::database::client_programs;
-use super::environment;
-use crate::config::Config;
+use postgres::Config;
+use postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
+
+use crate::config;
+use crate::db::connector::{DEFAULT_PORT, parse};
+
+/// An environment variable.
+type Variable = (&'static str, OsString);
 
 /// Prepares a run of `program` on the configured database: `pg_dump` or `pg_restore`, of the major version of the
 /// server. It runs in the root directory, its input is closed, and it never asks for a password. Its environment holds
@@ -15,12 +24,15 @@ use crate::config::Config;
 ///
 /// A newer program does not do, though `pg_dump` reads older servers: its dump may not be readable by the server's own
 /// `pg_restore`, and a newer `pg_restore` sets parameters that the server does not know.
-pub fn command(config: &Config, program: &str, server_version: &str) -> Result<Command, String> {
+pub fn command(
+    config: &config::Config,
+    program: &str,
+    server_version: &str,
+) -> Result<Command, String> {
     let major = major_version(server_version).ok_or_else(|| {
         format!("PostgreSQL has the version {server_version:?}, which is no version")
     })?;
-    let environment =
-        [environment::inherited_by_programs(), client_programs::environment(config)?].concat();
+    let environment = [inherited(), environment(config)?].concat();
     let prepare = |path: &Path| {
         let mut command = Command::new(path);
         command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
@@ -30,8 +42,9 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
     };
     // Debian has a directory for each version, other systems have one version in the `PATH`.
     let of_debian = PathBuf::from(format!("/usr/lib/postgresql/{major}/bin"));
+    let path = env::var_os("PATH").unwrap_or_default();
     let mut others = Vec::new();
-    for directory in iter::once(of_debian).chain(environment::program_directories()) {
+    for directory in iter::once(of_debian).chain(env::split_paths(&path)) {
         let path = directory.join(program);
         let Ok(output) = prepare(&path).arg("--version").output() else { continue };
         // As in `pg_dump (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
@@ -56,4 +69,154 @@ pub fn command(config: &Config, program: &str, server_version: &str) -> Result<C
 pub fn major_version(version: &str) -> Option<u32> {
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
     version.get(..end)?.parse().ok()
+}
+
+/// The variables of this process that the programs may see: where they find programs and libraries, and the language of
+/// their messages. No secret is among them.
+fn inherited() -> Vec<Variable> {
+    let names = ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_MESSAGES"];
+    names.into_iter().filter_map(|name| Some((name, env::var_os(name)?))).collect()
+}
+
+/// Returns the environment variables with which the programs connect as this program does (PostgreSQL manual, libpq,
+/// Environment Variables). All settings are in variables, because every user of the machine can read the arguments of a
+/// process. On failure: what to tell the operator.
+fn environment(settings: &config::Config) -> Result<Vec<Variable>, String> {
+    let config = parse(settings)?;
+    variables(&config, settings.database_ca.as_deref(), settings.database_timeout)
+}
+
+/// The variables for these settings. Everything that libpq would add by itself is turned off: it tries no GSSAPI, and
+/// finds no passwords, certificates or services in a home directory.
+fn variables(
+    config: &Config,
+    ca: Option<&Path>,
+    default_timeout: Duration,
+) -> Result<Vec<Variable>, String> {
+    let timeout = config.get_connect_timeout().copied().unwrap_or(default_timeout);
+    let target_session = match config.get_target_session_attrs() {
+        TargetSessionAttrs::ReadWrite => "read-write",
+        TargetSessionAttrs::ReadOnly => "read-only",
+        _ => "any",
+    };
+    let channel_binding = match config.get_channel_binding() {
+        ChannelBinding::Disable => "disable",
+        ChannelBinding::Require => "require",
+        _ => "prefer",
+    };
+    let ssl_mode = match config.get_ssl_mode() {
+        _ if ca.is_some() => "verify-full",
+        SslMode::Disable => "disable",
+        SslMode::Prefer => "prefer",
+        // A mode that is not known here is stricter.
+        _ => "require",
+    };
+    let mut variables: Vec<Variable> = vec![
+        ("HOME", "/nonexistent".into()),
+        ("PGGSSENCMODE", "disable".into()),
+        ("PGCONNECT_TIMEOUT", timeout.as_secs().to_string().into()),
+        ("PGTARGETSESSIONATTRS", target_session.into()),
+        ("PGCHANNELBINDING", channel_binding.into()),
+        ("PGSSLMODE", ssl_mode.into()),
+    ];
+    let host = |host: &Host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(directory) => directory.display().to_string(),
+    };
+    // A port for each host, or one for all.
+    let ports = list(config.get_ports(), u16::to_string);
+    let optional = [
+        ("PGHOST", list(config.get_hosts(), host)),
+        ("PGHOSTADDR", list(config.get_hostaddrs(), |address| address.to_string())),
+        ("PGPORT", ports.or_else(|| Some(DEFAULT_PORT.to_string()))),
+        ("PGUSER", config.get_user().map(str::to_owned)),
+        ("PGDATABASE", config.get_dbname().map(str::to_owned)),
+        ("PGOPTIONS", config.get_options().map(str::to_owned)),
+        ("PGAPPNAME", config.get_application_name().map(str::to_owned)),
+    ];
+    variables.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
+    let password = config.get_password().map(|bytes| OsString::from_vec(bytes.to_vec()));
+    variables.extend(password.map(|password| ("PGPASSWORD", password)));
+    if let Some(ca) = ca {
+        let file = path::absolute(ca).map_err(|e| format!("{}: {e}", ca.display()))?;
+        variables.push(("PGSSLROOTCERT", file.into_os_string()));
+    }
+    Ok(variables)
+}
+
+/// The items with commas between them; `None` if there are none.
+fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> Option<String> {
+    let texts: Vec<String> = items.iter().map(text).collect();
+    (!texts.is_empty()).then(|| texts.join(","))
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use super::*;
+
+    /// The variables for a URL or key/value text, as `NAME=value` in order, without those that are always the same.
+    fn set(text: &str, ca: Option<&str>) -> Vec<String> {
+        let config: Config = text.parse().expect("settings");
+        let found = variables(&config, ca.map(Path::new), Duration::from_secs(5));
+        let all = found.expect("variables").into_iter();
+        let all = all.map(|(name, value)| format!("{name}={}", value.to_string_lossy()));
+        let constant = [
+            "HOME=/nonexistent",
+            "PGGSSENCMODE=disable",
+            "PGCONNECT_TIMEOUT=5",
+            "PGTARGETSESSIONATTRS=any",
+            "PGCHANNELBINDING=prefer",
+            "PGSSLMODE=prefer",
+        ];
+        let mut all: Vec<_> = all.filter(|v| !constant.contains(&v.as_str())).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_url_and_key_value_text_become_the_same_variables() {
+        let all =
+            ["PGDATABASE=d", "PGHOST=db.example", "PGPASSWORD=p w'@", "PGPORT=5433", "PGUSER=u"];
+        assert_eq!(set("postgres://u:p%20w'%40@db.example:5433/d", None), all);
+        assert_eq!(set(r"user=u password='p w\'@' host=db.example port=5433 dbname=d", None), all);
+    }
+
+    #[test]
+    fn each_setting_has_its_variable() {
+        for (text, ca, expected) in [
+            ("host=a", None, &["PGHOST=a", "PGPORT=5432"][..]),
+            (
+                "postgres://a:1,[::1]:2/?target_session_attrs=read-write&connect_timeout=9",
+                None,
+                &[
+                    "PGCONNECT_TIMEOUT=9",
+                    "PGHOST=a,::1",
+                    "PGPORT=1,2",
+                    "PGTARGETSESSIONATTRS=read-write",
+                ],
+            ),
+            ("hostaddr=10.0.0.1,::2 port=7", None, &["PGHOSTADDR=10.0.0.1,::2", "PGPORT=7"]),
+            ("host=a hostaddr=10.0.0.1", None, &["PGHOST=a", "PGHOSTADDR=10.0.0.1", "PGPORT=5432"]),
+            ("host=/run/postgresql", None, &["PGHOST=/run/postgresql", "PGPORT=5432"]),
+            (
+                "host=a sslmode=require channel_binding=require",
+                None,
+                &["PGCHANNELBINDING=require", "PGHOST=a", "PGPORT=5432", "PGSSLMODE=require"],
+            ),
+            ("host=a sslmode=disable", None, &["PGHOST=a", "PGPORT=5432", "PGSSLMODE=disable"]),
+            (
+                "host=a sslmode=disable",
+                Some("/ca.pem"),
+                &["PGHOST=a", "PGPORT=5432", "PGSSLMODE=verify-full", "PGSSLROOTCERT=/ca.pem"],
+            ),
+            (
+                "host=a application_name=x options='-c geqo=off'",
+                None,
+                &["PGAPPNAME=x", "PGHOST=a", "PGOPTIONS=-c geqo=off", "PGPORT=5432"],
+            ),
+        ] {
+            assert_eq!(set(text, ca), expected, "{text}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! `cloakroom send-test-mail`: sends one message and shows the dialogue with the mail server, so that an administrator
 //! sees what is wrong with the settings.
 
-use super::print_line;
+use super::output::print_line;
 use crate::config::{Config, Smtp, UnknownVariable};
 use crate::mail::kind::MailKind;
 use crate::mail::{Mail, MailError, Mailer, Phase};
@@ -39,15 +39,11 @@ pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError
 
 /// Says which of the settings that mail needs are not set.
 fn missing_settings(config: &Config) -> Vec<String> {
+    let no_server =
+        |state| vec![format!("CLOAKROOM_SMTP_URL {state}, so no mail is sent; {SERVER}")];
     match config.smtp {
-        Smtp::Off => {
-            return vec![format!(
-                "CLOAKROOM_SMTP_URL holds the word none, so no mail is sent; {SERVER}"
-            )];
-        }
-        Smtp::Unset => {
-            return vec![format!("CLOAKROOM_SMTP_URL is not set, so no mail is sent; {SERVER}")];
-        }
+        Smtp::Off => return no_server("holds the word none"),
+        Smtp::Unset => return no_server("is not set"),
         Smtp::Server(_) => {}
     }
     let settings = [

@@ -11,13 +11,11 @@ use super::manifest::{CONTENTS, Checksum, LIST};
 use crate::config::Config;
 use crate::db::sql;
 use crate::storage::Storage;
-use crate::tools::database::contents::RecordedContent;
-use crate::tools::database::{DedicatedConnection, FileOfOwner, Totals};
+use crate::tools::database::{DedicatedConnection, FileOfOwner, RecordedContent, Totals};
 use crate::tools::files::{
     Damage, FoundContents, create_directory, create_file, describe, examine,
 };
-use crate::tools::print_line;
-use crate::tools::progress::Progress;
+use crate::tools::output::{Progress, print_line};
 
 /// The database as it was at one moment, from which `pg_dump` and the list of contents are made, so that they agree
 /// while the service goes on. As long as this exists, no other backup runs, and no content that the snapshot names is

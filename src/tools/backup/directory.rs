@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::manifest::{Manifest, PARTIAL};
 use crate::storage::sync_directory;
 use crate::tools::files::{create_directory, describe, lock};
-use crate::tools::print_line;
+use crate::tools::output::print_line;
 
 /// The name of a whole backup. It has no colon, which some file systems do not allow in names.
 const NAME: &[BorrowedFormatItem] =

@@ -14,9 +14,7 @@ use uuid::Uuid;
 
 use crate::tools::database::Totals;
 use crate::tools::files::{copy_hashed, create_file, describe, open_regular, read_verified};
-use crate::tools::print_line;
-use crate::tools::progress::Progress;
-use crate::tools::quantity::{self, count};
+use crate::tools::output::{Progress, bytes, count, print_line};
 
 /// The manifest, in the directory of a backup.
 pub const MANIFEST: &str = "manifest.json";
@@ -248,8 +246,8 @@ pub fn verify(directory: &Path) -> Result<(), String> {
         path.display(),
         count(totals.users, "user"),
         count(totals.files, "file"),
-        quantity::bytes(totals.bytes),
-        quantity::bytes(dump.size)
+        bytes(totals.bytes),
+        bytes(dump.size)
     ));
     Ok(())
 }

@@ -17,9 +17,8 @@ use uuid::Uuid;
 
 use super::database::Totals;
 use super::files::{copy_hashed, create_file};
-use super::progress::Progress;
-use super::quantity::{self, count};
-use super::{open_installation, postgres_programs, print_line};
+use super::output::{self, Progress, count, print_line};
+use super::{open_installation, postgres_programs};
 use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
@@ -93,7 +92,7 @@ pub fn backup(
         path.display(),
         count(users, "user"),
         count(files, "file"),
-        quantity::bytes(bytes),
+        output::bytes(bytes),
         begin.elapsed().as_secs_f32()
     ));
     removed?;

@@ -1,10 +1,8 @@
-//! Queries that only the tools make. No other part of the tools names the crate `postgres`.
-
-pub mod client_programs;
-pub mod contents;
+//! Queries that only the tools make.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
+use std::iter;
 use std::time::Duration;
 
 use postgres::types::ToSql;
@@ -49,6 +47,42 @@ impl Totals {
         let number = |column| row.get::<_, i64>(column).unsigned_abs();
         Totals { users: number("users"), files: number("files"), bytes: number("bytes") }
     }
+}
+
+/// What the content of a file must be, by its record or by the manifest of a backup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedContent {
+    pub id: Uuid,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+impl RecordedContent {
+    /// Reads a row of the query `files/contents_after`.
+    pub fn of(row: &Row) -> RecordedContent {
+        // The table has a constraint that keeps the size from being negative.
+        let size: i64 = row.get("file_size");
+        RecordedContent {
+            id: row.get("id"),
+            size: size.unsigned_abs(),
+            sha256: row.get("file_hash"),
+        }
+    }
+}
+
+/// All contents, in the order of ids, about a thousand at a time. Those of deleted users are left out. A
+/// caller stops at the first failure.
+pub fn batches(db: &Database) -> impl Iterator<Item = Result<Vec<RecordedContent>, Error>> {
+    let mut last = Uuid::nil();
+    let read = move || {
+        let rows = db.read(sql!("files/contents_after"), &[&last])?;
+        let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
+        last = batch.last().map_or(last, |content| content.id);
+        Ok(batch)
+    };
+    iter::repeat_with(read).take_while(|batch| !batch.as_ref().is_ok_and(Vec::is_empty))
 }
 
 /// A file, as messages name it.

@@ -1,0 +1,173 @@
+//! What the commands print: lines, numbers, how far they have come, and the findings of those that look for faults.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+use std::mem;
+use std::time::{Duration, Instant};
+
+/// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
+pub fn print_line(line: impl Display) {
+    drop(writeln!(io::stdout(), "{line}"));
+}
+
+/// The number with the noun in its singular or plural: `0 faults`, `1 fault`, `2 faults`.
+pub fn count(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// The number of bytes in the largest unit of which there is a whole one, such as `10 MiB` or `1.50 GiB`.
+pub fn bytes(number: u64) -> String {
+    let (mut value, mut unit) = (number as f64, None);
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, Some(larger));
+    }
+    match unit {
+        None => count(number, "byte"),
+        Some(unit) if value.fract() == 0.0 => format!("{value} {unit}"),
+        Some(unit) => format!("{value:.2} {unit}"),
+    }
+}
+
+/// Time between two lines on a terminal.
+const TERMINAL_PERIOD: Duration = Duration::from_secs(10);
+/// Time between two lines elsewhere, such as in a log.
+const LOG_PERIOD: Duration = Duration::from_secs(60);
+
+/// Shows how many of the items of a step are done, which may take long: by lines on standard error, because standard
+/// output is for what the command did. On a terminal the first one comes at once, otherwise after a minute.
+pub struct Progress {
+    /// What the step does, such as `copying contents`.
+    step: &'static str,
+    /// The number of all items; `None` if that is unknown.
+    total: Option<u64>,
+    done: u64,
+    period: Duration,
+    next_line: Instant,
+}
+
+impl Progress {
+    /// Begins a step.
+    pub fn begin(step: &'static str, total: Option<u64>) -> Progress {
+        let is_terminal = io::stderr().is_terminal();
+        let period = if is_terminal { TERMINAL_PERIOD } else { LOG_PERIOD };
+        let wait = if is_terminal { Duration::ZERO } else { period };
+        let mut progress =
+            Progress { step, total, done: 0, period, next_line: Instant::now() + wait };
+        progress.advance(0);
+        progress
+    }
+
+    /// Notes that so many more items are done.
+    pub fn advance(&mut self, items: u64) {
+        self.done += items;
+        let now = Instant::now();
+        if now >= self.next_line {
+            self.next_line = now + self.period;
+            let done = match (self.done, self.total) {
+                (0, None) => String::new(),
+                (done, None) => format!(": {done}"),
+                (done, Some(total)) => format!(": {done} of {total}"),
+            };
+            // The reader may be gone, which must not stop the work.
+            drop(writeln!(io::stderr(), "{}{done}", self.step));
+        }
+    }
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// All is as it should be.
+    #[default]
+    Ok,
+    /// Something works, but may harm later or is probably not intended.
+    Warning,
+    /// Something does not work, or loses data.
+    Fault,
+}
+
+/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
+#[derive(Default)]
+pub struct Findings {
+    warnings: usize,
+    faults: usize,
+    /// The worst since the last summary.
+    worst: Level,
+}
+
+impl Findings {
+    /// Prints and counts a finding. `advice` says what to do unless all is well; it may be empty if `text` does.
+    pub fn report(&mut self, level: Level, text: impl Display, advice: &str) {
+        self.warnings += usize::from(level == Level::Warning);
+        self.faults += usize::from(level == Level::Fault);
+        self.worst = self.worst.max(level);
+        print(level, text);
+        if level != Level::Ok && !advice.is_empty() {
+            print_line(format_args!("        {}", advice.replace(char::is_control, " ")));
+        }
+    }
+
+    pub fn ok(&mut self, text: impl Display) {
+        self.report(Level::Ok, text, "");
+    }
+
+    pub fn warning(&mut self, text: impl Display, advice: &str) {
+        self.report(Level::Warning, text, advice);
+    }
+
+    pub fn fault(&mut self, text: impl Display, advice: &str) {
+        self.report(Level::Fault, text, advice);
+    }
+
+    /// Prints a line that sums up what was found since the last summary. It is as bad as the worst of that, and not
+    /// counted itself.
+    pub fn sum_up(&mut self, text: impl Display) {
+        print(mem::take(&mut self.worst), text);
+    }
+
+    /// Prints how much was found. Fails if there are faults; warnings are no failure.
+    pub fn finish(self) -> Result<(), String> {
+        let shown = |number, noun| match number {
+            0 => format!("no {noun}s"),
+            _ => count(number as u64, noun),
+        };
+        let (faults, warnings) = (shown(self.faults, "fault"), shown(self.warnings, "warning"));
+        print_line(format_args!("{faults}, {warnings}."));
+        if self.faults == 0 { Ok(()) } else { Err(format!("{faults} found")) }
+    }
+}
+
+/// Prints a line. Parts of it may come from a server or a file name: control characters, which could begin another line
+/// or be commands for the terminal, become blanks.
+fn print(level: Level, text: impl Display) {
+    let word = match level {
+        Level::Ok => "ok",
+        Level::Warning => "warning",
+        Level::Fault => "fault",
+    };
+    print_line(format_args!("{word:<7} {}", text.to_string().replace(char::is_control, " ")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_given_in_the_largest_unit_that_has_a_whole_one() {
+        for (number, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (1_572_864, "1.50 MiB"),
+            (u64::from(u32::MAX) + 1, "4 GiB"),
+            (5 << 50, "5120 TiB"),
+        ] {
+            assert_eq!(bytes(number), text);
+        }
+    }
+}
