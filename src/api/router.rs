@@ -10,8 +10,8 @@ use super::endpoint::Feature::{
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, auth, exports, health, links, me, metrics, password_resets, personal_tokens,
-    second_factor, sessions, test_only, uploads, users,
+    admin, auth, exports, health, links, me, password_resets, personal_tokens, second_factor,
+    sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -80,7 +80,7 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, segments) {
         ("GET", ["healthz"]) => at("/healthz", Anyone(health::alive)).unlimited().without_key(),
         ("GET", ["readyz"]) => at("/readyz", Anyone(health::ready)).unlimited().without_key(),
-        ("GET", ["metrics"]) => at("/metrics", Anyone(metrics::show)).unlimited().without_key().part_of(Metrics),
+        ("GET", ["metrics"]) => at("/metrics", Anyone(health::metrics)).unlimited().without_key().part_of(Metrics),
         ("GET", ["openapi.json"]) => at("/openapi.json", Anyone(page)).unlimited().without_key().part_of(Docs),
         _ => return None,
     };

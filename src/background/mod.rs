@@ -50,7 +50,7 @@ type Row = (&'static str, Duration, i64, Task);
 const TASKS: [Row; 14] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
-    ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::resets::insert_counted(&work.db, limit)),
+    ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
@@ -163,7 +163,7 @@ fn stop_if_schema_is_unsuited(db: &Database) -> Result<i64, Error> {
 /// the address that was typed; here it is looked up. So the time of the response does not tell whether an account has
 /// the address (OWASP, "Forgot Password Cheat Sheet").
 fn queue_password_resets(work: &Background) -> Result<i64, Error> {
-    let queued = db::resets::queue_messages(&work.db)?;
+    let queued = db::outbox::queue_messages(&work.db)?;
     if queued.messages > 0 {
         // If the channel is full, the thread is about to look for messages anyway.
         let _ = work.wake_mail.try_send(());

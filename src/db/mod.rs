@@ -18,10 +18,8 @@ pub mod outbox;
 pub mod personal_tokens;
 mod pool;
 pub mod postgres_error;
-pub mod resets;
 pub mod second_factors;
 pub mod sessions;
-mod startup;
 pub mod stats;
 mod tls;
 pub mod uploads;
@@ -36,8 +34,8 @@ use time::OffsetDateTime;
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
+pub use installation::{check_settings, open_and_migrate};
 pub use pool::Database;
-pub use startup::{check_settings, open_and_migrate};
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {

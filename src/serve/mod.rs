@@ -3,8 +3,7 @@
 //! The commands `migrate`, `config` and `openapi` are here too.
 
 pub mod installation;
-pub mod resealing;
-pub mod signing_secret;
+pub mod secrets;
 pub mod warnings;
 
 use std::fmt::Display;
@@ -127,7 +126,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     }
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config)?);
-    let secret = signing_secret::load(&config)?;
+    let secret = secrets::load(&config)?;
     let db = db::open_and_migrate(&config)?;
     let is_reached = storage.reach()?.is_none();
     if is_reached {
@@ -135,8 +134,8 @@ fn start_and_serve() -> Result<(), CommandError> {
     }
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
-    let sealing_keys = signing_secret::sealing_keys(&config, Some(&secret));
-    resealing::reseal(&db, &sealing_keys);
+    let sealing_keys = secrets::sealing_keys(&config, Some(&secret));
+    secrets::reseal(&db, &sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);

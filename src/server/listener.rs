@@ -10,7 +10,7 @@ use listenfd::ListenFd;
 use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, Socket, Type};
 
-use super::builtin_server::Server;
+use super::Server;
 use super::limits::{LISTEN_BACKLOG, MAX_STOP, RETRY_PAUSE, THREAD_STACK};
 use super::request_loop::serve_connection;
 use super::shutdown::ShutdownSignal;

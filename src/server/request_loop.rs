@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use super::Server;
 use super::body::BodyReader;
-use super::builtin_server::Server;
 use super::client_stream::{ClientStream, HeadError};
 use super::connections::ConnectionGuard;
 use super::head::{RequestHead, find_header};

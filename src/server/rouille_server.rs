@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::builtin_server::RequestHandler;
+use super::RequestHandler;
 use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;

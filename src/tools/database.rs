@@ -19,7 +19,7 @@ use crate::db::postgres_error::describe;
 use crate::db::second_factors::sealed_after;
 use crate::db::{Database, sql};
 use crate::error::Error;
-use crate::serve::signing_secret;
+use crate::serve::secrets;
 
 /// How long an answer of a [`DedicatedConnection`] may take. The longest is the wait for a lock, which the server
 /// limits to 60 seconds.
@@ -186,8 +186,8 @@ pub fn applied_version(db: &Database) -> Result<i32, String> {
 /// directory is read, but not made.
 pub fn count_second_factors(db: &Database, config: &Config) -> Result<(usize, usize), Error> {
     let configured = config.jwt_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec());
-    let secret = configured.or_else(|| fs::read(signing_secret::path(config)).ok());
-    let keys: SealingKeys = signing_secret::sealing_keys(config, secret.as_deref());
+    let secret = configured.or_else(|| fs::read(secrets::path(config)).ok());
+    let keys: SealingKeys = secrets::sealing_keys(config, secret.as_deref());
     db.run(MAX_READ_TIME, |client| {
         let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
         loop {

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::api::context::RequestContext;
 use crate::auth::jwt::TokenType;
-use crate::db::resets;
+use crate::db::outbox::{self, ResetTokenUse};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -17,7 +17,7 @@ use crate::model::rules;
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    resets::request(&context.db, &email, &context.origin())?;
+    outbox::request_reset(&context.db, &email, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
@@ -35,14 +35,14 @@ pub fn reset(context: &mut RequestContext) -> Result<Response, Error> {
     // No token that is signed here expires so late that this fails.
     let expires_at = i64::try_from(claims.expires_at).ok();
     let expires_at = expires_at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
-    let used = resets::ResetTokenUse {
+    let used = ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
         password_hash: &context.app.hasher.hash(&password, context.hash_request())?,
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
-    match resets::reset_password(&context.db, &used, &context.origin())? {
+    match outbox::reset_password(&context.db, &used, &context.origin())? {
         true => response::message("Password has been reset"),
         false => Err(Error::InvalidResetToken),
     }
