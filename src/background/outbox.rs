@@ -78,7 +78,7 @@ impl OutboxSender {
     /// Sends one message, if one is due.
     fn send_next(&self) -> Result<Next, Error> {
         let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
-        let LeasedMessage { id, user, ref kind, .. } = message;
+        let LeasedMessage { id, user_id: user, ref kind, .. } = message;
         let Err(error) = self.send(&message)? else {
             outbox::remove(&self.db, id)?;
             return Ok(Next::Continue);
@@ -124,19 +124,19 @@ impl OutboxSender {
         let now = OffsetDateTime::now_utc();
         let expires_at = now + lifetime;
         let claims = Claims {
-            user: message.user,
+            user: message.user_id,
             username: None,
             role: Role::User,
             token_type: TokenType::PasswordReset,
             session: None,
             id: Some(Uuid::new_v4()),
-            version: Some(message.version),
+            version: Some(message.credentials_version),
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
             expires_at: expires_at.unix_timestamp().cast_unsigned(),
         };
         let token = self.signing_keys.sign(claims)?;
         if self.config.environment == Environment::Development {
-            log::info!("password reset token of user {}: {token}", message.user);
+            log::info!("password reset token of user {}: {token}", message.user_id);
         }
         Ok((token, Timestamp(expires_at)))
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Row, RowIter, Statement};
-use r2d2::ManageConnection;
+use r2d2_postgres::r2d2::ManageConnection;
 
 use super::connector::Connector;
 use super::deadline::Deadline;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use postgres::config::Host;
 use postgres::error::SqlState;
 use postgres::{Client, Config, SimpleQueryMessage};
-use r2d2::ManageConnection as _;
 use r2d2_postgres::PostgresConnectionManager;
+use r2d2_postgres::r2d2::ManageConnection as _;
 
 use super::deadline::Deadline;
 use super::sql;
@@ -30,8 +30,6 @@ const ENCODING: &str = "in a user, a password and a parameter of a URL, @ : / ? 
 /// What `sslmode` may be. The others that libpq knows verify certificates, which here is another setting's matter.
 const SSL_MODES: &str = "sslmode disable, prefer or require; the server's certificate is verified where \
                          CLOAKROOM_DATABASE_CA names a PEM file with its authority";
-/// The values of libpq that are not among these.
-const OTHER_SSL_MODES: [&str; 3] = ["allow", "verify-ca", "verify-full"];
 
 /// Parses the connection string of the database. On failure: what to tell the operator.
 pub fn parse(settings: &config::Config) -> Result<Config, String> {
@@ -50,7 +48,7 @@ fn parse_text(text: &str) -> Result<Config, (String, &'static str)> {
     if is_url && text.matches('@').count() > 1 {
         return Err((format!("has more than one @: {ENCODING}"), DATABASE_URLS));
     }
-    let config: Config = text.parse().map_err(|e| unreadable(text, &e))?;
+    let config: Config = text.parse().map_err(|e| unreadable(&e))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err(("names no host".to_owned(), DATABASE_URLS));
     }
@@ -62,30 +60,23 @@ fn parse_text(text: &str) -> Result<Config, (String, &'static str)> {
     Ok(config)
 }
 
-/// Says why the crate refuses a connection string, and what is allowed. Of the text it repeats only words of libpq.
-fn unreadable(text: &str, error: &postgres::Error) -> (String, &'static str) {
+/// Says why the crate refuses a connection string, and what is allowed, without any of the text.
+fn unreadable(error: &postgres::Error) -> (String, &'static str) {
     let source = error.source().map(ToString::to_string).unwrap_or_default();
-    match source.strip_prefix(INVALID_VALUE) {
-        Some("sslmode`") => {
-            let holds = |mode: &&&str| text.contains(&format!("sslmode={mode}"));
-            let known = OTHER_SSL_MODES.iter().find(holds);
-            let fault = known.map(|mode| format!("holds sslmode={mode}"));
-            (fault.unwrap_or_else(|| "holds an unknown sslmode".to_owned()), SSL_MODES)
-        }
-        Some("target_session_attrs`") => (
-            "holds an unknown target_session_attrs".to_owned(),
-            "target_session_attrs any, read-write or read-only",
-        ),
-        Some(_) => (format!("is no PostgreSQL URL or key/value text: {source}"), DATABASE_URLS),
-        None => {
-            let fault = format!(
-                "is no PostgreSQL URL or key/value text: it cannot be read, or has an option that is unknown here, \
-                 such as sslrootcert, in whose place there is CLOAKROOM_DATABASE_CA; {ENCODING}; in key/value text, \
-                 values with blanks or quotes are written as 'it\\'s one'"
-            );
-            (fault, DATABASE_URLS)
-        }
-    }
+    let Some(option) = source.strip_prefix(INVALID_VALUE) else {
+        let fault = format!(
+            "is no PostgreSQL URL or key/value text: it cannot be read, or has an option that is unknown here, such as \
+             sslrootcert, in whose place there is CLOAKROOM_DATABASE_CA; {ENCODING}; in key/value text, values with \
+             blanks or quotes are written as 'it\\'s one'"
+        );
+        return (fault, DATABASE_URLS);
+    };
+    let allowed = match option {
+        "sslmode`" => SSL_MODES,
+        "target_session_attrs`" => "target_session_attrs any, read-write or read-only",
+        _ => DATABASE_URLS,
+    };
+    (format!("has an {source}"), allowed)
 }
 
 /// The same settings with only the host number `n`. The crate cannot remove hosts.

@@ -20,12 +20,12 @@ pub struct LeasedMessage {
     /// The word for the kind of mail.
     pub kind: String,
     /// The account.
-    pub user: Uuid,
+    pub user_id: Uuid,
     /// `None` if the message must not be sent any more, because the account has been deleted or deactivated since, or,
     /// for a link, has got another address or, for an invitation, other credentials.
     pub address: Option<String>,
     /// The version of the account's credentials.
-    pub version: i32,
+    pub credentials_version: i32,
     /// When the message was queued. For a notice that is the time of the change.
     pub created_at: Timestamp,
     /// The number of attempts to send it, this one included.
@@ -36,14 +36,10 @@ pub struct LeasedMessage {
 /// due again.
 pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let rows = db.write(sql!("outbox/lease"), &[])?;
-    let read = |row: &Row| LeasedMessage {
-        id: row.get("id"),
-        kind: row.get("kind"),
-        user: row.get("user_id"),
-        address: row.get("address"),
-        version: row.get("credentials_version"),
-        created_at: Timestamp(row.get("created_at")),
-        attempts: row.get("attempts"),
+    let read = |row: &Row| {
+        from_row!(row => LeasedMessage {
+            id, kind, user_id, address, credentials_version, created_at, attempts
+        })
     };
     Ok(rows.first().map(read))
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Row, RowIter};
-use r2d2::PooledConnection;
+use r2d2_postgres::r2d2::{self, PooledConnection};
 
 use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
 use super::connector::Connector;

@@ -53,17 +53,11 @@ pub enum AcceptedCode {
 }
 
 impl AcceptedCode {
-    pub(super) fn step(&self) -> Option<i64> {
+    /// The time step or the hash, of which the other is `None`.
+    pub(super) fn params(&self) -> (Option<i64>, Option<&[u8]>) {
         match self {
-            AcceptedCode::Totp(step) => Some(*step),
-            AcceptedCode::Recovery(_) => None,
-        }
-    }
-
-    pub(super) fn recovery_hash(&self) -> Option<&[u8]> {
-        match self {
-            AcceptedCode::Totp(_) => None,
-            AcceptedCode::Recovery(hash) => Some(hash),
+            AcceptedCode::Totp(step) => (Some(*step), None),
+            AcceptedCode::Recovery(hash) => (None, Some(hash)),
         }
     }
 }
@@ -133,7 +127,7 @@ pub fn renew_recovery_codes(
 ) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
     let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
-    let (step, hash) = (code.step(), code.recovery_hash());
+    let (step, hash) = code.params();
     let params: SqlParams = &[&user, &version, address, &step, &hash, &recovery_codes, request_id];
     Ok(!db.write(sql!("second_factors/renew_recovery_codes"), params)?.is_empty())
 }
@@ -148,8 +142,8 @@ pub fn disable(
     origin: &AuditOrigin,
 ) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams =
-        &[&user, &version, address, &code.step(), &code.recovery_hash(), request_id];
+    let (step, hash) = code.params();
+    let params: SqlParams = &[&user, &version, address, &step, &hash, request_id];
     Ok(!db.write(sql!("second_factors/disable"), params)?.is_empty())
 }
 

@@ -110,6 +110,7 @@ pub fn open(
     access_lifetime: Duration,
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
+    let (step, hash) = checked.code.map(AcceptedCode::params).unzip();
     let rows = db.write(
         sql!("sessions/open"),
         &[
@@ -124,8 +125,8 @@ pub fn open(
             &origin.request_id,
             &MAX_SESSIONS,
             &access_lifetime.as_secs_f64(),
-            &checked.code.and_then(AcceptedCode::step),
-            &checked.code.and_then(AcceptedCode::recovery_hash),
+            &step.flatten(),
+            &hash.flatten(),
         ],
     )?;
     Ok(rows.first().map(users::from_row))
@@ -257,13 +258,18 @@ pub fn end(
     origin: &AuditOrigin,
 ) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&user, &current, address, request_id];
-    match scope {
-        LogoutScope::All => db.write(sql!("sessions/end_all"), &[&user, address, request_id])?,
-        LogoutScope::Local => db.write(sql!("sessions/end_one"), params)?,
-        LogoutScope::Others => db.write(sql!("sessions/end_others"), params)?,
+    let (keep, name) = match scope {
+        LogoutScope::All => (None, "all"),
+        LogoutScope::Others => (current, "others"),
+        LogoutScope::Local => {
+            let params: SqlParams = &[&user, &current, address, request_id];
+            return db.write(sql!("sessions/end_one"), params).map(drop);
+        }
     };
-    Ok(())
+    // Tokens without a session cannot be told apart, so they stay if the request's is one of them, and may stay.
+    let ends_others = scope == LogoutScope::All || current.is_some();
+    let params: SqlParams = &[&user, &keep, &ends_others, address, request_id, &name];
+    db.write(sql!("sessions/end_all"), params).map(drop)
 }
 
 /// Marks up to `limit` sessions that ended with others as ended, so that their rows keep no personal data. Returns 0 if
