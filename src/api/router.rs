@@ -10,8 +10,8 @@ use super::endpoint::Feature::{
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, auth, exports, health, links, me, password_resets, personal_tokens, second_factor,
-    sessions, test_only, uploads, users,
+    admin, auth, exports, health, links, me, personal_tokens, second_factor, sessions, test_only,
+    uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -98,9 +98,9 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("POST", ["auth", "refresh"]) => at("/auth/refresh", Refresh(auth::refresh)).limit(REFRESH),
         ("POST", ["auth", "logout"]) => at("/auth/logout", User(auth::logout)).limit(Account).no_personal_tokens(),
         ("POST", ["auth", "request-password-reset"]) =>
-            at("/auth/request-password-reset", Anyone(password_resets::request))
+            at("/auth/request-password-reset", Anyone(auth::request_password_reset))
                 .limit(Auth("request-password-reset")).part_of(PasswordResets),
-        ("POST", ["auth", "reset-password"]) => at("/auth/reset-password", Anyone(password_resets::reset))
+        ("POST", ["auth", "reset-password"]) => at("/auth/reset-password", Anyone(auth::reset_password))
             .limit(Auth("reset-password")).part_of(PasswordResets),
         ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(sessions::list))
             .limit(Account).no_personal_tokens(),

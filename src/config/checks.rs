@@ -41,8 +41,8 @@ pub fn refusals(config: &Config) -> Vec<String> {
     refusals
 }
 
-/// One line for each setting that must be changed before the service may start in production, wherever it runs now.
-pub fn refusals_in_production(config: &Config) -> Vec<String> {
+/// One line for each setting with which production refuses to start, whether or not this is production.
+pub fn unsafe_in_production(config: &Config) -> Vec<String> {
     let mut refusals = Vec::new();
     // For each rule: whether it is broken, what the setting is now, and what to do about it.
     let mut rule = |is_broken: bool, state: &str, remedy: &str| {

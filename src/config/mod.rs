@@ -79,7 +79,7 @@ impl Config {
         if used == UsedSettings::All {
             faults.extend(checks::refusals(&config));
             if config.environment == Environment::Production {
-                faults.extend(config.unsafe_in_production());
+                faults.extend(checks::unsafe_in_production(&config));
             }
         }
         if used.include(DATABASE_URL) && !config.database_url.expose().is_empty() {
@@ -93,11 +93,6 @@ impl Config {
     pub fn database_url_variable(&self) -> &'static str {
         let shown = self.shown.iter().find(|setting| setting.name == DATABASE_URL);
         shown.and_then(|setting| setting.variable).unwrap_or(DATABASE_URL)
-    }
-
-    /// One line for each setting with which production refuses to start, whether or not this is production.
-    pub fn unsafe_in_production(&self) -> Vec<String> {
-        checks::refusals_in_production(self)
     }
 }
 

@@ -116,7 +116,7 @@ impl SettingsReader {
         value
     }
 
-    /// Parses the setting, and shows it as it was written, or `unset` if it is not set.
+    /// Parses the setting, and shows it as it was written, or `unset`, its default if it has one, if it is not set.
     pub fn read<T>(
         &mut self,
         unset: impl Display,
@@ -131,15 +131,6 @@ impl SettingsReader {
     /// A setting whose type knows how to parse and to display it.
     pub fn parsed<T: FromStr + Display>(&mut self, default: T, allowed: &str) -> T {
         self.read(&default, allowed, |text| text.parse().ok()).unwrap_or(default)
-    }
-
-    /// A setting without a default.
-    pub fn optional<T>(
-        &mut self,
-        allowed: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Option<T> {
-        self.read("", allowed, parse)
     }
 
     /// The same for a text that may hold a secret. It is not shown if it is wrong; `show` says what is shown of it
@@ -290,7 +281,7 @@ mod tests {
         let mut reader =
             reader(&[("CLOAKROOM_LISTN", "x"), ("CLOAKROOM_LISTEN", "x"), ("PATH", "x")]);
         for names in [&["CLOAKROOM_LOG"], &["CLOAKROOM_LISTEN"], &["CLOAKROOM_ENV"]] {
-            reader.setting(names).optional("", |_| Some(()));
+            reader.setting(names).read("", "", |_| Some(()));
         }
         assert_eq!(
             reader.unknown_variables(),

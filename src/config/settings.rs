@@ -107,7 +107,7 @@ settings! { |s|
     /// `disable`, `prefer` or `require`
     "CLOAKROOM_DATABASE_URL" or "DATABASE_URL" default "required" => database_url: Secret = s.database_url();
     /// PEM file of a certificate authority: requires TLS and verifies the server's certificate
-    "CLOAKROOM_DATABASE_CA" => database_ca: Option<PathBuf> = s.optional("a path", |text| Some(PathBuf::from(text)));
+    "CLOAKROOM_DATABASE_CA" => database_ca: Option<PathBuf> = s.read("", "a path", |text| Some(PathBuf::from(text)));
     /// most connections to the database
     "CLOAKROOM_DATABASE_POOL_SIZE" default "2 x cores, at least 8" =>
         database_pool_size: u32 = s.number((2 * cores() as u32).max(8), 1..=10_000);
@@ -140,7 +140,7 @@ settings! { |s|
     /// where people reach the service, such as `https://files.example.com`: an http or https URL without user, path,
     /// query and fragment; a slash at its end is ignored. The OpenAPI document names it as the server, and links in
     /// mails lead to the console there; nothing is ever made of the `Host` of a request
-    "CLOAKROOM_PUBLIC_URL" => public_url: Option<String> = s.optional(
+    "CLOAKROOM_PUBLIC_URL" => public_url: Option<String> = s.read("",
         "an http or https URL without user, path, query and fragment, such as https://files.example.com",
         public_url,
     );
@@ -165,7 +165,7 @@ settings! { |s|
     "CLOAKROOM_JWT_OLD_SECRETS" => jwt_old_secrets: Vec<Secret> = s.secrets();
     /// if set, tokens carry it as `iss`, and tokens without it are not valid: for deployments that share a secret.
     /// Setting it signs everybody out; at most 255 bytes
-    "CLOAKROOM_JWT_ISSUER" => jwt_issuer: Option<String> = s.optional("at most 255 bytes", |text| {
+    "CLOAKROOM_JWT_ISSUER" => jwt_issuer: Option<String> = s.read("", "at most 255 bytes", |text| {
         (text.len() <= MAX_ISSUER).then(|| text.to_owned())
     });
     /// `HS256`, `HS384`, `HS512`
@@ -263,11 +263,11 @@ settings! { |s|
     "CLOAKROOM_RATE_LIMIT_ADDRESS" => rate_limit_address: u32 = s.number(3000, 0..=MAX_RATE);
     /// addresses or CIDR blocks whose `X-Forwarded-For` is believed
     "CLOAKROOM_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = s
-        .optional("comma-separated addresses or CIDR blocks, such as 10.0.0.0/8", networks)
+        .read("", "comma-separated addresses or CIDR blocks, such as 10.0.0.0/8", networks)
         .unwrap_or_default();
     /// origins whose web pages may use the API, or `*`
     "CLOAKROOM_CORS_ORIGINS" => cors_origins: CorsOrigins = s
-        .optional("comma-separated origins, such as https://app.example.com, or *", |text| text.parse().ok())
+        .read("", "comma-separated origins, such as https://app.example.com, or *", |text| text.parse().ok())
         .unwrap_or(CorsOrigins::Off);
     /// enables endpoints that help to test clients; one of them deletes all users
     "CLOAKROOM_TEST_ENDPOINTS_ENABLED" => test_endpoints_enabled: bool = s.flag(false);
@@ -288,7 +288,7 @@ settings! { |s|
         .unwrap_or(Smtp::Unset);
     /// sender of mails, such as `Cloakroom <noreply@example.com>`; without it and the next one no mail is sent
     "CLOAKROOM_MAIL_FROM" =>
-        mail_from: Option<Mailbox> = s.optional("an e-mail address, such as Cloakroom <noreply@example.com>", mailbox);
+        mail_from: Option<Mailbox> = s.read("", "an e-mail address, such as Cloakroom <noreply@example.com>", mailbox);
     /// link in the mail, an http or https URL in which `{token}` is replaced by the token. With the console and
     /// `CLOAKROOM_PUBLIC_URL` it defaults to the console's page
     "CLOAKROOM_PASSWORD_RESET_URL" =>

@@ -135,7 +135,7 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<StoreSet
     let access_key = r.setting(&[ACCESS_KEY]).secret("");
     let secret_key = r.setting(&[SECRET_KEY]).secret("");
     let allowed = "a PEM file with the certificates of the authorities that sign the store's";
-    let authorities = r.setting(&[CA]).optional(allowed, certificates);
+    let authorities = r.setting(&[CA]).read("", allowed, certificates);
     let url = url?;
     if environment == Environment::Production && url.is_exposed() {
         let text = format!("{URL} has an endpoint without TLS; in production use https");

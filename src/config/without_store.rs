@@ -21,7 +21,7 @@ pub fn read(r: &mut SettingsReader, _: Environment) -> Option<StoreSettings> {
     r.setting(&[URL]).optional_hidden(NONE, |_| None::<StoreSettings>, |_, _| String::new());
     r.setting(&[ACCESS_KEY]).secret("");
     r.setting(&[SECRET_KEY]).secret("");
-    r.setting(&[CA]).optional(NONE, |_| None)
+    r.setting(&[CA]).read("", NONE, |_| None)
 }
 
 #[cfg(test)]

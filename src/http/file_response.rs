@@ -41,19 +41,13 @@ pub enum FileUse {
 }
 
 impl FileUse {
-    /// The type in `Content-Disposition` (RFC 6266, 4.2).
-    fn disposition(self) -> &'static str {
+    /// The type in `Content-Disposition` (RFC 6266, 4.2), and the value of `Cross-Origin-Resource-Policy`: whose pages
+    /// may embed the file (Fetch standard).
+    fn policies(self) -> (&'static str, &'static str) {
         match self {
-            FileUse::Download | FileUse::SavedByLink => "attachment",
-            FileUse::ShownByLink => "inline",
-        }
-    }
-
-    /// The value of `Cross-Origin-Resource-Policy`: whose pages may embed the file (Fetch standard).
-    fn embedders(self) -> &'static str {
-        match self {
-            FileUse::Download => "same-site",
-            FileUse::SavedByLink | FileUse::ShownByLink => "cross-origin",
+            FileUse::Download => ("attachment", "same-site"),
+            FileUse::SavedByLink => ("attachment", "cross-origin"),
+            FileUse::ShownByLink => ("inline", "cross-origin"),
         }
     }
 }
@@ -66,6 +60,7 @@ pub fn file_response(
     file_use: FileUse,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
+    let (disposition, embedders) = file_use.policies();
     let tag = format!("\"{}\"", file.file_hash);
     // The content never changes after its upload. HTTP dates have whole seconds.
     let seconds = file.upload_date.0.unix_timestamp();
@@ -79,7 +74,7 @@ pub fn file_response(
         } else {
             RequestedRange::Whole
         };
-        range_response(file, range, file_use, open)?
+        range_response(file, range, disposition, open)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -87,14 +82,14 @@ pub fn file_response(
         .with_header("Accept-Ranges", "bytes")
         .with_header("Cache-Control", "private, no-cache")
         .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-        .with_header("Cross-Origin-Resource-Policy", file_use.embedders()))
+        .with_header("Cross-Origin-Resource-Policy", embedders))
 }
 
 /// Responds with the requested part of the content.
 fn range_response(
     file: &File,
     range: RequestedRange,
-    file_use: FileUse,
+    disposition: &str,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
@@ -103,7 +98,7 @@ fn range_response(
         RequestedRange::Part(from, to) => (206, from, to),
         RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
     };
-    let disposition = content_disposition(file_use.disposition(), &file.original_filename);
+    let disposition = content_disposition(disposition, &file.original_filename);
     let response = Response { status, headers: Vec::new(), body: open(from..to)? }
         .with_header("Content-Type", file.content_type.clone())
         .with_header("Content-Disposition", disposition);

@@ -1,8 +1,9 @@
-//! Registration, sign-in, refresh of tokens, and sign-out.
+//! Registration, sign-in, refresh of tokens, sign-out, and password resets.
 
 use std::time::Duration;
 
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -13,14 +14,15 @@ use crate::api::middleware::identity::{CurrentUser, RefreshToken};
 use crate::api::middleware::rate_limit;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
+use crate::db::outbox::{self, ResetTokenUse};
 use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
-use crate::model::rules;
 use crate::model::user::User;
+use crate::model::{hex, rules};
 
 /// Reads username, e-mail address, password and name.
 fn read_registration(body: &mut Params) -> (Option<String>, String, String, Option<String>) {
@@ -211,4 +213,39 @@ fn token_response(
         "user": user,
     });
     response::json(status, &tokens)
+}
+
+/// `POST /api/v1/auth/request-password-reset`: stores the request, which the background thread handles. The response is
+/// the same for every address and takes the same work, so that it does not reveal which accounts exist.
+pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
+    let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
+    outbox::request_reset(&context.db, &email, &context.origin())?;
+    context.app.wake_background();
+    response::message("If the e-mail exists, a reset message has been sent")
+}
+
+fn read_new_password(body: &mut Params) -> (String, String) {
+    (body.required("token", rules::token), body.required("new_password", rules::password))
+}
+
+/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
+pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
+    let (token, password) = context.request.json()?.read(read_new_password)?;
+    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
+    context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
+    let claims = claims.ok_or(Error::InvalidResetToken)?;
+    // No token that is signed here expires so late that this fails.
+    let expires_at = i64::try_from(claims.expires_at).ok();
+    let expires_at = expires_at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
+    let used = ResetTokenUse {
+        user: claims.user,
+        version: claims.version.ok_or(Error::InvalidResetToken)?,
+        password_hash: &context.app.hasher.hash(&password, context.hash_request())?,
+        token_hash: &hex(&Sha256::digest(token.as_bytes())),
+        expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
+    };
+    match outbox::reset_password(&context.db, &used, &context.origin())? {
+        true => response::message("Password has been reset"),
+        false => Err(Error::InvalidResetToken),
+    }
 }

@@ -7,7 +7,6 @@ pub mod exports;
 pub mod health;
 pub mod links;
 pub mod me;
-pub mod password_resets;
 pub mod personal_tokens;
 pub mod second_factor;
 mod second_factor_code;
