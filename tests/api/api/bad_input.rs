@@ -1,4 +1,5 @@
 //! Bodies that are malformed or break a rule: each is answered with what is wrong, and never with a 500.
+//! `openapi/inputs.rs` sends values of another type, and NUL, in each field.
 
 use serde_json::json;
 
@@ -57,31 +58,6 @@ fn a_body_that_is_no_json_object_is_told_so() {
         }
         let deep_value = format!("{{\"{field}\": {}}}", deep(100));
         send(&api, &ann, method, path, deep_value).expect(422);
-    }
-}
-
-#[test]
-fn fields_of_another_type_and_nul_characters_are_told_so() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    for (method, path, field) in ENDPOINTS {
-        for (value, kind) in [
-            (json!(7), "string_type"),
-            (json!(true), "string_type"),
-            (json!([]), "string_type"),
-            (json!({}), "string_type"),
-            (json!(1.5), "string_type"),
-            (json!("abcdefgh\u{0}ij"), "value_error"),
-        ] {
-            let answer = send(&api, &ann, method, path, json!({ field: value }).to_string());
-            if (path, kind) == ("/auth/refresh", "value_error") {
-                // Any text that is no token of ours is answered like this.
-                answer.refused(401, "Invalid token");
-            } else {
-                let problem = (format!("body.{field}"), kind.to_owned());
-                assert!(answer.problems().contains(&problem), "{value}: {answer:?}");
-            }
-        }
     }
 }
 
@@ -163,6 +139,7 @@ fn registration_fields_obey_their_rules() {
         ("username", json!("\u{e4}nne"), "value_error"),
         ("email", json!(""), "value_error"),
         ("email", json!("ann"), "value_error"),
+        ("email", json!("ann\u{0}@example.com"), "value_error"),
         ("email", json!("ann@example.com, bob@example.com"), "value_error"),
         ("email", json!("ann@example.com\r\nBcc: bob@example.com"), "value_error"),
         ("email", json!(format!("{}@example.com", "a".repeat(250))), "string_too_long"),

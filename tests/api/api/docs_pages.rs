@@ -285,17 +285,3 @@ fn the_root_leads_browsers_to_a_page_and_is_unknown_to_others() {
         }
     }
 }
-
-#[test]
-fn the_setting_is_a_word() {
-    let database = Database::create();
-    let shown = |value| run(&database.url, &["config"], &[("CLOAKROOM_DOCS", value)]);
-    for (value, line) in
-        [("", "CLOAKROOM_DOCS=on"), ("on", "CLOAKROOM_DOCS=on"), ("off", "CLOAKROOM_DOCS=off")]
-    {
-        let text = shown(value).exits(0).out();
-        assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
-    }
-    let text = shown("false").exits(2).err();
-    assert!(text.contains("CLOAKROOM_DOCS holds \"false\"; allowed: on, off"), "{text}");
-}

@@ -239,32 +239,6 @@ fn a_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
     api.list_files(&ann, "search=x").expect(200);
 }
 
-#[test]
-fn no_parallel_workers_take_part_in_a_search() {
-    let database = Database::create_migrated();
-    database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash) VALUES ('{UNKNOWN_ID}', 'a', 'a@example.com', '-')"
-    ));
-    database.insert_files(UNKNOWN_ID, &[1; 5000]);
-    let mut client = database.client();
-    // Workers look free of charge, so they take part wherever they can.
-    let prepared = client.batch_execute(&format!(
-        "ANALYZE; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
-         SET plan_cache_mode = force_custom_plan;
-         PREPARE list (uuid, text, text[], text, bool, bigint, bigint) AS {}",
-        include_str!("../../../sql/files/list.sql")
-    ));
-    prepared.expect("a statement");
-    let sql = format!(
-        "EXPLAIN (COSTS OFF) EXECUTE list ('{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0)"
-    );
-    let rows = client.query(&sql, &[]).expect("a plan");
-    let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    let line = |text: &str| plan.iter().position(|line| line.contains(text));
-    let search = line("strpos").unwrap_or_else(|| panic!("no search: {plan:#?}"));
-    assert!(line("Gather").is_none_or(|gather| search < gather), "{plan:#?}");
-}
-
 /// A hash that takes a measurable time.
 const SLOW_HASH: (&str, &str) = ("CLOAKROOM_SCRYPT", "14,8,2");
 

@@ -9,11 +9,6 @@ use serde_json::json;
 
 use crate::harness::*;
 
-/// A service that sends through this mail server.
-fn serve(smtp: &SmtpServer) -> Server {
-    Server::start(&mail_settings(&smtp.url()))
-}
-
 /// Another process of the same service.
 fn serve_beside(smtp: &SmtpServer, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
     Server::start_with(database, data, &mail_settings(&smtp.url()))
@@ -41,9 +36,8 @@ fn metric(api: &Server, name: &str) -> i64 {
 
 #[test]
 fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.stop();
-    let api = serve(&smtp);
     let (database, data) = (api.database.clone(), api.data.clone());
     api.sign_up("ann");
     api.request_reset("ann@example.com").expect(200);
@@ -65,9 +59,8 @@ fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
 
 #[test]
 fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.misbehave(SmtpStep::Mail, Misbehaviour::Reply("421 4.3.2 closing"));
-    let api = serve(&smtp);
     let begin = Instant::now();
     let messages = 20;
     for i in 0..messages {
@@ -85,14 +78,13 @@ fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
 
 #[test]
 fn a_message_that_is_refused_for_now_is_sent_later_and_one_that_is_refused_for_good_is_not() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     let refusal = Misbehaviour::Reply("450 4.2.1 <ann@example.com> later");
     smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, refusal);
     let refusal = Misbehaviour::Reply("550 5.1.1 <bob@example.com> unknown");
     smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, refusal);
     let refusal = Misbehaviour::Reply("554 5.7.1 spam");
     smtp.misbehave_for("cyd@example.com", SmtpStep::Content, refusal);
-    let api = serve(&smtp);
     let database = &api.database;
     let users: Vec<_> = ["ann", "bob", "cyd", "eve"].map(|name| api.sign_up(name)).into();
     // The notice about a new address has an address of its own, which must not stay.
@@ -127,9 +119,8 @@ fn a_message_that_is_refused_for_now_is_sent_later_and_one_that_is_refused_for_g
 
 #[test]
 fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_up() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.misbehave(SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
-    let api = serve(&smtp);
     let database = &api.database;
     api.sign_up("ann");
     api.request_reset("ann@example.com").expect(200);
@@ -197,9 +188,8 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
 
 #[test]
 fn a_mail_server_that_hangs_for_one_message_gets_the_others() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, Misbehaviour::Hang);
-    let api = serve(&smtp);
     for name in ["ann", "bob"] {
         api.sign_up(name);
         api.request_reset(&format!("{name}@example.com")).expect(200);
@@ -211,9 +201,8 @@ fn a_mail_server_that_hangs_for_one_message_gets_the_others() {
 
 #[test]
 fn a_message_is_sent_although_the_process_was_killed_between_taking_and_sending_it() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.misbehave(SmtpStep::Data, Misbehaviour::Hang);
-    let api = serve(&smtp);
     let (database, data) = (api.database.clone(), api.data.clone());
     let ann = api.sign_up("ann");
     api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
@@ -285,10 +274,9 @@ fn production_sends_the_token_and_never_logs_it() {
 
 #[test]
 fn metrics_count_messages_and_the_probes_do_not_depend_on_them() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail();
     smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("550 5.1.1 unknown"));
     smtp.misbehave_for("eve@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
-    let api = serve(&smtp);
     let mail = |api: &Server| {
         ["waiting", "failed", "oldest_seconds", "sent_total"]
             .map(|name| metric(api, &format!("cloakroom_mail_{name}")))

@@ -348,6 +348,12 @@ fn prepare_list_of_accounts(client: &mut postgres::Client) {
     prepare(client, "custom", types, include_str!("../../../sql/users/list.sql"));
 }
 
+/// The same of lists of files.
+fn prepare_list_of_files(client: &mut postgres::Client) {
+    let types = "uuid, text, text[], text, boolean, bigint, bigint";
+    prepare(client, "custom", types, include_str!("../../../sql/files/list.sql"));
+}
+
 /// Prepares a statement as `list`, planned for its values each time (`custom`) or for any (`generic`).
 fn prepare(client: &mut postgres::Client, mode: &str, types: &str, sql: &str) {
     let prepare =
@@ -389,8 +395,7 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
     insert_files_of_two(&database, 60_000, 2);
     database.run("VACUUM ANALYZE files");
     let mut client = database.client();
-    let types = "uuid, text, text[], text, boolean, bigint, bigint";
-    prepare(&mut client, "custom", types, include_str!("../../../sql/files/list.sql"));
+    prepare_list_of_files(&mut client);
     for (column, index) in
         [("filename", "files_name"), ("file_size", "files_size"), ("upload_date", "files_newest")]
     {
@@ -415,6 +420,22 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
             .max();
         assert!(most.expect("a scan") <= 1000, "{column}: {plan:#?}");
     }
+}
+
+#[test]
+fn no_parallel_workers_take_part_in_a_search() {
+    let database = Database::create_migrated();
+    insert_files_of_two(&database, 5000, 1);
+    let mut client = database.client();
+    // Workers look free of charge, so they take part wherever they can.
+    let free = "ANALYZE; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0";
+    client.batch_execute(free).expect("settings");
+    prepare_list_of_files(&mut client);
+    let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0");
+    let plan = plan_of(&mut client, &values);
+    let line = |text: &str| plan.iter().position(|line| line.contains(text));
+    let search = line("strpos").unwrap_or_else(|| panic!("no search: {plan:#?}"));
+    assert!(line("Gather").is_none_or(|gather| search < gather), "{plan:#?}");
 }
 
 #[test]

@@ -65,18 +65,6 @@ fn processes_that_start_at_once_agree_on_one_id() {
 }
 
 #[test]
-fn processes_that_start_an_upgraded_installation_at_once_agree_too() {
-    let (database, data) = service_with_a_file("ann");
-    for _ in 0..5 {
-        // A version without ids has left neither.
-        database.run("DELETE FROM installation");
-        fs::remove_file(data.join("installation-id")).expect("removed");
-        parallel(3, |_| drop(Server::start_with(&database, &data, &[])));
-        assert_eq!(id_of_database(&database), id_of_directory(&data));
-    }
-}
-
-#[test]
 fn a_side_that_lacks_an_id_gets_the_others_if_there_are_neither_records_nor_contents() {
     let api = Server::start(&[]);
     api.sign_up("ann");

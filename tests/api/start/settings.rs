@@ -12,6 +12,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_DATABASE_POOL_SIZE", "0"),
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "-1"),
         ("CLOAKROOM_HTTP_SERVER", "apache"),
+        ("CLOAKROOM_DOCS", "false"),
         ("CLOAKROOM_WORKERS", "many"),
         ("CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS", "0"),
         ("CLOAKROOM_JWT_ALGORITHM", "none"),
