@@ -12,6 +12,14 @@ pub const BINARY: &str = env!("CARGO_BIN_EXE_cloakroom");
 /// The page of the link in messages about password resets.
 pub const RESET_URL: &str = "https://app.example.com/reset?token={token}";
 
+/// The fewest settings with which production starts.
+pub const PRODUCTION: [(&str, &str); 4] = [
+    ("CLOAKROOM_ENV", "production"),
+    ("CLOAKROOM_SMTP_URL", "none"),
+    ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+    ("CLOAKROOM_SCRYPT", "14,8,5"),
+];
+
 /// The settings with which mail is sent through the server at `url`.
 pub fn mail_settings(url: &str) -> [(&str, &str); 3] {
     [

@@ -149,12 +149,6 @@ const SEARCH: &str = "/api/v1/uploads?search=x";
 /// Keeps all queries for files waiting until it is rolled back.
 const LOCK: &str = "LOCK TABLE files IN ACCESS EXCLUSIVE MODE";
 
-/// How many queries wait for a lock.
-fn blocked(api: &Server) -> i64 {
-    api.database
-        .count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-}
-
 #[test]
 fn of_a_users_searches_one_runs_at_a_time_and_other_requests_are_answered_meanwhile() {
     let api = Server::start(&[
@@ -164,14 +158,14 @@ fn of_a_users_searches_one_runs_at_a_time_and_other_requests_are_answered_meanwh
     let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
     let lock = api.database.begin(LOCK);
     let searches: Vec<_> = (0..8).map(|_| begin(&api, SEARCH, &ann, "192.0.2.1")).collect();
-    wait_until(|| waiting(&api) == 8 && blocked(&api) == 1);
+    wait_until(|| waiting(&api) == 8 && api.database.blocked_statements() == 1);
     for _ in 0..20 {
         api.me(&bob).expect(200);
         api.me(&ann).expect(200);
     }
-    assert_eq!(blocked(&api), 1);
+    assert_eq!(api.database.blocked_statements(), 1);
     let list = begin(&api, "/api/v1/uploads", &ann, "192.0.2.1");
-    wait_until(|| blocked(&api) == 2);
+    wait_until(|| api.database.blocked_statements() == 2);
     lock.roll_back();
     assert_eq!(tally_of(searches), [(200, 8)]);
     assert_eq!(tally_of(vec![list]), [(200, 1)]);
@@ -189,12 +183,12 @@ fn lists_that_may_read_many_files_take_their_turn_and_those_that_an_index_leads_
         begin(&api, &format!("/api/v1/uploads?{query}"), user, "192.0.2.1")
     };
     let mut lists: Vec<_> = queries.iter().map(|query| list(&ann, query)).collect();
-    wait_until(|| waiting(&api) == 4 && blocked(&api) == 1);
+    wait_until(|| waiting(&api) == 4 && api.database.blocked_statements() == 1);
     let by_index = ["page=2", "sort_by=filename", "sort_order=asc"];
     lists.extend(by_index.iter().map(|query| list(&ann, query)));
-    wait_until(|| blocked(&api) == 4);
+    wait_until(|| api.database.blocked_statements() == 4);
     lists.extend(queries[1..3].iter().map(|query| list(&bob, query)));
-    wait_until(|| blocked(&api) == 6);
+    wait_until(|| api.database.blocked_statements() == 6);
     lock.roll_back();
     assert_eq!(tally_of(lists), [(200, 9)]);
 }
@@ -211,14 +205,14 @@ fn searches_of_a_network_run_one_at_a_time_and_all_together_leave_a_core_for_eac
     let lock = api.database.begin(LOCK);
     let search = |n: usize, from: &str| begin(&api, SEARCH, &users[n], from);
     let mut searches: Vec<_> = (0..3).map(|n| search(n, "192.0.2.1")).collect();
-    wait_until(|| waiting(&api) == 3 && blocked(&api) == 1);
+    wait_until(|| waiting(&api) == 3 && api.database.blocked_statements() == 1);
     searches.extend((3..6).map(|n| search(n, &format!("192.0.2.{n}"))));
     let most = available_parallelism().expect("a number of cores").get().min(2) as i64;
-    wait_until(|| waiting(&api) == 6 && blocked(&api) == most);
+    wait_until(|| waiting(&api) == 6 && api.database.blocked_statements() == most);
     for user in &users {
         api.me(user).expect(200);
     }
-    assert_eq!(blocked(&api), most);
+    assert_eq!(api.database.blocked_statements(), most);
     lock.roll_back();
     assert_eq!(tally_of(searches), [(200, 6)]);
 }

@@ -252,13 +252,9 @@ fn of_two_processes_on_one_database_only_one_sends_each_message() {
 fn production_sends_the_token_and_never_logs_it() {
     let smtp = SmtpServer::start(SmtpOptions::default());
     let url = smtp.url();
-    let production = [
-        ("CLOAKROOM_ENV", "production"),
-        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
-        ("CLOAKROOM_SCRYPT", "14,8,5"),
-        ("CLOAKROOM_LOG", "debug"),
-    ];
-    let api = Server::start(&[&mail_settings(&url)[..], &production].concat());
+    let api = Server::start(
+        &[&PRODUCTION[..], &mail_settings(&url), &[("CLOAKROOM_LOG", "debug")]].concat(),
+    );
     api.register("ann").expect(201);
     api.request_reset("ann@example.com").expect(200);
     let token = smtp.wait_for(1)[0].token(RESET_URL);

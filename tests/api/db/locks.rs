@@ -18,9 +18,7 @@ fn a_locked_table_stops_neither_downloads_nor_sign_ins() {
     thread::scope(|scope| {
         let change = || api.update_file(&ann, &file, json!({"filename": "b.txt"}));
         let changes: Vec<_> = (0..8).map(|_| scope.spawn(change)).collect();
-        let blocked =
-            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        wait_until(|| api.database.count(blocked) >= 6);
+        wait_until(|| api.database.blocked_statements() >= 6);
         let begin = Instant::now();
         for _ in 0..20 {
             assert_eq!(api.download(&ann, &file).expect(200).text(), "content");

@@ -91,12 +91,7 @@ fn accounts_are_settled_that_an_administrator_made_or_whose_owner_used_a_link() 
     api.create_user(&root, created).expect(201);
     let created = json!({"username": "cyd", "email": "cyd@example.com"});
     api.post("/users/test-only/create", &root, created).expect(201);
-    run(
-        &api.database.url,
-        &["create-admin", "--email", "dan@example.com"],
-        &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)],
-    )
-    .exits(0);
+    api.create_admin("dan@example.com", PASSWORD);
     api.sign_up("eve");
     for name in ["bob", "cyd", "dan", "eve"] {
         full(&format!("{name}@example.com"));

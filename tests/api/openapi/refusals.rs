@@ -136,17 +136,3 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         assert_eq!(given(answers, 403), shown, "{id}");
     }
 }
-
-/// `default` has the refusals that some settings add to all operations.
-#[test]
-fn without_authentication_pages_of_others_and_changes_of_oneself_are_refused_as_shown() {
-    let settings = [("CLOAKROOM_AUTH_ENABLED", "false")];
-    let (document, api) = (document(&settings), Server::start(&settings));
-    let default = keys_of(&document, &document["components"]["responses"]["Default"]);
-    for (method, path, operation) in operations(&document) {
-        let request = api.request_at_root(&method, &with_ids(&path, UNKNOWN_ID)).json(json!({}));
-        let foreign = request.clone().header("Origin", "https://elsewhere.example").send();
-        let given = given([foreign, request.send()], 403);
-        assert!(given.is_subset(&default), "{}: {given:?}", operation["operationId"]);
-    }
-}

@@ -2,14 +2,6 @@
 
 use crate::harness::*;
 
-/// Settings with which production starts.
-const GOOD: &[(&str, &str)] = &[
-    ("CLOAKROOM_ENV", "production"),
-    ("CLOAKROOM_SMTP_URL", "none"),
-    ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
-    ("CLOAKROOM_SCRYPT", "14,8,5"),
-];
-
 /// Settings that replace good ones, and the refusals that they cause; none where production starts with them.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
@@ -80,7 +72,7 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
         ),
     ];
     for (settings, refusals) in cases {
-        let all = [GOOD, settings].concat();
+        let all = [&PRODUCTION[..], settings].concat();
         let status = if refusals.is_empty() { 0 } else { 2 };
         let text = run("postgres://db.example.com/x", &["config"], &all).exits(status).err();
         for refusal in *refusals {
@@ -106,7 +98,7 @@ fn production_refuses_settings_that_are_not_safe_in_public() {
 fn production_warns_of_limits_that_are_missing() {
     let on = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
     let proxy = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1");
-    let quiet = [GOOD, &[on, proxy]].concat();
+    let quiet = [&PRODUCTION[..], &[on, proxy]].concat();
     let log = Server::start(&quiet).log();
     assert!(!log.contains("WARN"), "{log}");
     for (name, value, warning) in [
