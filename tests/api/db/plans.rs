@@ -433,9 +433,15 @@ fn no_parallel_workers_take_part_in_a_search() {
     prepare_list_of_files(&mut client);
     let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0");
     let plan = plan_of(&mut client, &values);
-    let line = |text: &str| plan.iter().position(|line| line.contains(text));
-    let search = line("strpos").unwrap_or_else(|| panic!("no search: {plan:#?}"));
-    assert!(line("Gather").is_none_or(|gather| search < gather), "{plan:#?}");
+    let search = plan.iter().position(|line| line.contains("strpos"));
+    let search = search.unwrap_or_else(|| panic!("no search: {plan:#?}"));
+    // What a line is part of stands above it and further to the left.
+    let mut indentation = usize::MAX;
+    for line in plan[..=search].iter().rev() {
+        let own = line.len() - line.trim_start().len();
+        assert!(own >= indentation || !line.contains("Gather"), "{plan:#?}");
+        indentation = indentation.min(own);
+    }
 }
 
 #[test]
