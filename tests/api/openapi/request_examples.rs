@@ -177,7 +177,8 @@ fn what_only_repeats_something_is_deprecated() {
     let is_deprecated = |value: &Value| value["deprecated"] == true;
     let all = operations(&document);
     let found = all.iter().filter(|(_, _, operation)| is_deprecated(operation));
-    let found: Vec<_> = found.map(|(method, path, _)| format!("{method} {path}")).collect();
+    let mut found: Vec<_> = found.map(|(method, path, _)| format!("{method} {path}")).collect();
+    found.sort();
     let expected = [
         "GET /api/v1/auth/me",
         "GET /api/v1/users/export-full",
