@@ -167,19 +167,8 @@ fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_con
     assert!(api.data.contents().is_empty());
 }
 
-/// Restores a dump into a new database.
-fn restored(backup: &Path) -> std::sync::Arc<Database> {
-    let database = Database::create();
-    let output = Command::new("pg_restore")
-        .args(["--exit-on-error", "--no-owner", "--dbname", &database.url])
-        .arg(backup.join("database.dump"))
-        .output();
-    output.expect("pg_restore runs").exits(0);
-    database
-}
-
 #[test]
-fn ten_thousand_files_are_one_moment_while_uploads_and_deletions_go_on() {
+fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_new_cluster() {
     const COUNT: usize = 10_000;
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
@@ -220,18 +209,39 @@ fn ten_thousand_files_are_one_moment_while_uploads_and_deletions_go_on() {
         content.exists() && links_and_inode(&content).0 != 1
     };
     assert_eq!(contents.iter().find(linked), None);
-    let copy = restored(&path);
-    let rows = copy.client().query("SELECT id::text, file_hash FROM files ORDER BY id", &[]);
-    let records: Vec<(String, String)> =
-        rows.expect("rows").iter().map(|row| (row.get(0), row.get(1))).collect();
-    assert_eq!(records, contents);
-    assert_eq!(copy.count("users"), COUNT as i64 + 2);
-    assert_eq!(manifest["users"], COUNT + 2);
-    let bytes: i64 = copy.value("SELECT sum(used)::bigint FROM storage_shards");
-    assert_eq!(manifest["bytes"], bytes);
     // The next one finds almost all of them.
     let (_, printed) = backups.make(&api);
     assert!(printed.contains(&format!("{} files", COUNT + 40)), "{printed}");
+    let cluster = Cluster::start("restore");
+    let target = Target::of(&Database::create_on(&cluster.url));
+    let printed = target.restore(&path).exits(0).out();
+    assert_eq!(manifest["users"], COUNT + 2);
+    let numbers = format!("{} files, {} bytes\n", manifest["files"], manifest["bytes"]);
+    let line = format!("database: {} users, {numbers}", COUNT + 2);
+    assert!(printed.contains(&line), "{printed}");
+    let query = "SELECT id::text, file_hash, user_id::text FROM files ORDER BY id";
+    let rows = target.database.client().query(query, &[]).expect("rows");
+    let records: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(records, contents);
+    for (id, hash_of_record) in &records {
+        let content = fs::read(target.data.content(id)).expect("a content");
+        assert_eq!(hash(&content), *hash_of_record, "{id}");
+    }
+    assert_eq!(target.data.join("files").read_dir().expect("files").count(), records.len());
+    let bytes: i64 = target.database.value("SELECT sum(used)::bigint FROM storage_shards");
+    assert_eq!(manifest["bytes"], bytes);
+    let restored = target.serve();
+    for user in &users {
+        let own = restored.sign_in(user.user["username"].as_str().expect("a name"));
+        let ids = rows.iter().filter(|row| row.get::<_, &str>(2) == user.id());
+        let ids: Vec<&str> = ids.map(|row| row.get(0)).collect();
+        assert!(ids.len() >= 20);
+        for id in ids {
+            let content = restored.download(&own, id).expect(200).text();
+            assert!(content.starts_with("content "), "{content}");
+        }
+    }
+    assert_eq!(restored.collect_garbage(), swept(0, 0, 0));
 }
 
 #[test]

@@ -91,14 +91,11 @@ fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
 #[test]
 fn every_command_ends_with_the_status_that_the_readme_says() {
     let api = Server::start(&[]);
-    api.register("taken").expect(201);
     let password = ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD);
-    let taken_port = ("CLOAKROOM_LISTEN", &*api.address);
     let bad = ("CLOAKROOM_DATABASE_POOL_SIZE", "x");
     let closed_mail = mail_settings("smtp://127.0.0.1:1");
     for (arguments, settings, status) in [
-        (&["serve"][..], &[taken_port][..], 1),
-        (&["serve"], &[bad], 2),
+        (&["serve"][..], &[bad][..], 2),
         (&["serve", "nonsense"], &[], 2),
         (&["migrate"], &[], 0),
         (&["migrate"], &[bad], 2),
@@ -110,18 +107,12 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["openapi", "nonsense"], &[], 2),
         (&["create-admin", "--email", "root@example.com"], &[password], 0),
         (&["create-admin", "--email", "root@example.com"], &[], 1),
-        (&["create-admin", "--email", "nonsense"], &[password], 1),
-        (&["create-admin", "--email", "b@example.com", "--username", "a b"], &[password], 1),
-        (&["create-admin", "--email", "b@example.com"], &[("CLOAKROOM_ADMIN_PASSWORD", "x")], 1),
-        (&["create-admin", "--email", "b@example.com", "--username", "taken"], &[password], 1),
         (&["create-admin", "--email", "root@example.com"], &[password, bad], 2),
-        (&["create-admin"], &[password], 2),
         (&["doctor"], &[], 0),
         (&["doctor"], &[bad], 1),
         (&["doctor", "nonsense"], &[], 2),
         (&["audit"], &[], 0),
         (&["audit"], &[bad], 2),
-        (&["audit", "--since", "soon"], &[], 2),
         (&["gc"], &[], 0),
         (&["gc"], &[bad], 2),
         (&["gc", "nonsense"], &[], 2),
@@ -133,42 +124,24 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
         (&["restore", "none"], &[bad], 2),
         (&["restore"], &[], 2),
         (&["send-test-mail", "--to", "ann@example.com"], &closed_mail, 1),
-        (&["send-test-mail", "--to", "ann@example.com"], &[], 2),
         (&["send-test-mail", "--to", "ann@example.com"], &closed_mail[..2], 2),
-        (&["send-test-mail", "--to", "nonsense"], &closed_mail, 1),
-        (&["send-test-mail"], &closed_mail, 2),
         (&["adopt-data-dir", "none"], &[], 0),
         (&["adopt-data-dir", UNKNOWN_ID], &[], 1),
         (&["adopt-data-dir", "none"], &[bad], 2),
         (&["adopt-data-dir", "nonsense"], &[], 2),
         (&["nonsense"], &[], 2),
-        (&["--help"], &[], 0),
-        (&["--version"], &[], 0),
     ] {
         let output = run(&api.database.url, arguments, settings);
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", output.err());
     }
     // A database that does not answer.
-    let nowhere = "postgres://127.0.0.1:1/cloakroom";
-    run(nowhere, &["audit"], &[]).exits(1);
+    run(NOWHERE, &["audit"], &[]).exits(1);
     // A content that is missing.
     let ann = api.sign_up("ann");
     std::fs::remove_file(api.data.content(&api.new_file(&ann, "a.txt", "a"))).unwrap();
     api.run_beside(&["gc"]).exits(1);
     api.signal(Signal::TERM);
     assert_eq!(api.exit_code(), Some(0));
-}
-
-#[test]
-fn help_and_version_are_there() {
-    let nowhere = "postgres://127.0.0.1:1/cloakroom";
-    let help = run(nowhere, &["--help"], &[]).exits(0).out();
-    for command in ["serve", "migrate", "config", "create-admin"] {
-        assert!(help.contains(command), "{help}");
-    }
-    let version = run(nowhere, &["--version"], &[]).exits(0).out();
-    assert_eq!(version, format!("cloakroom {}\n", env!("CARGO_PKG_VERSION")));
-    run(nowhere, &["nonsense"], &[]).exits(2);
 }
 
 #[test]
@@ -180,7 +153,9 @@ fn a_taken_port_is_reported() {
 }
 
 #[test]
-fn help_is_at_most_a_hundred_columns_wide() {
+fn the_version_is_told_and_help_is_at_most_a_hundred_columns_wide() {
+    let version = run(NOWHERE, &["--version"], &[]).exits(0).out();
+    assert_eq!(version, format!("cloakroom {}\n", env!("CARGO_PKG_VERSION")));
     let help = |arguments: &[&str]| run("", &[arguments, &["--help"]].concat(), &[]).exits(0).out();
     let commands = help(&[]);
     let names = commands.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -198,12 +173,14 @@ fn help_is_at_most_a_hundred_columns_wide() {
 #[test]
 fn a_reader_that_closes_the_pipe_early_is_no_failure() {
     let api = Server::start(&[]);
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 9] = [
         &["openapi"],
         &["config"],
         &["migrate"],
         &["audit"],
         &["gc"],
+        &["check"],
+        &["backup", "backups"],
         &["--help"],
         &["create-admin", "--email", "a@example.com"],
     ];

@@ -133,18 +133,8 @@ fn whatever_is_damaged_is_named_and_nothing_is_restored() {
         ("manifest.json", Empty, "it was cut short or changed: ", false),
         ("manifest.json", Missing, "is no backup, because it has no manifest.json", false),
         ("manifest.json", Link, no_file, false),
-        (
-            "manifest.json",
-            Text(former),
-            "it has format 1, but this program reads format 2: make a",
-            false,
-        ),
-        (
-            "manifest.json",
-            Text("{\"format\":3}"),
-            "program reads format 2: use a newer cloakroom",
-            false,
-        ),
+        ("manifest.json", Text(former), "it has format 1, but", false),
+        ("manifest.json", Text("{\"format\":3}"), "use a newer cloakroom", false),
         ("files", Link, "is missing or not a directory", false),
     ] {
         with_change(&backup.join(name), change, || {

@@ -185,9 +185,9 @@ fn connections_are_encrypted_and_certificates_verified() {
     server.wait_for(1);
 }
 
-/// `smtps://` on a port without TLS, and the other way round.
+/// `smtps://` on a port without TLS, the other way round, and servers that are not there.
 #[test]
-fn the_wrong_scheme_for_a_port_fails_with_advice() {
+fn the_wrong_scheme_for_a_port_or_no_server_fails_with_advice() {
     let plain = SmtpServer::start(SmtpOptions::default());
     let url = plain.url().replace("smtp://", "smtps://");
     expect_failure(send(&url, &[]), "smtps:// is for port 465");
@@ -197,6 +197,9 @@ fn the_wrong_scheme_for_a_port_fails_with_advice() {
     encrypted.misbehave(SmtpStep::Greeting, Misbehaviour::Close);
     let url = encrypted.url().replace("smtps://", "smtp://");
     expect_failure(send(&url, &[]), "smtps:// is for port 465");
+    plain.stop();
+    expect_failure(send(&plain.url(), &[]), "connecting: Connection refused");
+    expect_failure(send("smtp://mail.invalid:25", &[]), "connecting: ");
 }
 
 /// Every address of 127.0.0.0/8 is this host, so the address of another host stands in for one here: `0.0.0.0`, which
@@ -249,30 +252,6 @@ fn a_refusal_at_any_step_is_shown_without_the_text_of_the_server() {
     server.misbehave(SmtpStep::Quit, Misbehaviour::Reply("421 4.0.0 no"));
     send(&server.url(), &[]).exits(0);
     server.wait_for(1);
-}
-
-#[test]
-fn a_server_that_refuses_one_recipient_serves_another() {
-    let server = SmtpServer::start(SmtpOptions::default());
-    let unknown = Misbehaviour::Reply("550 5.1.1 unknown");
-    server.misbehave_for("eve@example.com", SmtpStep::Rcpt, unknown);
-    expect_failure(send_to("eve@example.com", &server.url(), &[]), "RCPT TO: 550 5.1.1");
-    send(&server.url(), &[]).exits(0);
-    assert_eq!(server.wait_for_mail_to("bo@example.com"), server.wait_for(1)[0]);
-    server.wait_for_step(SmtpStep::Rcpt, 2);
-    assert_eq!(server.count_for("eve@example.com", SmtpStep::Rcpt), 1);
-}
-
-#[test]
-fn a_server_that_is_down_is_reported_and_used_when_it_is_back() {
-    let server = SmtpServer::start(SmtpOptions::default());
-    server.stop();
-    expect_failure(send(&server.url(), &[]), "connecting: Connection refused");
-    server.start_again();
-    send(&server.url(), &[]).exits(0);
-    server.wait_for(1);
-    let unknown = "smtp://mail.invalid:25";
-    expect_failure(send(unknown, &[]), "connecting: ");
 }
 
 /// Each step has 15 seconds, and the message itself 60, so that no server can hold up mail for long.

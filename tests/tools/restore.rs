@@ -1,8 +1,6 @@
 //! `cloakroom restore`: what is restored, and what is not as it was.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use serde_json::json;
 
@@ -105,67 +103,6 @@ fn messages_that_waited_are_not_sent_again_and_those_that_failed_stay_as_records
     assert_eq!(target.database.count("outbox"), 1);
     assert_eq!(target.database.count("outbox WHERE failed_at IS NOT NULL"), 1);
     assert_eq!(target.database.count("password_reset_requests"), 0);
-}
-
-#[test]
-fn ten_thousand_files_are_restored_into_a_new_cluster_and_each_is_the_same() {
-    const COUNT: usize = 10_000;
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    fill(&api, COUNT);
-    let users = ["ann", "bob"].map(|name| api.sign_up(name));
-    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (backup, _) = thread::scope(|scope| {
-        let _stop = SetOnDrop(&stop);
-        for user in &users {
-            let (api, stop, changes) = (&api, &stop, &changes);
-            scope.spawn(move || {
-                let mut last = None;
-                while !stop.load(Ordering::Relaxed) {
-                    let n = changes.fetch_add(1, Ordering::Relaxed);
-                    let file = api.new_file(user, "a.txt", &format!("content {n}"));
-                    if let Some(older) = last.replace(file) {
-                        api.delete_file(user, &older).expect(204);
-                    }
-                }
-            });
-        }
-        wait_until(|| changes.load(Ordering::Relaxed) > 20);
-        backups.make(&api)
-    });
-    let cluster = Cluster::start("restore");
-    let target = Target::of(&Database::create_on(&cluster.url));
-    let printed = target.restore(&backup).exits(0).out();
-    let numbers = manifest(&backup);
-    assert_eq!(numbers["users"], COUNT + 2);
-    let (files, bytes) = (&numbers["files"], &numbers["bytes"]);
-    let line = format!("database: {} users, {files} files, {bytes} bytes\n", COUNT + 2);
-    assert!(printed.contains(&line), "{printed}");
-    let query = "SELECT id::text, file_hash, user_id::text FROM files ORDER BY id";
-    let records = target.database.client().query(query, &[]).expect("records");
-    assert_eq!(records.len(), fs::read_dir(target.data.join("files")).expect("files").count());
-    for record in &records {
-        let (id, hash): (&str, &str) = (record.get(0), record.get(1));
-        let content = fs::read(target.data.content(id)).expect("a content");
-        assert_eq!(sha256(&content), format!("sha256:{hash}"), "{id}");
-        // Those that were deleted since are in the backup only.
-        let original = fs::read(api.data.content(id));
-        let original = original.or_else(|_| fs::read(backup.join("files").join(id)));
-        assert_eq!(content, original.expect("an original"), "{id}");
-    }
-    assert_eq!(records.len(), *files);
-    let restored = target.serve();
-    for (name, user) in [("ann", &users[0]), ("bob", &users[1])] {
-        let own = restored.sign_in(name);
-        let ids: Vec<&str> =
-            records.iter().filter(|r| r.get::<_, &str>(2) == user.id()).map(|r| r.get(0)).collect();
-        assert!(!ids.is_empty());
-        for id in ids {
-            let content = restored.download(&own, id).expect(200).text();
-            assert!(content.starts_with("content "), "{content}");
-        }
-    }
-    let printed = restored.collect_garbage();
-    assert_eq!(printed, swept(0, 0, 0));
 }
 
 #[test]
