@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::database::OpenTransaction;
-use super::{Directory, OutputText, Server, command, wait_until};
+use super::{Directory, OutputText, Server, command, sha256, wait_until};
 
 /// A directory for backups.
 pub struct Backups(Directory);
@@ -101,6 +101,23 @@ impl HeldBackup {
 pub fn manifest(backup: &Path) -> Value {
     let text = fs::read_to_string(backup.join("manifest.json")).expect("a manifest");
     serde_json::from_str(&text).expect("JSON")
+}
+
+/// Changes the manifest of a backup.
+pub fn rewrite_manifest(backup: &Path, change: impl FnOnce(&mut Value)) {
+    let mut manifest = manifest(backup);
+    change(&mut manifest);
+    fs::write(backup.join("manifest.json"), manifest.to_string()).expect("a manifest");
+}
+
+/// Makes the manifest of a backup agree with the dump that it holds.
+pub fn adopt_dump(backup: &Path, schema_version: i32) {
+    let dump = fs::read(backup.join("database.dump")).expect("a dump");
+    let hash = sha256(&dump).trim_start_matches("sha256:").to_owned();
+    rewrite_manifest(backup, |manifest| {
+        manifest["dump"] = json!({"size": dump.len(), "sha256": hash});
+        manifest["schema_version"] = json!(schema_version);
+    });
 }
 
 /// The contents that a backup lists, as pairs of id and hash.

@@ -11,16 +11,15 @@ mod database;
 mod database_proxy;
 mod documented;
 mod form;
+mod installation;
 mod jwt;
 mod nginx;
 mod process;
 mod received_mail;
 mod request;
-mod restored;
 mod second_factor;
 mod server;
 mod smtp;
-mod stopped_service;
 mod store_proxy;
 mod store_server;
 mod terminal;
@@ -34,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use backups::{Backups, fill, listed, manifest};
+pub use backups::{Backups, adopt_dump, fill, listed, manifest, rewrite_manifest};
 pub use certificates::{CertificateAuthority, certificate};
 pub use cluster::Cluster;
 pub use connection::{RawAnswer, RawConnection, ask};
@@ -43,22 +42,21 @@ pub use database::{Database, OpenTransaction};
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
 pub use documented::{document, follow, key, keys_of, note_service, operation, response};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
+pub use installation::{Installation, findings_of, listing, one_names};
 pub use jwt::{
     claims, header, now, sign, sign_with, token_without_session, tokens_of_session, with_member,
     without_member,
 };
 pub use nginx::NginxProcess;
 pub use process::{
-    BINARY, OutputText, PRODUCTION, RESET_URL, command, command_at, mail_settings, run, swept,
-    within_shell,
+    BINARY, OutputText, PRODUCTION, RESET_URL, command, command_at, mail_settings, run, run_in,
+    swept, within_shell,
 };
 pub use received_mail::ReceivedMail;
 pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
-pub use restored::{Target, adopt_dump, rewrite_manifest};
 pub use second_factor::{SecondFactor, within_one_step};
 pub use server::{Server, service_with_mail};
 pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
-pub use stopped_service::{StoppedService, findings_of, listing, one_names};
 pub use store_proxy::{StoreFault, StoreProxy};
 pub use store_server::{StoreServer, store_settings};
 pub use terminal::Terminal;

@@ -71,8 +71,17 @@ pub fn within_shell(line: &str, command: Command) -> Command {
 
 /// Runs a command of the binary to its end, with an empty data directory.
 pub fn run(database_url: &str, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
-    let data = Directory::create();
-    command(database_url, &data, settings).args(arguments).output().expect("the binary runs")
+    run_in(&Directory::create(), database_url, arguments, settings)
+}
+
+/// The same with that data directory.
+pub fn run_in(
+    data: &Directory,
+    database_url: &str,
+    arguments: &[&str],
+    settings: &[(&str, &str)],
+) -> Output {
+    command(database_url, data, settings).args(arguments).output().expect("the binary runs")
 }
 
 /// The last line of `cloakroom gc`.

@@ -213,7 +213,7 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     let (_, printed) = backups.make(&api);
     assert!(printed.contains(&format!("{} files", COUNT + 40)), "{printed}");
     let cluster = Cluster::start("restore");
-    let target = Target::of(&Database::create_on(&cluster.url));
+    let target = Installation::on(&Database::create_on(&cluster.url));
     let printed = target.restore(&path).exits(0).out();
     assert_eq!(manifest["users"], COUNT + 2);
     let numbers = format!("{} files, {} bytes\n", manifest["files"], manifest["bytes"]);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -13,7 +12,7 @@ use crate::harness::*;
 
 #[test]
 fn a_whole_installation_has_no_faults_and_is_left_as_it_is() {
-    let (service, _) = StoppedService::after(|api| {
+    let (service, _) = Installation::after(|api| {
         let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
         for n in 0..5 {
             api.new_file(&ann, "a.txt", &format!("{n}"));
@@ -45,7 +44,7 @@ fn a_whole_installation_has_no_faults_and_is_left_as_it_is() {
 
 #[test]
 fn damaged_contents_are_named_with_their_files_and_owners() {
-    let (service, ids) = StoppedService::after(|api| {
+    let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
         // This owner has no username.
         let bob = json!({"email": "bob@example.com", "password": PASSWORD});
@@ -94,7 +93,7 @@ fn damaged_contents_are_named_with_their_files_and_owners() {
 
 #[test]
 fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
-    let (service, deleted) = StoppedService::after(|api| {
+    let (service, deleted) = Installation::after(|api| {
         let ann = api.sign_up("ann");
         let file = api.new_file(&ann, "a.txt", "one");
         // While a backup runs, which has this lock, the contents of deleted files stay.
@@ -142,12 +141,11 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
 
 #[test]
 fn nothing_is_compared_or_backed_up_with_a_wrong_database_or_directory() {
-    let (service, _) =
-        StoppedService::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "one"));
-    let (other, _) = StoppedService::after(|api| api.new_file(api.sign_up("bob"), "b.txt", "two"));
-    let wrong = StoppedService { database: service.database.clone(), data: other.data.clone() };
+    let (service, _) = Installation::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "one"));
+    let (other, _) = Installation::after(|api| api.new_file(api.sign_up("bob"), "b.txt", "two"));
+    let wrong = Installation { database: service.database.clone(), data: other.data.clone() };
     let before = listing(other.data.path());
-    let refuses = |service: &StoppedService, arguments: &[&str], texts: &[&str]| {
+    let refuses = |service: &Installation, arguments: &[&str], texts: &[&str]| {
         let output = service.check(arguments).exits(1);
         one_names(&findings_of(&output, "fault"), texts);
         assert_eq!(output.out().lines().count(), 2, "{}", output.out());
@@ -172,8 +170,7 @@ fn nothing_is_compared_or_backed_up_with_a_wrong_database_or_directory() {
     fs::create_dir(other.data.join("restore.partial")).expect("a directory");
     refuses(&other, &["--repair"], &["restore.partial"]);
     // A directory that is not there is not made, nor is what it should have.
-    let empty =
-        StoppedService { database: service.database.clone(), data: Arc::new(Directory::create()) };
+    let empty = Installation::on(&service.database);
     refuses(&empty, &[], &["CLOAKROOM_DATA_DIR=", "/files: No such file"]);
     assert_eq!(listing(empty.data.path()).len(), 1);
     let missing = empty.data.join("missing");
@@ -196,9 +193,9 @@ fn a_restored_installation_has_no_faults_but_those_of_the_backup() {
     let files = ["one", "two"].map(|text| api.new_file(&ann, "a.txt", text));
     let (backup, _) = backups.make(&api);
     let restored = |arguments: &[&str]| {
-        let target = Target::create();
+        let target = Installation::empty();
         target.command(&backup, arguments).output().expect("the binary runs").exits(0);
-        StoppedService { database: target.database, data: target.data }
+        target
     };
     let service = restored(&[]);
     assert!(service.warnings(&["--repair"]).is_empty());
@@ -256,7 +253,7 @@ fn beside_a_running_service_there_are_no_false_alarms() {
 
 #[test]
 fn ten_thousand_files_and_users_are_compared() {
-    let (service, ()) = StoppedService::after(|api| {
+    let (service, ()) = Installation::after(|api| {
         fill(api, 10_000);
         api.data.contents().iter().for_each(|path| make_older(path, 5));
     });

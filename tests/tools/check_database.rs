@@ -4,7 +4,7 @@ use crate::harness::*;
 
 #[test]
 fn wrong_totals_are_faults() {
-    let (service, ann) = StoppedService::after(|api| {
+    let (service, ann) = Installation::after(|api| {
         let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
         api.new_file(&ann, "a.txt", "12345");
         api.new_file(&bob, "b.txt", "123");
@@ -59,7 +59,7 @@ fn the_records_are_added_up_in_one_pass_however_many_accounts_there_are() {
 
 #[test]
 fn a_step_that_fails_is_a_fault_and_the_others_are_gone_through() {
-    let (service, ()) = StoppedService::after(|api| drop(api.sign_up("ann")));
+    let (service, ()) = Installation::after(|api| drop(api.sign_up("ann")));
     let role = format!("cloakroom_check_{}", std::process::id());
     service.database.run(&format!(
         "CREATE ROLE {role} LOGIN PASSWORD 'plain';

@@ -19,7 +19,7 @@ fn discard(data: &Directory, id: &str) -> PathBuf {
 
 #[test]
 fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whole() {
-    let (service, ids) = StoppedService::after(|api| {
+    let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
         ["one", "two", "three", "four"].map(|text| api.new_file(&ann, "a.txt", text))
     });
@@ -66,25 +66,8 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
 }
 
 #[test]
-fn a_repair_that_brings_everything_back_ends_with_status_0() {
-    let (service, ids) = StoppedService::after(|api| {
-        let ann = api.sign_up("ann");
-        ["one", "two", "three"].map(|text| api.new_file(&ann, "a.txt", text))
-    });
-    // As after restoring a newer dump: the sweep has moved contents that have a record again.
-    ids.iter().for_each(|id| drop(discard(&service.data, id)));
-    assert_eq!(service.faults(&[]).len(), 4);
-    let warnings = service.warnings(&["--repair"]);
-    ids.iter().for_each(|id| one_names(&warnings, &[id, "was missing and is back"]));
-    assert!(service.warnings(&["--repair"]).is_empty());
-    assert_eq!(service.data.trash().len(), 0);
-    let api = Server::start_with(&service.database, &service.data, &[]);
-    assert_eq!(api.download(api.sign_in("ann"), &ids[2]).expect(200).text(), "three");
-}
-
-#[test]
 fn repairs_and_sweeps_at_the_same_time_lose_nothing() {
-    let (service, ids) = StoppedService::after(|api| {
+    let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
         let mut ids = Vec::new();
         ids.resize_with(60, || api.new_file(&ann, "a.txt", "one"));

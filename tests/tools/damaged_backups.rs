@@ -110,7 +110,7 @@ fn whatever_is_damaged_is_named_and_nothing_is_restored() {
     let backups = Backups::create();
     let (backup, ids) = backup_of_five(&backups);
     let content = format!("files/{}", ids[2]);
-    let target = Target::create();
+    let target = Installation::empty();
     let (hash, no_file) = ("has another SHA-256 than is recorded", "is not a file");
     let former = "{\"format\":1,\"created_at\":\"2026-01-02T03:04:05Z\",\"contents\":[\n],\n\"sha256\":\"\"}\n";
     // The file, what happens to it, what is said, and whether it can be skipped.
@@ -185,7 +185,7 @@ fn damaged_contents_are_all_named_and_left_out_where_they_are_to_be_skipped() {
     fs::remove_file(content(1)).expect("removed");
     fs::write(content(2), "content").expect("cut");
     fs::write(backup.join("files/other"), "").expect("written");
-    let target = Target::create();
+    let target = Installation::empty();
     let lines = [
         format!("files/{} has another SHA-256 than is recorded", ids[0]),
         format!("files/{} is missing", ids[1]),

@@ -53,8 +53,7 @@ fn a_password_that_is_written_in_a_wrong_way_is_in_no_message() {
                     ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1"),
                     (name, &text),
                 ];
-                let output =
-                    command("", &data, &settings).args(arguments).output().expect("it runs");
+                let output = run_in(&data, "", arguments, &settings);
                 hides(&(output.out() + &output.err()), password);
             }
         }
@@ -98,16 +97,14 @@ fn a_password_that_is_written_as_it_should_be_is_in_no_output_either() {
         let key_value =
             format!("user={role} password={quoted} host={host} port={port} dbname={name}");
         for url in [in_url, key_value] {
-            let run = |arguments: &[&str]| {
-                let output = command(&url, &data, &[]).args(arguments).output().expect("it runs");
-                let output = output.exits(0);
+            let timeout = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")];
+            let run = |arguments: &[&str], status| {
+                let output = run_in(&data, &url, arguments, &timeout).exits(status);
                 hides(&(output.out() + &output.err()), password);
             };
-            let mut start = command(&url, &data, &[]);
-            start.env("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1");
-            let api = Server::spawn(start, &database, &data);
+            let api = Server::spawn(command(&url, &data, &timeout), &database, &data);
             for arguments in [&["config"][..], &["doctor"], &["check"], &backups.arguments()] {
-                run(arguments);
+                run(arguments, 0);
             }
             // The pool cannot open connections any more, and says why.
             database.run(&format!("ALTER ROLE {role} NOLOGIN"));
@@ -115,14 +112,8 @@ fn a_password_that_is_written_as_it_should_be_is_in_no_output_either() {
             api.readyz().expect(503);
             api.logged("no connection to the database at ");
             hides(&api.log(), password);
-            let output =
-                command(&url, &data, &[]).arg("doctor").output().expect("it runs").exits(1);
-            hides(&(output.out() + &output.err()), password);
-            let output = command(&url, &data, &[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")])
-                .args(backups.arguments())
-                .output();
-            let output = output.expect("it runs").exits(1);
-            hides(&(output.out() + &output.err()), password);
+            run(&["doctor"], 1);
+            run(&backups.arguments(), 1);
             database.run(&format!("ALTER ROLE {role} LOGIN"));
         }
     }

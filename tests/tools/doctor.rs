@@ -18,8 +18,7 @@ const NOBODY: u32 = 65_534;
 /// Runs it to its end with these settings, and checks its report.
 #[track_caller]
 fn doctor(database_url: &str, data: &Directory, settings: &[(&str, &str)]) -> String {
-    let mut command = command(database_url, data, settings);
-    report_of(&command.arg("doctor").output().expect("the binary runs"))
+    report_of(&run_in(data, database_url, &["doctor"], settings))
 }
 
 /// What holds for all reports: the last line has the sum of the findings, the status is 1 exactly if there are faults,
@@ -55,13 +54,13 @@ fn expect_finding(report: &str, word: &str, subject: &str, part: &str) {
 }
 
 /// A stopped service with a file.
-fn stopped_service() -> StoppedService {
-    StoppedService::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "text")).0
+fn stopped_service() -> Installation {
+    Installation::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "text")).0
 }
 
 #[test]
 fn a_healthy_service_has_no_findings_and_nothing_is_changed() {
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     let writes = "pg_stat_user_tables WHERE n_tup_ins + n_tup_upd + n_tup_del > 0";
     let names = || listing(data.path()).into_keys().collect::<Vec<_>>();
     let before = (names(), database.count(writes));
@@ -84,7 +83,7 @@ fn a_healthy_service_has_no_findings_and_nothing_is_changed() {
 
 #[test]
 fn wrong_settings_are_faults_and_the_rest_is_still_looked_at() {
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     let report = doctor(
         &database.url,
         &data,
@@ -155,7 +154,7 @@ fn the_directory_of_another_database_is_a_fault_with_both_ids() {
 
 #[test]
 fn a_data_directory_that_cannot_be_used_is_a_fault() {
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     fs::write(data.join("file"), "x").expect("a file");
     for (value, fault) in [("file", "is a file"), ("missing", "does not exist")] {
         let report = doctor(&database.url, &data, &[("CLOAKROOM_DATA_DIR", value)]);
@@ -177,7 +176,7 @@ fn a_data_directory_that_cannot_be_used_is_a_fault() {
 #[test]
 fn a_directory_in_which_the_user_may_not_write_is_named_with_the_user() {
     // Root may write anywhere, so it becomes another user, who must be able to run the binary.
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     fs::set_permissions(data.path(), Permissions::from_mode(0o755)).expect("a mode");
     let binary = data.join("cloakroom");
     fs::copy(BINARY, &binary).expect("a copy");
@@ -194,7 +193,7 @@ fn a_directory_in_which_the_user_may_not_write_is_named_with_the_user() {
 
 #[test]
 fn the_mail_server_is_asked_as_far_as_a_message_and_sent_none() {
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     let options = SmtpOptions { user: Some(("ann", "s3cret-word")), ..SmtpOptions::default() };
     let mail = SmtpServer::start(options);
     let open = SmtpServer::start(SmtpOptions::default());
@@ -221,7 +220,7 @@ fn the_mail_server_is_asked_as_far_as_a_message_and_sent_none() {
 
 #[test]
 fn a_database_that_cannot_be_used_is_a_fault_and_ends_nothing() {
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     let proxy = DatabaseProxy::start(&database.url);
     proxy.hold(b"");
     let (server, _) = database.url.rsplit_once('/').expect("a URL");
@@ -269,7 +268,7 @@ fn over_unix_socket(url: &str, directory: &Directory) -> String {
 
 #[test]
 fn a_database_that_answers_no_more_over_a_unix_socket_hides_nothing_else() {
-    let (StoppedService { database, data }, socket) = (stopped_service(), Directory::create());
+    let (Installation { database, data }, socket) = (stopped_service(), Directory::create());
     let url = over_unix_socket(&database.url, &socket);
     expect_finding(&doctor(&url, &data, &[]), "ok", "database", "PostgreSQL ");
     let _held = database.begin("LOCK TABLE refinery_schema_history IN ACCESS EXCLUSIVE MODE");
@@ -286,7 +285,7 @@ fn the_schema_and_the_server_are_judged() {
     let report = doctor(&old.url, &data, &[]);
     expect_finding(&report, "warning", "schema", "version 23, and this program makes version ");
     assert_eq!(old.count("refinery_schema_history"), 23);
-    let StoppedService { database, data } = stopped_service();
+    let Installation { database, data } = stopped_service();
     let alter = |setting: &str| {
         database.run(&format!("ALTER DATABASE {} SET {setting}", database.name()));
     };

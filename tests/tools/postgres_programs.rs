@@ -89,7 +89,7 @@ fn they_use_the_tls_and_the_servers_of_the_settings_and_hide_the_password() {
         process.wait_with_output().expect("it ends").exits(0);
     }
     // The same for the other program.
-    let target = Target::of(&Database::create_on(&cluster.url));
+    let target = Installation::on(&Database::create_on(&cluster.url));
     let backup = backups.whole().pop().expect("a backup");
     let table = target.database.begin("CREATE TABLE users ()");
     let process = target.begin(&backup);
@@ -111,7 +111,6 @@ fn one_of_another_version_in_the_path_is_passed_over() {
     fs::set_permissions(programs.join("pg_dump"), fs::Permissions::from_mode(0o755))
         .expect("executable");
     let path = format!("{}:{}", programs.path().display(), "/usr/bin:/bin");
-    let mut command = command(&api.database.url, &api.data, &[("PATH", &path)]);
-    command.args(backups.arguments()).output().expect("it runs").exits(0);
+    run_in(&api.data, &api.database.url, &backups.arguments(), &[("PATH", &path)]).exits(0);
     assert!(!marker.exists());
 }

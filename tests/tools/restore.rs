@@ -16,7 +16,7 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
     api.delete_file(&ann, &file).expect(204);
     api.sign_up("carl");
-    let target = Target::create();
+    let target = Installation::empty();
     let printed = target.restore(&backup).exits(0).out();
     let id: String = target.database.value("SELECT id::text FROM installation");
     let time = manifest(&backup)["created_at"].as_str().expect("a time").to_owned();
@@ -66,7 +66,7 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     // Made after the backup, for the version of the credentials that the next change will lead to.
     api.reset_password(&before, NEW_PASSWORD).expect(200);
     let after = api.reset_token("bob@example.com");
-    let target = Target::create();
+    let target = Installation::empty();
     let printed = target.restore(&backup).exits(0).out();
     assert!(printed.contains("Ended: 2 sessions, 1 personal token, 1 link. "), "{printed}");
     let restored = target.serve();
@@ -98,7 +98,7 @@ fn messages_that_waited_are_not_sent_again_and_those_that_failed_stay_as_records
         ann.id()
     ));
     let (backup, _) = backups.make(&api);
-    let target = Target::create();
+    let target = Installation::empty();
     target.restore(&backup).exits(0);
     assert_eq!(target.database.count("outbox"), 1);
     assert_eq!(target.database.count("outbox WHERE failed_at IS NOT NULL"), 1);
@@ -111,7 +111,7 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
     api.sign_up("ann");
     let (backup, _) = backups.make(&api);
     for name in ["files", "trash", "installation-id"] {
-        let target = Target::create();
+        let target = Installation::empty();
         fs::create_dir(target.data.join(name)).expect("made");
         let error = target.restore(&backup).exits(1).err();
         assert!(error.contains(&format!("it holds {name}, ")), "{error}");
@@ -121,7 +121,7 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
         "TABLE t (); ALTER TABLE t",
         "SCHEMA s; CREATE MATERIALIZED VIEW s.t AS SELECT; ALTER SCHEMA s",
     ] {
-        let target = Target::create();
+        let target = Installation::empty();
         target.database.run(&format!("CREATE {table} OWNER TO CURRENT_USER"));
         let error = target.restore(&backup).exits(1).err();
         assert!(
@@ -130,7 +130,7 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
         );
         assert_eq!(target.entries(), Vec::<String>::new());
     }
-    let target = Target::create();
+    let target = Installation::empty();
     fs::write(target.data.join("data"), "a file").expect("written");
     let mut command = target.command(&backup, &[]);
     command.env("CLOAKROOM_DATA_DIR", target.data.join("data"));
@@ -150,13 +150,13 @@ fn a_data_directory_that_does_not_exist_is_made_and_other_things_in_one_stay() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let file = api.new_file(api.sign_up("ann"), "a.txt", "content");
     let (backup, _) = backups.make(&api);
-    let target = Target::create();
+    let target = Installation::empty();
     let missing = target.data.join("new/data");
     let mut command = target.command(&backup, &[]);
     command.env("CLOAKROOM_DATA_DIR", &missing).output().expect("it runs").exits(0);
     assert_eq!(fs::read_to_string(missing.join("files").join(&file)).expect("a file"), "content");
     assert_eq!(mode(&missing), 0o700);
-    let target = Target::create();
+    let target = Installation::empty();
     fs::write(target.data.join("jwt-secret"), SECRET).expect("written");
     target.restore(&backup).exits(0);
     assert_eq!(target.entries(), ["files", "installation-id", "jwt-secret"]);
@@ -168,7 +168,7 @@ fn a_backup_of_a_newer_schema_or_a_newer_postgresql_is_refused_and_an_older_sche
     api.sign_up("ann");
     let (backup, _) = backups.make(&api);
     let newest = manifest(&backup)["schema_version"].as_i64().expect("a version") as i32;
-    let target = Target::create();
+    let target = Installation::empty();
     rewrite_manifest(&backup, |header| header["schema_version"] = json!(newest + 1));
     let error = target.restore(&backup).exits(1).err();
     let versions =
@@ -211,7 +211,7 @@ fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_th
         (false, "CREATE EXTENSION pg_trgm", true),
         (false, "", false),
     ] {
-        let target = Target::create();
+        let target = Installation::empty();
         let (role, database) = (target.database.name(), target.database.name());
         let owner = if is_owner {
             format!("ALTER DATABASE {database} OWNER TO {role};")

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 
 use crate::harness::*;
 
@@ -15,7 +15,7 @@ fn backup_of_three(backups: &Backups) -> PathBuf {
 }
 
 /// Kills a process that restores, as `kill -9` does, and waits until the server has noticed that it is gone.
-fn kill(mut process: Child, target: &Target) {
+fn kill(mut process: Child, target: &Installation) {
     process.kill().expect("it runs");
     process.wait().expect("it ends");
     let lock = "pg_locks WHERE locktype = 'advisory' AND granted AND objid = hashtext('cloakroom: restore')::oid
@@ -25,10 +25,10 @@ fn kill(mut process: Child, target: &Target) {
 
 /// Asserts that no command uses the data directory, and that each says why.
 #[track_caller]
-fn is_marked(target: &Target) {
+fn is_marked(target: &Installation) {
     let before = target.entries();
     for arguments in [&["serve"][..], &["gc"], &["backup", "."], &["adopt-data-dir", "none"]] {
-        let error = target.run(arguments).exits(1).err();
+        let error = target.run(arguments, &[]).exits(1).err();
         assert!(
             error.contains("it holds restore.partial, because `cloakroom restore` "),
             "{error}"
@@ -39,16 +39,16 @@ fn is_marked(target: &Target) {
 
 /// Asserts that a backup with `count` files is restored into a new database and the same data directory.
 #[track_caller]
-fn is_restored_anew(target: Target, backup: &Path, count: usize) {
+fn is_restored_anew(target: Installation, backup: &Path, count: usize) {
     let error = target.restore(backup).exits(1).err();
     let advice = "one that an interrupted restore has left is removed first (dropdb)";
     assert!(error.contains("is not empty") && error.contains(advice), "{error}");
-    finishes(Target { database: Database::create(), data: target.data }, backup, count);
+    finishes(Installation { database: Database::create(), data: target.data }, backup, count);
 }
 
 /// Asserts that a backup with `count` files is restored.
 #[track_caller]
-fn finishes(target: Target, backup: &Path, count: usize) {
+fn finishes(target: Installation, backup: &Path, count: usize) {
     target.restore(backup).exits(0);
     assert_eq!(target.entries(), ["files", "installation-id"]);
     let restored = target.serve();
@@ -64,7 +64,7 @@ fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
     fill(&api, COUNT);
     let (backup, _) = backups.make(&api);
     // While contents are copied.
-    let target = Target::create();
+    let target = Installation::empty();
     let process = target.begin(&backup);
     let first = || fs::read_dir(target.data.join("restore.partial")).ok()?.next();
     eventually(first).expect("an entry");
@@ -85,7 +85,7 @@ fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
         ("SELECT pg_advisory_xact_lock(7164223571444789103)", None, true),
         ("SELECT pg_advisory_xact_lock(7164223571444789103)", Some(vacuum), true),
     ] {
-        let target = Target::create();
+        let target = Installation::empty();
         let mut held = target.database.begin(statement);
         let process = target.begin(&backup);
         target.database.wait_for_blocked_statement();
@@ -116,7 +116,7 @@ fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
 fn an_id_that_an_interrupted_restoration_has_made_does_not_hinder_the_next_one() {
     let backups = Backups::create();
     let backup = backup_of_three(&backups);
-    let target = Target::create();
+    let target = Installation::empty();
     // As it is left between the last two steps.
     fs::create_dir(target.data.join("restore.partial")).expect("made");
     fs::write(target.data.join("installation-id"), UNKNOWN_ID).expect("written");
@@ -128,18 +128,18 @@ fn an_id_that_an_interrupted_restoration_has_made_does_not_hinder_the_next_one()
 fn of_two_restorations_into_one_database_or_one_directory_the_second_is_refused() {
     let backups = Backups::create();
     let backup = backup_of_three(&backups);
-    let target = Target::create();
+    let target = Installation::empty();
     let table = target.database.begin("CREATE TABLE users ()");
     let process = target.begin(&backup);
     target.database.wait_for_blocked_statement();
-    let same_database = Target::of(&target.database);
+    let same_database = Installation::on(&target.database);
     let error = same_database.restore(&backup).exits(1).err();
     assert!(
         error.contains("another `cloakroom restore` is writing to the database at "),
         "{error}"
     );
     assert_eq!(same_database.entries(), Vec::<String>::new());
-    let same_directory = Target { database: Database::create(), data: target.data.clone() };
+    let same_directory = Installation { database: Database::create(), data: target.data.clone() };
     let error = same_directory.restore(&backup).exits(1).err();
     assert!(error.contains("another `cloakroom restore` is writing to it"), "{error}");
     assert_eq!(same_directory.tables(), 0);
@@ -154,7 +154,7 @@ fn a_database_that_fails_meanwhile_or_a_full_disk_leaves_the_target_as_it_was() 
     let (api, backups) = (Server::start(&[]), Backups::create());
     api.new_file(api.sign_up("ann"), "a.txt", &"x".repeat(5000));
     let (backup, _) = backups.make(&api);
-    let target = Target::create();
+    let target = Installation::empty();
     let table = target.database.begin("CREATE TABLE users ()");
     let process = target.begin(&backup);
     target.database.wait_for_blocked_statement();
@@ -169,11 +169,7 @@ fn a_database_that_fails_meanwhile_or_a_full_disk_leaves_the_target_as_it_was() 
     table.roll_back();
     target.is_untouched();
     // Files of this process may have 1 KiB.
-    let command = target.command(&backup, &[]);
-    let mut limited = Command::new("/bin/bash");
-    limited.args(["-c", "ulimit -f 1 && exec \"$0\" \"$@\""]).arg(command.get_program());
-    limited.args(command.get_args()).env_clear();
-    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut limited = within_shell("ulimit -f 1", target.command(&backup, &[]));
     let error = limited.output().expect("bash runs").exits(1).err();
     assert!(error.contains("restore.partial: File too large"), "{error}");
     target.is_untouched();

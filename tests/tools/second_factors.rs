@@ -52,7 +52,7 @@ fn doctor_counts_the_second_factors_that_no_key_opens() {
     for (key, found) in
         [(KEY, "ok      second factors: "), (OTHER, "fault   second factors: no key opens 2 of 2")]
     {
-        let output = command(&url, &data, &[key]).arg("doctor").output().expect("the binary runs");
+        let output = run_in(&data, &url, &["doctor"], &[key]);
         assert!(output.out().contains(found), "{}", output.out());
     }
 }
@@ -63,14 +63,14 @@ fn a_restored_second_factor_works_with_its_key_and_is_counted_without() {
     let ann = api.sign_up("ann");
     let factor = api.new_second_factor(&ann, PASSWORD);
     let (backup, _) = backups.make(&api);
-    let target = Target::create();
+    let target = Installation::empty();
     let printed = target.restore(&backup).exits(0).out();
     assert!(!printed.contains("second factors"), "{printed}");
     let restored = target.serve();
     restored.login("ann", PASSWORD).refused(401, "Second factor required");
     restored.login_with_code("ann", PASSWORD, &factor.code()).expect(200);
     // Another secret signs the tokens of this one.
-    let target = Target::create();
+    let target = Installation::empty();
     let other = SECRET.to_uppercase();
     let mut command = target.command(&backup, &[]);
     let output = command.env("CLOAKROOM_JWT_SECRET", &other).output().expect("the binary runs");

@@ -41,8 +41,7 @@ impl World {
 }
 
 fn run_on(database: &Database, data: &Directory, url: &str, arguments: &[&str]) -> Output {
-    let mut command = command(&database.url, data, &store_settings(url));
-    command.args(arguments).output().expect("the binary runs")
+    run_in(data, &database.url, arguments, &store_settings(url))
 }
 
 #[track_caller]
@@ -107,7 +106,7 @@ fn a_backup_of_a_store_is_restored_into_another_one_or_a_directory() {
     has_texts(&api, &api.login("ann", PASSWORD).tokens(), &world.ids);
     assert!(!data.join("restore.partial").exists() && !data.join("files").exists());
 
-    let target = Target::create();
+    let target = Installation::empty();
     target.restore(backup.as_ref()).exits(0);
     let api = target.serve();
     has_texts(&api, &api.login("ann", PASSWORD).tokens(), &world.ids);
@@ -219,10 +218,8 @@ fn contents_move_to_the_store_and_back_while_the_service_runs() {
 #[test]
 fn nothing_is_moved_to_a_foreign_place_or_without_a_store() {
     let world = World::create();
-    let output = command(&world.database.url, &world.data, &[])
-        .args(["move-contents", "--to", "s3"])
-        .output();
-    let error = output.expect("the binary runs").exits(2).err();
+    let to_store = ["move-contents", "--to", "s3"];
+    let error = run_in(&world.data, &world.database.url, &to_store, &[]).exits(2).err();
     assert!(error.contains("CLOAKROOM_STORAGE_URL is not set"), "{error}");
     let other = Server::start(&[]);
     let user = other.sign_up("bob");

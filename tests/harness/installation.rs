@@ -1,31 +1,83 @@
-//! A service that is stopped, for tests of the commands that examine it.
+//! A database with its data directory: empty ones into which a backup is restored, and those of a service that is
+//! stopped, for the commands that examine it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{Database, Directory, OutputText, Server, command};
+use super::{Database, Directory, OutputText, Server, command, run_in};
 
-/// A stopped service.
-pub struct StoppedService {
+/// A database and a data directory.
+pub struct Installation {
     pub database: Arc<Database>,
     pub data: Arc<Directory>,
 }
 
-impl StoppedService {
+impl Installation {
+    /// A new database and a new directory.
+    pub fn empty() -> Installation {
+        Installation::on(&Database::create())
+    }
+
+    /// That database with a new directory.
+    pub fn on(database: &Arc<Database>) -> Installation {
+        Installation { database: database.clone(), data: Arc::new(Directory::create()) }
+    }
+
     /// Lets `prepare` use a service, and stops it.
-    pub fn after<T>(prepare: impl FnOnce(&Server) -> T) -> (StoppedService, T) {
+    pub fn after<T>(prepare: impl FnOnce(&Server) -> T) -> (Installation, T) {
         let api = Server::start(&[]);
         let prepared = prepare(&api);
-        (StoppedService { database: api.database.clone(), data: api.data.clone() }, prepared)
+        (Installation { database: api.database.clone(), data: api.data.clone() }, prepared)
     }
 
     pub fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
-        let mut command = command(&self.database.url, &self.data, settings);
-        command.args(arguments).output().expect("the binary runs")
+        run_in(&self.data, &self.database.url, arguments, settings)
+    }
+
+    /// The command that restores a backup into it.
+    pub fn command(&self, backup: &Path, arguments: &[&str]) -> Command {
+        let mut command = command(&self.database.url, &self.data, &[]);
+        command.arg("restore").arg(backup).args(arguments);
+        command
+    }
+
+    pub fn restore(&self, backup: &Path) -> Output {
+        self.command(backup, &[]).output().expect("the binary runs")
+    }
+
+    /// Begins to restore a backup.
+    pub fn begin(&self, backup: &Path) -> Child {
+        let mut command = self.command(backup, &[]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+    }
+
+    /// Starts a service on it.
+    pub fn serve(&self) -> Server {
+        Server::start_with(&self.database, &self.data, &[])
+    }
+
+    /// The names in the data directory, sorted.
+    pub fn entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.data.path()).expect("a directory");
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut names: Vec<_> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+        names.sort();
+        names
+    }
+
+    /// Number of tables in the database.
+    pub fn tables(&self) -> i64 {
+        self.database
+            .count("pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')")
+    }
+
+    #[track_caller]
+    pub fn is_untouched(&self) {
+        assert_eq!((self.entries(), self.tables()), (Vec::new(), 0));
     }
 
     pub fn check(&self, arguments: &[&str]) -> Output {
