@@ -87,8 +87,8 @@ struct Shared {
     options: SmtpOptions,
     received: Mutex<Vec<ReceivedMail>>,
     misbehaviours: Mutex<Vec<(SmtpStep, String, Misbehaviour)>>,
-    /// Each step that was reached, with the recipient where it is known already.
-    steps: Mutex<Vec<(SmtpStep, String)>>,
+    /// Each step that was reached.
+    steps: Mutex<Vec<SmtpStep>>,
 }
 
 struct Running {
@@ -158,13 +158,7 @@ impl SmtpServer {
     /// How often this step was reached.
     pub fn count(&self, step: SmtpStep) -> usize {
         let steps = self.shared.steps.lock().expect("no panic");
-        steps.iter().filter(|(reached, _)| *reached == step).count()
-    }
-
-    /// How often this step, which must come after `MAIL`, was reached with a message for this address.
-    pub fn count_for(&self, address: &str, step: SmtpStep) -> usize {
-        let steps = self.shared.steps.lock().expect("no panic");
-        steps.iter().filter(|(reached, recipient)| *reached == step && recipient == address).count()
+        steps.iter().filter(|reached| **reached == step).count()
     }
 
     /// Waits until this step was reached `n` times.
@@ -407,12 +401,11 @@ impl Dialogue<'_> {
     /// Replies `line`, or misbehaves if the test has asked for it. Returns whether the reply was `line`. A message is
     /// stored before the reply is sent, so that a test that sees the effects of the reply finds the message.
     fn reply(&mut self, step: SmtpStep, line: &str) -> io::Result<bool> {
-        let recipient = self.mail.recipient.clone();
         let misbehaviour = self.misbehaviour(step);
         if step == SmtpStep::Content && misbehaviour.is_none() {
             self.shared.received.lock().expect("no panic").push(self.mail.clone());
         }
-        self.shared.steps.lock().expect("no panic").push((step, recipient));
+        self.shared.steps.lock().expect("no panic").push(step);
         match misbehaviour {
             None => self.send(line)?,
             Some(Misbehaviour::Reply(other)) => self.send(other)?,

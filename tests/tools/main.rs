@@ -11,7 +11,6 @@ mod backup_faults;
 mod backup_links;
 mod check;
 mod check_database;
-mod check_repair;
 mod command_line;
 mod create_admin;
 mod damaged_backups;
