@@ -57,15 +57,15 @@ impl Backups {
 
     /// Begins a backup, and holds it where its dump begins, after the snapshot was taken.
     pub fn begin(&self, api: &Server) -> HeldBackup {
-        self.begin_at(api, &api.database.url)
+        self.begin_with(api, &[])
     }
 
-    /// The same with another URL of the service's database.
-    pub fn begin_at(&self, api: &Server, url: &str) -> HeldBackup {
+    /// The same with further settings, such as another URL of the service's database.
+    pub fn begin_with(&self, api: &Server, settings: &[(&str, &str)]) -> HeldBackup {
         // The dump waits for the locks of all tables. No other query uses this one.
         api.database.run("CREATE TABLE IF NOT EXISTS holds_dumps ()");
         let lock = api.database.begin("LOCK TABLE holds_dumps");
-        let mut command = command(url, &api.data, &[]);
+        let mut command = command(&api.database.url, &api.data, settings);
         let command = command.args(self.arguments()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let process = command.spawn().expect("the binary runs");
         api.database.wait_for_blocked_statement();

@@ -138,7 +138,8 @@ fn time_limits_of_the_server_do_not_end_a_backup() {
     let options = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"]
         .map(|limit| format!("-c%20{limit}%3D200ms"))
         .join("%20");
-    let held = backups.begin_at(&api, &format!("{}?options={options}", api.database.url));
+    let url = format!("{}?options={options}", api.database.url);
+    let held = backups.begin_with(&api, &[("CLOAKROOM_DATABASE_URL", &url)]);
     // The transaction of the backup has been idle for longer than the limit.
     let long_idle = "pg_stat_activity WHERE datname = current_database() AND application_name = 'cloakroom'
                      AND state = 'idle in transaction' AND state_change < now() - interval '400 ms'";

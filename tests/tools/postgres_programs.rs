@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 
 use crate::harness::*;
 
@@ -47,8 +46,6 @@ fn they_use_the_tls_and_the_servers_of_the_settings_and_hide_the_password() {
     let api = Server::start_on(&database, &[]);
     api.new_file(api.sign_up("ann"), "a.txt", "content");
     let backups = Backups::create();
-    // No query of the service uses it, and the dump waits for its lock.
-    database.run("CREATE TABLE holds_dumps ()");
     let (user, rest) =
         database.url.split_once("://").and_then(|(_, rest)| rest.split_once(':')).expect("a URL");
     let (password, rest) = rest.split_once('@').expect("a URL");
@@ -74,19 +71,14 @@ fn they_use_the_tls_and_the_servers_of_the_settings_and_hide_the_password() {
             ("PGSERVICE", "none"),
             ("PGOPTIONS", "-c nonsense=on"),
         ];
-        let lock = database.begin("LOCK TABLE holds_dumps");
-        let mut command = command(&url, &api.data, &settings);
-        command.args(backups.arguments()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let process = command.spawn().expect("the binary runs");
-        database.wait_for_blocked_statement();
+        let held = backups.begin_with(&api, &settings);
         let found: bool = database.value(
             "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
              WHERE application_name = 'pg_dump' AND datname = current_database()",
         );
         assert_eq!(found, encrypted, "{url} {ca}");
         shows_nothing(process_of("pg_dump", &database), password);
-        lock.roll_back();
-        process.wait_with_output().expect("it ends").exits(0);
+        held.end().exits(0);
     }
     // The same for the other program.
     let target = Installation::on(&Database::create_on(&cluster.url));
