@@ -434,8 +434,21 @@ CREATE TABLE files (
     description text,
     upload_date timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
-    is_public boolean NOT NULL DEFAULT false
+    is_public boolean NOT NULL DEFAULT false,
+    version integer NOT NULL DEFAULT 1
 );
+
+-- The version of a file's record, by which clients say which one they have seen (`ETag`). A trigger raises it, so that
+-- no statement can forget it. The time of a change is no version: it is that of the transaction's beginning, so two
+-- changes may have the same, and a later one an earlier time.
+CREATE FUNCTION raise_file_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.version := OLD.version + 1;
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER files_version BEFORE UPDATE ON files FOR EACH ROW EXECUTE FUNCTION raise_file_version();
 
 -- An index for each order of a user's files, and how many there are of a type. Those of one size are in the order of
 -- their ids in both directions; an index has only one of the two, the largest files first, which is asked for most.
@@ -543,6 +556,43 @@ BEGIN
     RETURN quota - stored;
 END
 $$;
+
+-- The uploads of the last day that had an Idempotency-Key, so that one with the same key is answered as the first was.
+-- The row is written in the statement that records the file, and outlives it. It holds none of what the client sent but
+-- the key, because another upload must be the same as the first to be answered: a hash says whether it is.
+CREATE TABLE idempotency_keys (
+    user_id uuid NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    file_id uuid NOT NULL,
+    -- SHA-256 of the file's hash, its type, its name and its description.
+    request_hash bytea NOT NULL,
+    file_size bigint NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (user_id, key)
+);
+
+CREATE INDEX idempotency_keys_created_at ON idempotency_keys (created_at);
+
+-- How many keys of a user are not over. The caller has locked the user's row, and this is a function for its new
+-- snapshot, so parallel uploads do not exceed the limit.
+CREATE FUNCTION count_idempotency_keys(of_user uuid) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM idempotency_keys
+            WHERE user_id = of_user AND created_at > now() - interval '1 day');
+END
+$$;
+
+-- Deleted accounts leave no keys behind, which are what a client has sent.
+CREATE FUNCTION forget_idempotency_keys() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM idempotency_keys WHERE user_id = NEW.id;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER users_forget_idempotency_keys AFTER UPDATE OF is_deleted ON users FOR EACH ROW
+WHEN (NEW.is_deleted)
+EXECUTE FUNCTION forget_idempotency_keys();
 
 -- Contents whose records were removed on purpose, and since when, for some days after that. Where contents stay in
 -- their place for those days, this says when they go, and the sweep adds those whose records were lost, with the time

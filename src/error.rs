@@ -14,6 +14,7 @@ pub enum FieldLocation {
     Query,
     /// An id in the path.
     Path,
+    Header,
 }
 
 impl FieldLocation {
@@ -23,6 +24,7 @@ impl FieldLocation {
             FieldLocation::Body => "body",
             FieldLocation::Query => "query",
             FieldLocation::Path => "path",
+            FieldLocation::Header => "header",
         }
     }
 }
@@ -35,6 +37,9 @@ pub struct Problem {
     /// A sentence for people.
     pub message: Cow<'static, str>,
 }
+
+/// The message of the problem of an idempotency key that belongs to another request. The reason depends on it.
+pub const KEY_REUSED: &str = "Idempotency-Key was used for another request";
 
 /// A problem, and the field in which it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +54,12 @@ impl FieldError {
     /// The error of a request whose body as a whole has this problem.
     pub fn of_body(problem: Problem) -> Error {
         Error::Invalid(vec![FieldError { location: FieldLocation::Body, field: None, problem }])
+    }
+
+    /// The error of a request whose header has this problem.
+    pub fn of_header(name: &'static str, problem: Problem) -> Error {
+        let (location, field) = (FieldLocation::Header, Some(name));
+        Error::Invalid(vec![FieldError { location, field, problem }])
     }
 }
 
@@ -237,6 +248,8 @@ pub enum Error {
     FileNotFound,
     /// The sender of the request may not do this.
     NotPermitted(Forbidden),
+    /// The file has changed since the state that the request's conditions name.
+    PreconditionFailed,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
     /// The connection ended before the body did.

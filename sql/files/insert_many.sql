@@ -2,20 +2,22 @@
 -- What the triggers and the commit cost is shared by all of them. $1 to $9, with an element for each file: ids; owners;
 -- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10: an
 -- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service; $13: quota of
--- bytes of young accounts that registered themselves. A row for each recorded file.
+-- bytes of young accounts that registered themselves. $14, $15: idempotency keys and hashes of the requests, null for
+-- those without. A row for each recorded file.
 -- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
 -- which the event of an upload changes, or if there is none yet. Nor is a file recorded here that would not fit after
 -- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
 -- and if they do not fit into the service's quota, none is recorded. If those of young accounts do not fit into theirs,
--- none of these is. The caller decides about the others one by one.
+-- none of these is. One whose key is known is not recorded. The caller decides about the others one by one.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), upload AS (
     SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
            (sum(file_size) OVER (ORDER BY number))::bigint AS bytes_of_all
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::inet[],
-                $9::uuid[]) WITH ORDINALITY
-         AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, number)
+                $9::uuid[], $14::text[], $15::bytea[]) WITH ORDINALITY
+         AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, key,
+                    request_hash, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
     SELECT id, total_uploads, total_storage_used,
@@ -27,16 +29,25 @@ WITH patience AS (
     SELECT upload.*, is_young FROM upload JOIN owner ON owner.id = user_id
     WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
       AND bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint
+      AND (key IS NULL OR count_idempotency_keys(user_id) + files <= 10000)
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
 ), room_of_young AS MATERIALIZED (
     SELECT bytes <= storage_left_to_young_accounts(bytes, $13) AS is_left
     FROM (SELECT sum(file_size)::bigint AS bytes FROM fitting WHERE is_young) young
+), admitted AS MATERIALIZED (
+    SELECT fitting.* FROM fitting, room, room_of_young
+    WHERE room.is_left AND (NOT is_young OR room_of_young.is_left)
+), keyed AS (
+    INSERT INTO idempotency_keys (user_id, key, file_id, request_hash, file_size)
+    SELECT user_id, key, id, request_hash, file_size FROM admitted WHERE key IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING file_id
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                        description)
     SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description
-    FROM fitting, room, room_of_young WHERE room.is_left AND (NOT is_young OR room_of_young.is_left)
+    FROM admitted WHERE key IS NULL OR id IN (SELECT file_id FROM keyed)
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
@@ -44,5 +55,5 @@ WITH patience AS (
     FROM file JOIN upload USING (id, user_id)
 )
 SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-       updated_at, is_public
+       updated_at, is_public, version
 FROM file

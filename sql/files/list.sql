@@ -62,7 +62,7 @@ WITH searched AS MATERIALIZED (
     ) WITH ORDINALITY AS page (id, place)
 )
 SELECT f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
-       f.upload_date, f.updated_at, f.is_public, counted.total
+       f.upload_date, f.updated_at, f.is_public, f.version, counted.total
 FROM counted
 LEFT JOIN (page JOIN files f ON f.id = page.id) ON true
 ORDER BY page.place

@@ -1,10 +1,12 @@
 -- Changes file $1 if user $2 owns it. $3: filename; $4: description; $5: whether it is public; null leaves a column
--- as it is, and an empty description is none. $6, $7: address and request id of the event. No row means that there is
--- no such file, or that its owner is deleted; a row without an id means that it is not the user's.
+-- as it is, and an empty description is none. $6, $7: address and request id of the event. $8: the versions of which the
+-- file must have one, or null for any; $9: those that it must not have; $10: when it must not have changed after, to the
+-- second, or null. No row means that there is no such file, or that its owner is deleted; a row without an id means that
+-- it is not the user's, or, with is_own, that it has not the version or time.
 -- The row is locked before it is compared, so that the event says what this statement changed, and not what another
 -- one did meanwhile. A request that changes nothing is no event.
 WITH before AS (
-    SELECT id, filename, description, is_public FROM files
+    SELECT id, filename, description, is_public, version, updated_at FROM files
     WHERE id = $1 AND user_id = $2 AND EXISTS (SELECT FROM users WHERE id = $2 AND NOT is_deleted)
     FOR NO KEY UPDATE
 ), file AS (
@@ -15,6 +17,8 @@ WITH before AS (
         updated_at = now()
     FROM before
     WHERE files.id = before.id
+      AND ($8::integer[] IS NULL OR before.version = ANY ($8)) AND before.version <> ALL ($9::integer[])
+      AND ($10::timestamptz IS NULL OR date_trunc('second', before.updated_at) <= $10)
     RETURNING files.*
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
@@ -31,7 +35,8 @@ WITH before AS (
     WHERE fields.names <> '{}'
 )
 SELECT file.id, file.user_id, file.filename, file.original_filename, file.content_type, file.file_size,
-       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, found.user_id AS owner_id
+       file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, file.version,
+       found.user_id AS owner_id, EXISTS (SELECT FROM before) AS is_own
 FROM files found JOIN users owner ON owner.id = found.user_id AND NOT owner.is_deleted
 LEFT JOIN file ON file.id = found.id
 WHERE found.id = $1

@@ -8,7 +8,7 @@ use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
-use crate::model::file::File;
+use crate::model::file::{File, VersionConditions};
 use crate::model::page::PageRequest;
 
 /// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
@@ -16,7 +16,7 @@ pub(super) fn from_row(row: &Row) -> Option<File> {
     row.get::<_, Option<Uuid>>("id")?;
     Some(from_row!(row => File {
         id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-        updated_at, is_public;
+        updated_at, is_public, version;
         uploaded_at: row.get("upload_date"),
     }))
 }
@@ -27,42 +27,70 @@ pub fn find(db: &Database, id: Uuid) -> Result<File, Error> {
     rows.first().and_then(from_row).ok_or(Error::FileNotFound)
 }
 
-/// Changes a file of `user`; `None` keeps a value, and an empty description is none. Fails with [`Error::FileNotFound`]
-/// or [`Error::NotPermitted`].
+/// A change of a file's metadata; `None` keeps a value, and an empty description is none.
+pub struct FileChange {
+    pub filename: Option<String>,
+    pub description: Option<String>,
+    pub is_public: Option<bool>,
+}
+
+/// Changes a file of `user`. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
+/// [`Error::PreconditionFailed`].
 pub fn update(
     db: &Database,
     id: Uuid,
     user: Uuid,
-    filename: Option<&str>,
-    description: Option<&str>,
-    is_public: Option<bool>,
+    change: &FileChange,
+    conditions: &VersionConditions,
     origin: &AuditOrigin,
 ) -> Result<File, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&id, &user, &filename, &description, &is_public, address, request_id];
-    let rows = db.write(sql!("files/update"), params)?;
+    let rows = db.write(
+        sql!("files/update"),
+        &[
+            &id,
+            &user,
+            &change.filename,
+            &change.description,
+            &change.is_public,
+            &origin.address,
+            &origin.request_id,
+            &conditions.allowed,
+            &conditions.refused,
+            &conditions.unmodified_since,
+        ],
+    )?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    from_row(row).ok_or_else(|| why_unchanged(row.get("owner_id"), user))
+    from_row(row).ok_or_else(|| why_unchanged(row, user))
 }
 
 /// Removes the record of a file of `user`. Returns whether the content may be removed too: while a backup runs, it may
-/// not, because the backup may need it. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
-pub fn delete(db: &Database, id: Uuid, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
+/// not, because the backup may need it. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
+/// [`Error::PreconditionFailed`].
+pub fn delete(
+    db: &Database,
+    id: Uuid,
+    user: Uuid,
+    conditions: &VersionConditions,
+    origin: &AuditOrigin,
+) -> Result<bool, Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let rows = db.write(sql!("files/delete"), &[&id, &user, address, request_id])?;
+    let VersionConditions { allowed, refused, unmodified_since } = conditions;
+    let params: SqlParams = &[&id, &user, address, request_id, allowed, refused, unmodified_since];
+    let rows = db.write(sql!("files/delete"), params)?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
     match row.get("is_removed") {
         true => Ok(row.get("may_remove_content")),
-        false => Err(why_unchanged(row.get("owner_id"), user)),
+        false => Err(why_unchanged(row, user)),
     }
 }
 
-/// The error if a statement found a file and did not change it: the file is another user's, or another request removed
-/// the user's own file after the statement had begun.
-fn why_unchanged(owner: Uuid, user: Uuid) -> Error {
-    match owner == user {
-        true => Error::FileNotFound,
-        false => Error::NotPermitted(Forbidden::ForeignFile),
+/// The error if a statement found a file and did not change it: the file is another user's, it is in another state than
+/// the request asks for, or another request removed it after the statement had begun.
+fn why_unchanged(row: &Row, user: Uuid) -> Error {
+    match (row.get::<_, Uuid>("owner_id") == user, row.get("is_own")) {
+        (false, _) => Error::NotPermitted(Forbidden::ForeignFile),
+        (true, true) => Error::PreconditionFailed,
+        (true, false) => Error::FileNotFound,
     }
 }
 

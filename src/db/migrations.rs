@@ -54,6 +54,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(26, "self_registered_accounts", suits 23),
     migration!(27, "former_releases"),
     migration!(28, "missing_codes", suits 27),
+    migration!(29, "repeatable_requests", suits 27),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -12,6 +12,7 @@ pub mod exports;
 pub mod file_links;
 pub mod files;
 pub mod health;
+pub mod idempotency_keys;
 pub mod installation;
 pub mod migrations;
 pub mod outbox;

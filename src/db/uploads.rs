@@ -5,11 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::batches::Batches;
 use super::connection::SqlParams;
 use super::files::from_row;
+use super::idempotency_keys::{self, KeyedUpload};
 use super::{Database, sql};
 use crate::error::Error;
 use crate::model::file::File;
@@ -34,6 +36,26 @@ pub struct NewFile {
     /// The client's address and the id of its request, for the audit log.
     pub address: Option<IpAddr>,
     pub request_id: Option<Uuid>,
+    /// The idempotency key of the request.
+    pub key: Option<String>,
+}
+
+impl NewFile {
+    /// SHA-256 of what makes another upload with the same key the same one. No text but the last contains a NUL, so
+    /// they cannot be split in another way.
+    pub fn request_hash(&self) -> Vec<u8> {
+        let description = self.description.as_deref().unwrap_or_default();
+        let texts =
+            [&*self.hash, &*self.content_type.to_ascii_lowercase(), &*self.filename, description];
+        Sha256::digest(texts.join("\0")).to_vec()
+    }
+}
+
+/// What became of an upload.
+pub enum Recorded {
+    New(File),
+    /// It has the key of an earlier one, and nothing was changed.
+    Known(KeyedUpload),
 }
 
 /// The quotas that the files of a user, and all files, must not exceed together with a new one. All are at most an
@@ -57,10 +79,15 @@ impl Uploads {
         Uploads(Batches::new(MAX_QUEUED))
     }
 
-    /// Records a file. Fails with [`Error::StorageFull`] if it does not fit into all quotas, or with
-    /// [`Error::UserNotUsable`] if the owner is deleted or inactive.
-    pub fn record(&self, db: &Database, file: NewFile, quotas: &FileQuotas) -> Result<File, Error> {
-        let file = Arc::new(file);
+    /// Records a file, unless its key is known. Fails with [`Error::StorageFull`] if it does not fit into all quotas,
+    /// with [`Error::RateLimited`] if the owner has too many keys, or with [`Error::UserNotUsable`] if the owner is
+    /// deleted or inactive.
+    pub fn record(
+        &self,
+        db: &Database,
+        file: &Arc<NewFile>,
+        quotas: &FileQuotas,
+    ) -> Result<Recorded, Error> {
         let record = |files: &[Arc<NewFile>]| match files {
             [file] => Ok(vec![Some(insert(db, file, quotas)?)]),
             // The time was this request's. The others may have more, and nothing was changed.
@@ -69,8 +96,18 @@ impl Uploads {
                 outcome => outcome,
             },
         };
-        let recorded = db.timed(|_| self.0.submit(file.clone(), record))?;
-        recorded.map_or_else(|| insert(db, &file, quotas), Ok)
+        let recorded = match db.timed(|_| self.0.submit(file.clone(), record)) {
+            Ok(None) => insert(db, file, quotas),
+            recorded => recorded.and_then(|file| file.ok_or(Error::StorageFull)),
+        };
+        match (recorded, &file.key) {
+            // The statement does not say whether it was the quota or the key.
+            (Err(Error::StorageFull), Some(key)) => {
+                let known = idempotency_keys::find(db, file.user, key)?;
+                known.map(Recorded::Known).ok_or(Error::StorageFull)
+            }
+            (recorded, _) => recorded.map(Recorded::New),
+        }
     }
 }
 
@@ -99,6 +136,8 @@ fn insert_many(
             &i64::from(quotas.user_files),
             &(quotas.service_bytes as i64),
             &(quotas.young_bytes as i64),
+            &each(files, |file| file.key.as_deref()),
+            &each(files, |file| file.key.as_ref().map(|_| file.request_hash())),
         ],
     )?;
     let mut recorded: Vec<File> = rows.iter().filter_map(from_row).collect();
@@ -126,6 +165,8 @@ fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Er
             &file.address,
             &file.request_id,
             &(quotas.young_bytes as i64),
+            &file.key,
+            &file.key.as_ref().map(|_| file.request_hash()),
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;

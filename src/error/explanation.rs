@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Forbidden, TokenProblem, Unique};
+use super::{Error, Forbidden, KEY_REUSED, TokenProblem, Unique};
 
 /// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
 const MAX_DECLARED_TYPE: usize = 100;
@@ -161,6 +161,8 @@ fn explanation(error: &Error) -> Row {
         Taken(Email) => row(409, "EMAIL_TAKEN", "Email already exists", "Use another address."),
         Invalid(errors) if errors.iter().any(|error| error.problem.kind == "json_invalid") => row(422, "INVALID_JSON",
             "Validation failed", r#"Send a JSON object in UTF-8, such as {"name": "value"}."#),
+        Invalid(errors) if errors.iter().any(|error| error.problem.message == KEY_REUSED) => row(422, "KEY_REUSED",
+            "Validation failed", "Send another key with another request. A key belongs to one upload for a day."),
         Invalid(_) => row(422, "VALIDATION_FAILED", "Validation failed", ""),
         BodyTooLarge(limit) => row(413, "BODY_TOO_LARGE", "Request body too large",
             format!("The body may have at most {limit} bytes.")),
@@ -193,6 +195,8 @@ fn explanation(error: &Error) -> Row {
         NotPermitted(ForeignPage) => row(403, "FOREIGN_PAGE", "Not enough permissions",
             "Authentication is switched off, so only this host's own pages are answered. \
              CLOAKROOM_CORS_ORIGINS can list more."),
+        PreconditionFailed => row(412, "PRECONDITION_FAILED", "Precondition failed",
+            "The file is in another state than the conditions of the request name. Read it again, then repeat the change."),
         RangeNotSatisfiable(length) => row(416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable",
             format!("The file has {length} bytes, of which the first is number 0.")),
         BodyCutShort => row(400, "BODY_CUT_SHORT", "Request body ended early",

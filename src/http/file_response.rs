@@ -4,8 +4,11 @@
 use std::ops::Range;
 use std::time::SystemTime;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::conditions::Conditions;
 use super::request::Request;
 use super::response::{Response, ResponseBody};
 use crate::error::Error;
@@ -62,10 +65,9 @@ pub fn file_response(
 ) -> Result<Response, Error> {
     let (disposition, embedders) = file_use.policies();
     let tag = format!("\"{}\"", file.file_hash);
-    // The content never changes after its upload. HTTP dates have whole seconds.
-    let seconds = file.upload_date.0.unix_timestamp();
-    let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds.max(0) as u64);
-    let response = if is_cached_by_client(request, &tag, modified) {
+    // The content never changes after its upload.
+    let modified = file.upload_date.to_the_second();
+    let response = if Conditions::read(request).is_known(&tag, modified)? {
         Response::empty(304)
     } else {
         // `Range` has a meaning for GET only (RFC 9110, 14.2).
@@ -101,6 +103,7 @@ fn range_response(
     let disposition = content_disposition(disposition, &file.original_filename);
     let response = Response { status, headers: Vec::new(), body: open(from..to)? }
         .with_header("Content-Type", file.content_type.clone())
+        .with_header("Repr-Digest", repr_digest(&file.file_hash))
         .with_header("Content-Disposition", disposition);
     Ok(match status {
         206 => {
@@ -111,15 +114,11 @@ fn range_response(
     })
 }
 
-/// Whether the client has the current content already. Its entity tags decide, and its date only if it sends no tags
-/// (RFC 9110, 13.2.2).
-fn is_cached_by_client(request: &Request, tag: &str, modified: SystemTime) -> bool {
-    request.knows_tag(tag).unwrap_or_else(|| {
-        request
-            .header("If-Modified-Since")
-            .and_then(|date| httpdate::parse_http_date(date).ok())
-            .is_some_and(|date| modified <= date)
-    })
+/// The digest of a whole content (RFC 9530, 3), given its SHA-256 in hexadecimal.
+fn repr_digest(hash: &str) -> String {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Vec<u8> = hash.as_bytes().chunks(2).filter_map(byte).collect();
+    format!("sha-256=:{}:", STANDARD.encode(bytes))
 }
 
 /// Whether `Range` is to be honoured: `If-Range` is absent, or it names the current content (RFC 9110, 13.1.5).

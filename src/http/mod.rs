@@ -3,6 +3,7 @@
 
 pub mod body;
 pub mod client_address;
+pub mod conditions;
 pub mod csv;
 pub mod error_response;
 pub mod file_response;

@@ -1,6 +1,7 @@
 //! Files as clients see them.
 
 use serde::{Serialize, Serializer};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::media_type::listed;
@@ -33,6 +34,31 @@ pub struct File {
     pub updated_at: Timestamp,
     /// Whether every signed-in user may read it, not only the owner.
     pub is_public: bool,
+    /// The version of this record: 1 at first, and one more after each change.
+    #[serde(skip)]
+    pub version: i32,
+}
+
+/// The entity tag of a version of a file's record (RFC 9110, 8.8.3). That of its content is another one.
+pub fn version_tag(version: i32) -> String {
+    format!("\"{version}\"")
+}
+
+/// The version that has this entity tag.
+pub fn version_of_tag(tag: &str) -> Option<i32> {
+    let version = tag.trim_matches('"').parse().ok()?;
+    (version_tag(version) == tag).then_some(version)
+}
+
+/// What a client asks of the record that it changes.
+#[derive(Debug, Default)]
+pub struct VersionConditions {
+    /// The versions of which it must have one; `None` stands for any.
+    pub allowed: Option<Vec<i32>>,
+    /// Those that it must not have.
+    pub refused: Vec<i32>,
+    /// It must not have changed after this time, to the second.
+    pub unmodified_since: Option<OffsetDateTime>,
 }
 
 impl File {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::Problem;
+use crate::error::{self, Problem};
 
 /// The list is longer than `max`.
 pub fn too_many_items(max: usize) -> Problem {
@@ -41,6 +41,19 @@ pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 
 /// The value is something other than a list of strings.
 pub const NOT_A_LIST: Problem = fixed("value_error", "Must be a list of strings");
+
+/// The header is sent more than once, or is no idempotency key.
+pub const NOT_A_KEY: Problem =
+    fixed("value_error", "Must be one key of 1 to 255 visible ASCII characters");
+
+/// The idempotency key belongs to another request.
+pub const KEY_REUSED: Problem = fixed("value_error", error::KEY_REUSED);
+
+/// The value is no SHA-256 in hexadecimal digits.
+pub const NOT_A_SHA256: Problem = fixed("value_error", "Must be 64 hexadecimal digits");
+
+/// The content is not the one whose SHA-256 the client named.
+pub const OTHER_CONTENT: Problem = fixed("value_error", "The content has another SHA-256");
 
 /// The body is not UTF-8 or not JSON.
 pub const NOT_JSON: Problem = fixed("json_invalid", "Invalid JSON");

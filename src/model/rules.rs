@@ -7,7 +7,9 @@ use idna::AsciiDenyList;
 use uuid::Uuid;
 
 use super::audit::AuditPosition;
-use super::problems::{NOT_A_BOOLEAN, NOT_AN_INTEGER, problem, too_many_items, value_error};
+use super::problems::{
+    NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
+};
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
@@ -29,6 +31,7 @@ pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
 pub const LINK_MINUTES: RangeInclusive<i64> = 1..=43_200;
 const MAX_USER_AGENT: usize = 200;
 const MAX_CODE: usize = 64;
+const MAX_IDEMPOTENCY_KEY: usize = 255;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 /// Names and e-mail addresses are not longer, so a longer text is found in none of them.
@@ -106,6 +109,40 @@ pub fn user_agent(text: &str) -> Option<String> {
 /// well-formed is not told apart from whether it is right.
 pub fn code(text: &str) -> Result<String, Problem> {
     check_text(text, 1..=MAX_CODE).map(str::to_owned)
+}
+
+/// An `Idempotency-Key`, as it stands or as a quoted string (RFC 8941, 3.3.3, as the draft of that header has it): 1 to
+/// 255 visible characters of ASCII.
+pub fn idempotency_key(text: &str) -> Result<String, Problem> {
+    let text = text.trim();
+    let key = match text.strip_prefix('"') {
+        None => Some(text.to_owned()),
+        Some(quoted) => unquoted(quoted),
+    };
+    let is_key = |key: &String| {
+        (1..=MAX_IDEMPOTENCY_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+    };
+    key.filter(is_key).ok_or(NOT_A_KEY)
+}
+
+/// The text of a quoted string after its first quote, without its escapes; `None` if it does not end with a quote.
+fn unquoted(quoted: &str) -> Option<String> {
+    let (mut text, mut rest) = (String::new(), quoted.chars());
+    loop {
+        match rest.next()? {
+            '"' => return rest.next().is_none().then_some(text),
+            '\\' => text.push(rest.next().filter(|c| matches!(c, '"' | '\\'))?),
+            c => text.push(c),
+        }
+    }
+}
+
+/// A SHA-256 in hexadecimal digits, also as responses write it, after `sha256:`. In lower case.
+pub fn sha256(text: &str) -> Result<String, Problem> {
+    let digits = text.trim().to_ascii_lowercase();
+    let digits = digits.strip_prefix("sha256:").unwrap_or(&digits);
+    let is_sha256 = digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_sha256 { Ok(digits.to_owned()) } else { Err(NOT_A_SHA256) }
 }
 
 /// A new password: 8 to 1024 characters. It is never trimmed.

@@ -35,6 +35,11 @@ impl Timestamp {
         text
     }
 
+    /// The time without a fraction of its second, as in headers of HTTP.
+    pub fn to_the_second(self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(self.0.unix_timestamp().max(0).unsigned_abs())
+    }
+
     /// The text form.
     pub fn text(self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()

@@ -86,6 +86,11 @@ impl Draft {
         Ok(())
     }
 
+    /// The SHA-256, in hexadecimal, of what was written so far.
+    pub fn hash(&self) -> String {
+        hex(&self.hash.clone().finalize())
+    }
+
     /// Waits until the complete content is at its destination, on the disk, where it survives a loss of power, or in
     /// the store, which has acknowledged it. Returns its SHA-256 in hexadecimal.
     pub fn commit(&mut self) -> Result<String, Error> {

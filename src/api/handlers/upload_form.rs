@@ -13,6 +13,9 @@ use crate::storage::Draft;
 /// recognises one that is too long.
 const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
 
+/// Bytes that are read of a hash: the longest one, and one more.
+const MAX_SHA256_BYTES: usize = "sha256:".len() + 64 + 1;
+
 /// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet.
 pub struct UploadedFile {
     pub draft: Draft,
@@ -55,7 +58,7 @@ fn receive_parts(
     began: &mut Option<u64>,
 ) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut count, mut is_described) = (0, false);
+    let (mut count, mut is_described, mut sha256) = (0, false, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" => {
@@ -83,6 +86,13 @@ fn receive_parts(
                     None => form.add_error("description", problems::NOT_UTF8),
                 }
             }
+            "sha256" => match parts.text(MAX_SHA256_BYTES)?.as_deref().map(rules::sha256) {
+                Some(Ok(hash)) if sha256.as_ref().is_some_and(|first| *first != hash) => {
+                    form.add_error("sha256", problems::SENT_TWICE);
+                }
+                Some(Ok(hash)) => sha256 = Some(hash),
+                Some(Err(_)) | None => form.add_error("sha256", problems::NOT_A_SHA256),
+            },
             _ => {}
         }
     }
@@ -91,6 +101,11 @@ fn receive_parts(
     }
     let description = form.optional("description", rules::description);
     let description = description.filter(|text| !text.is_empty());
+    if let (Some(file), Some(sha256)) = (&file, sha256)
+        && file.draft.hash() != sha256
+    {
+        form.add_error("file", problems::OTHER_CONTENT);
+    }
     form.finish(file.take().map(|file| UploadedFile { description, ..file }))
 }
 

@@ -1,6 +1,7 @@
 //! The files of users: upload, list, download, change and delete.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -8,40 +9,76 @@ use super::upload_form;
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
-use crate::db::files::{self, FileQuery, FileSort};
-use crate::db::uploads::{self, FileQuotas, NewFile};
-use crate::error::{Error, Forbidden};
+use crate::db::files::{self, FileChange, FileQuery, FileSort};
+use crate::db::idempotency_keys::{self, KeyedUpload};
+use crate::db::uploads::{self, FileQuotas, NewFile, Recorded};
+use crate::error::{Error, FieldError, Forbidden};
+use crate::http::conditions::Conditions;
 use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
+use crate::http::request::Request;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
-use crate::model::file::File;
+use crate::model::file::{File, version_tag};
 use crate::model::page::Page;
-use crate::model::{filename, media_type, rules};
-use crate::storage::Content;
+use crate::model::{filename, media_type, problems, rules};
+use crate::storage::{Content, Draft};
 
-/// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, in any order. The
-/// content is safely stored before it is recorded in the database and the response sent.
+/// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description` and `sha256`, in
+/// any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
+/// `Idempotency-Key` is known is answered as the first one was.
 pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let app = context.app;
-    let left = left_for_file(context, user)?;
-    let stored =
-        upload_form::receive(context, left).and_then(|mut file| Ok((file.draft.commit()?, file)));
+    let key = idempotency_key(&context.request)?;
+    // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
+    let left = left_for_file(context, user);
+    let known = match &key {
+        Some(key) => idempotency_keys::find(&context.db, user.id(), key)?,
+        None => None,
+    };
+    let received = match &known {
+        None => upload_form::receive(context, left?),
+        // A longer content is not the first one's.
+        Some(known) => upload_form::receive(context, known.size).map_err(|error| match error {
+            Error::StorageFull => key_reused(),
+            error => error,
+        }),
+    };
+    let stored = received.and_then(|mut file| {
+        let hash = if known.is_some() { file.draft.hash() } else { file.draft.commit()? };
+        Ok((hash, file))
+    });
     // A store may take long, too.
     identity::check_again_if_late(context, user)?;
     let (hash, file) = stored?;
-    let draft = file.draft;
-    let (size, origin) = (draft.size(), context.origin());
-    let upload = NewFile {
+    let (draft, origin) = (file.draft, context.origin());
+    let upload = Arc::new(NewFile {
         id: draft.id(),
         user: user.id(),
         filename: file.filename,
         content_type: file.content_type,
-        size,
+        size: draft.size(),
         hash,
         description: file.description,
         address: origin.address,
         request_id: origin.request_id,
+        key,
+    });
+    let recorded = match known {
+        Some(known) => Recorded::Known(known),
+        None => record(context, &upload, draft)?,
     };
+    match recorded {
+        Recorded::New(file) => made(&file),
+        Recorded::Known(first) => repeated_response(&upload, first),
+    }
+}
+
+/// Records a file whose content is stored.
+fn record(
+    context: &RequestContext,
+    upload: &Arc<NewFile>,
+    draft: Draft,
+) -> Result<Recorded, Error> {
+    let app = context.app;
     let quotas = FileQuotas {
         user_bytes: app.config.user_storage_quota,
         user_files: app.config.user_file_quota,
@@ -50,7 +87,8 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     };
     let recorded = app.uploads.record(&context.db, upload, &quotas);
     match &recorded {
-        Ok(_) => app.stored_bytes.add(size),
+        Ok(Recorded::New(_)) => app.stored_bytes.add(upload.size),
+        Ok(Recorded::Known(_)) => return recorded,
         Err(_) => app.stored_bytes.forget(),
     }
     // If it is unknown whether the file was recorded, also because of a panic, the content stays. The sweep removes it
@@ -58,7 +96,62 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown | Error::Internal(_))) {
         draft.keep();
     }
-    response::json(201, &recorded?)
+    recorded
+}
+
+/// The key in the header `Idempotency-Key`, if there is one.
+fn idempotency_key(request: &Request) -> Result<Option<String>, Error> {
+    let of_header = |problem| FieldError::of_header("Idempotency-Key", problem);
+    let mut lines = request.headers("Idempotency-Key");
+    match (lines.next(), lines.next()) {
+        (None, _) => Ok(None),
+        (Some(line), None) => rules::idempotency_key(line).map(Some).map_err(of_header),
+        (Some(_), Some(_)) => Err(of_header(problems::NOT_A_KEY)),
+    }
+}
+
+fn key_reused() -> Error {
+    FieldError::of_header("Idempotency-Key", problems::KEY_REUSED)
+}
+
+/// The response that the first upload with the key of `upload` got. Fails if that was not the same upload.
+fn repeated_response(upload: &NewFile, first: KeyedUpload) -> Result<Response, Error> {
+    if first.request_hash != upload.request_hash() {
+        return Err(key_reused());
+    }
+    let file = File {
+        id: first.file,
+        user_id: upload.user,
+        filename: upload.filename.clone(),
+        original_filename: upload.filename.clone(),
+        content_type: upload.content_type.clone(),
+        file_size: upload.size as i64,
+        file_hash: upload.hash.clone(),
+        description: upload.description.clone(),
+        upload_date: first.created_at,
+        uploaded_at: first.created_at,
+        updated_at: first.created_at,
+        is_public: false,
+        version: 1,
+    };
+    Ok(made(&file)?.with_header("Idempotency-Replayed", "true"))
+}
+
+/// The response to the upload of a file.
+fn made(file: &File) -> Result<Response, Error> {
+    let path = format!("/api/v1/uploads/{}", file.id);
+    Ok(metadata_response(201, file)?.with_header("Location", path))
+}
+
+/// A response with the metadata of a file, and with what tells its version.
+fn metadata_response(status: u16, file: &File) -> Result<Response, Error> {
+    Ok(with_version(response::json(status, file)?, file))
+}
+
+fn with_version(response: Response, file: &File) -> Response {
+    response
+        .with_header("ETag", version_tag(file.version))
+        .with_header("Last-Modified", httpdate::fmt_http_date(file.updated_at.to_the_second()))
 }
 
 /// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
@@ -126,7 +219,12 @@ fn read_file_query(query: &mut Params) -> FileQuery {
 /// `GET /api/v1/uploads/{file_id}`: the file's metadata.
 pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    response::json(200, &find_readable(context, user, id)?)
+    let file = find_readable(context, user, id)?;
+    let conditions = Conditions::read(&context.request);
+    if conditions.is_known(&version_tag(file.version), file.updated_at.to_the_second())? {
+        return Ok(with_version(Response::empty(304), &file));
+    }
+    metadata_response(200, &file)
 }
 
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
@@ -158,34 +256,28 @@ pub fn download_response(
     file_response(&context.request, &file, file_use, open)
 }
 
-/// Reads the new filename, description, and whether the file is public.
-fn read_file_change(body: &mut Params) -> (Option<String>, Option<String>, Option<bool>) {
+fn read_file_change(body: &mut Params) -> FileChange {
     let filename = body.optional("filename", filename::filename);
-    (filename, body.optional("description", rules::description), body.boolean("is_public"))
+    let description = body.optional("description", rules::description);
+    FileChange { filename, description, is_public: body.boolean("is_public") }
 }
 
-/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given.
+/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given, and if the
+/// file is in the state that the conditions of the request name.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let app = context.app;
-    let (filename, description, is_public) = json_body(context, user)?.read(read_file_change)?;
-    let file = files::update(
-        &context.db,
-        id,
-        user.id(),
-        filename.as_deref(),
-        description.as_deref(),
-        is_public,
-        &context.origin(),
-    )?;
-    response::json(200, &file.with_listed_type(&app.config.allowed_upload_types))
+    let change = json_body(context, user)?.read(read_file_change)?;
+    let conditions = Conditions::read(&context.request).of_version();
+    let file = files::update(&context.db, id, user.id(), &change, &conditions, &context.origin())?;
+    metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
 }
 
 /// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
 /// content. While a backup runs, the content stays for it, until a later sweep; in a store it stays for some days.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    if files::delete(&context.db, id, user.id(), &context.origin())? {
+    let conditions = Conditions::read(&context.request).of_version();
+    if files::delete(&context.db, id, user.id(), &conditions, &context.origin())? {
         context.app.storage.discard(&[id]);
     }
     Ok(response::no_content())

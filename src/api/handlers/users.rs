@@ -49,7 +49,9 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
     let sign_in = admin.user().sign_in();
-    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
+    let created = users::insert(&context.db, &account, sign_in, &context.origin())?;
+    let path = format!("/api/v1/users/{}", created.id);
+    Ok(response::json(201, &created)?.with_header("Location", path))
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.

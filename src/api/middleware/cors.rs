@@ -7,10 +7,12 @@ use crate::http::response::{Response, no_content};
 /// Response headers that web pages may read in addition to those that the standard always exposes.
 const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, \
                                X-RateLimit-Remaining, X-RateLimit-Reset, X-RateLimit-Retry-After, \
-                               Retry-After, Content-Disposition, ETag, Content-Range, Accept-Ranges";
+                               Retry-After, Content-Disposition, ETag, Content-Range, Accept-Ranges, \
+                               Repr-Digest, Location, Idempotency-Replayed";
 /// Request headers that web pages may send in addition to those that the standard always allows.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, X-API-Key, X-Request-ID, Range, \
-                               If-Range, If-None-Match";
+                               If-Range, If-Match, If-None-Match, If-Modified-Since, \
+                               If-Unmodified-Since, Idempotency-Key";
 /// How long a browser may cache the response to a preflight, in seconds.
 const PREFLIGHT_MAX_AGE: &str = "600";
 

@@ -1,0 +1,39 @@
+//! Table `idempotency_keys`: the uploads of the last day that had a key, so that one that is sent again is answered as
+//! the first was. The statements in `uploads` write its rows.
+
+use uuid::Uuid;
+
+use super::{Database, one_row, sql};
+use crate::error::Error;
+use crate::model::timestamp::Timestamp;
+
+/// The first upload with a key.
+pub struct KeyedUpload {
+    pub file: Uuid,
+    /// [`NewFile::request_hash`](super::uploads::NewFile::request_hash) of the first upload.
+    pub request_hash: Vec<u8>,
+    /// In bytes.
+    pub size: u64,
+    pub created_at: Timestamp,
+}
+
+/// Finds what `user` has recorded with `key` within a day. Fails with [`Error::RateLimited`] if that is nothing, and the
+/// user has as many keys as one may have.
+pub fn find(db: &Database, user: Uuid, key: &str) -> Result<Option<KeyedUpload>, Error> {
+    let row = one_row(db.read(sql!("idempotency_keys/find"), &[&user, &key])?)?;
+    if let Some(file) = row.get("file_id") {
+        return Ok(Some(KeyedUpload {
+            file,
+            request_hash: row.get("request_hash"),
+            size: u64::try_from(row.get::<_, i64>("file_size")).unwrap_or(0),
+            created_at: Timestamp(row.get("created_at")),
+        }));
+    }
+    match row.get::<_, Option<i64>>("retry_after") {
+        Some(seconds) => {
+            let retry_after = u64::try_from(seconds).unwrap_or(1);
+            Err(Error::RateLimited { retry_after, login: false })
+        }
+        None => Ok(None),
+    }
+}
