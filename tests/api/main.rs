@@ -71,6 +71,7 @@ mod db {
 }
 
 mod files {
+    mod conditional_requests;
     mod downloads;
     mod file_faults;
     mod file_management;
@@ -78,6 +79,7 @@ mod files {
     mod links;
     mod many_files;
     mod parallel_uploads;
+    mod repeated_uploads;
     mod service_quota;
     #[cfg(feature = "s3")]
     mod store;
