@@ -87,6 +87,55 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     page.see("visitors.txt has been deleted.", "No files yet")
 
 
+def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service):
+    user = service.new_user()
+    file = service.upload(user, "keys.txt")["id"]
+    page.sign_in(user, f"/console/files/{file}")
+    page.heading("keys.txt")
+    other = page.duplicate()
+    other.heading("keys.txt")
+    other.fill("Description (optional)", "For visitors")
+    other.activate("Save")
+    other.see("The changes are saved.")
+    # A rename in the first tab keeps the description that it has not seen.
+    page.fill("Name", "visitors.txt")
+    page.activate("Save")
+    page.see("The changes are saved.")
+
+    def details():
+        found = service.call("GET", f"/uploads/{file}", token=user.token)
+        return found["filename"], found["description"]
+    assert details() == ("visitors.txt", "For visitors")
+    # The second tab does not know the new name, and gives another one.
+    other.fill("Name", "guests.txt")
+    other.activate("Save")
+    other.see("Somebody has saved “visitors.txt” here meanwhile. Save again to replace it.")
+    other.check("conflict")
+    assert details() == ("visitors.txt", "For visitors")
+    other.activate("Save")
+    other.see("The changes are saved.")
+    assert details() == ("guests.txt", "For visitors")
+
+
+def test_an_upload_whose_answer_is_lost_is_sent_again_and_stored_once(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.run("""
+        const send = XMLHttpRequest.prototype.send;
+        let lost = false;
+        XMLHttpRequest.prototype.send = function (body) {
+            if (body && !lost) {
+                lost = true;
+                this.onload = this.onerror; // as if the connection had ended before the first byte
+            }
+            send.call(this, body);
+        };""")
+    page.choose_files(write(tmp_path, "keys.txt", b"front desk"))
+    finished(page, "1 done")
+    assert stored(service, user) == ["keys.txt"]
+
+
 @pytest.mark.long
 def test_a_name_that_is_refused_is_explained_at_its_field(page, service):
     user = service.new_user()

@@ -114,7 +114,8 @@ export async function signOut() {
  * Sends a request and answers its JSON, or `null` where there is none. Throws an `ApiError`.
  *
  * `body` is sent as JSON; `query` leaves out what is `null`, `undefined` or empty; `anonymous` sends no token; `signal`
- * gives the request up. An expired access token is renewed and the request sent again; a missing API key is asked for,
+ * gives the request up; `tag` is the entity tag that what is changed must still have. With `tagged` the answer is
+ * `{ answer, tag }`. An expired access token is renewed and the request sent again; a missing API key is asked for,
  * and so is signing in after a lost session, unless `again` is false.
  */
 async function request(method, path, options = {}) {
@@ -122,6 +123,7 @@ async function request(method, path, options = {}) {
 }
 
 export const get = (path, query, signal) => request("GET", path, { query, signal });
+export const getTagged = (path, signal) => request("GET", path, { signal, tagged: true });
 export const post = (path, body, options) => request("POST", path, { body, ...options });
 export const put = (path, body, options) => request("PUT", path, { body, ...options });
 export const del = (path, options) => request("DELETE", path, options);
@@ -247,9 +249,10 @@ function addressOf(path, query = {}) {
   return BASE + path + (text && `?${text}`);
 }
 
-async function send(method, path, { body, query, signal }, token) {
+async function send(method, path, { body, query, signal, tag, tagged }, token) {
   const headers = headersFor(token);
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (tag) headers["If-Match"] = tag;
   let response;
   let text;
   try {
@@ -268,17 +271,19 @@ async function send(method, path, { body, query, signal }, token) {
     throw offlineError(error);
   }
   if (!response.ok) throw errorOf(response.status, (name) => response.headers.get(name), text);
-  return text ? JSON.parse(text) : null;
+  const answer = text ? JSON.parse(text) : null;
+  return tagged ? { answer, tag: response.headers.get("ETag") } : answer;
 }
 
 /**
- * Uploads a file and answers its metadata. `fields` are further parts, such as `description`; `progress(sent, total)`
+ * Uploads a file and answers its metadata. One that is sent again with the same `key` is stored once. `fields` are
+ * further parts, such as `description`; `progress(sent, total)`
  * is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when the service
  * looks at it is renewed, and the file sent again from its beginning.
  */
-export async function upload(file, { fields = {}, progress = () => {}, signal } = {}) {
+export async function upload(file, { key, fields = {}, progress = () => {}, signal }) {
   const { body, type } = formOf(file, fields);
-  const headers = { "Content-Type": type };
+  const headers = { "Content-Type": type, "Idempotency-Key": key };
   const counted = (sent) => progress(Math.min(sent, file.size), file.size);
   const answer = await authorized({ signal }, (token) =>
     transfer("POST", "/uploads", { body, headers, progress: counted, signal }, token));

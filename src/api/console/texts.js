@@ -48,6 +48,7 @@ export const texts = {
     OFFLINE: "The service cannot be reached. Check your connection.",
     NO_ANSWER: "The service took too long to answer.",
     RATE_LIMITED: "Too many requests.",
+    PRECONDITION_FAILED: "Somebody has changed this meanwhile. Try again.",
     LOGIN_RATE_LIMITED: "Too many attempts to sign in.",
     UNAVAILABLE: "The service is not available at the moment.",
     TIMED_OUT: "The service took too long.",

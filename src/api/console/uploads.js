@@ -12,12 +12,12 @@ import { addTransfers, isActive, transferChanged, transfers } from "./transfers.
 const t = texts.files.transfers;
 /** Most files that wait at once. */
 const MAX_WAITING = 1000;
-/** How often a file is sent whose connection breaks on the way. */
+/** How often a file is sent whose connection breaks on the way, or whose answer does not come. */
 const MAX_BREAKS = 3;
 /** Longest wait in milliseconds between attempts to reach the service. */
 const MAX_WAIT = 60_000;
 /** Refusals that end by themselves. 0 is no answer, 502 a proxy's whose service is being restarted. */
-const TEMPORARY = [0, 429, 502, 503];
+const TEMPORARY = [0, 429, 502, 503, 504];
 /** Refusals that the same file meets again: its size, its type, or its name. */
 const FINAL = [413, 415, 422];
 
@@ -44,9 +44,13 @@ export function addRefused(name, error) {
   addTransfers([refused]);
 }
 
+/** A key of an upload: the service stores what is sent again with it once, so an answer that was lost does no harm. */
+const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) => word.toString(36)).join("-");
+
 function uploadOf(source) {
   const transfer = {
     kind: "upload",
+    key: newKey(),
     name: source.name,
     size: source.size,
     moved: 0,
@@ -80,16 +84,16 @@ async function run() {
 }
 
 async function send(transfer) {
-  Object.assign(transfer, { state: "running", moved: 0, isSent: false, error: "", stop: new AbortController() });
+  Object.assign(transfer, { state: "running", moved: 0, error: "", stop: new AbortController() });
   transferChanged(transfer);
   try {
     const file = await readable(transfer.source);
     transfer.stop.signal.throwIfAborted();
-    const progress = (sent, total) => {
-      Object.assign(transfer, { moved: sent, isSent: sent >= total });
+    const progress = (sent) => {
+      transfer.moved = sent;
       transferChanged(transfer);
     };
-    transfer.file = await upload(file, { progress, signal: transfer.stop.signal });
+    transfer.file = await upload(file, { key: transfer.key, progress, signal: transfer.stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
     unreached = 0;
   } catch (error) {
@@ -114,13 +118,15 @@ async function readable(source) {
 
 /** Decides what a failure means: the queue waits, or the file is marked with the reason. */
 async function settle(transfer, error) {
-  const isBroken = error.status === 0 && transfer.moved > 0;
-  const isCutOff = error.status === 0 && transfer.isSent;
-  const isUnknown = isCutOff || error.status === 504 || error.reason === "OUTCOME_UNKNOWN";
-  if (isBroken) transfer.breaks += 1;
-  if (isUnknown || !TEMPORARY.includes(error.status) || transfer.breaks === MAX_BREAKS) {
+  if (error.status === 504 || (error.status === 0 && transfer.moved > 0)) transfer.breaks += 1;
+  if (error.reason === "KEY_REUSED") {
+    // The file was changed after an attempt whose answer was lost, so it is another upload.
+    Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
+    return;
+  }
+  if (!TEMPORARY.includes(error.status) || transfer.breaks === MAX_BREAKS) {
     if (FINAL.includes(error.status)) delete transfer.again;
-    Object.assign(transfer, { state: "failed", error: isUnknown ? t.unknown : sentenceOf(error) });
+    Object.assign(transfer, { state: "failed", error: sentenceOf(error) });
     return;
   }
   Object.assign(transfer, { state: "waiting", moved: 0 });

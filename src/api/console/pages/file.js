@@ -1,7 +1,7 @@
 // One file: what it is, changing, downloading and deleting it, and its links. Files of others are shown without what
 // only their owner may do.
 
-import { currentUser, get, put } from "../api.js";
+import { currentUser, getTagged, put } from "../api.js";
 import { button, copyButton, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
@@ -16,6 +16,8 @@ import { texts } from "../texts.js";
 import "../tray.js";
 
 const t = texts.files.file;
+/** What the owner may change. */
+const NAMES = ["filename", "description", "is_public"];
 
 export function show({ params, leaving }) {
   const head = pageHead(t.loading);
@@ -24,22 +26,23 @@ export function show({ params, leaving }) {
     signal: leaving,
     waiting: skeleton(8),
     work: () => find(params.id, leaving),
-    show: (file) => shownFile(file, head, leaving),
+    show: (found) => shownFile(found, head, leaving),
   });
   const back = el("p", { class: "small" }, el("a", { href: wayBack("/console/files") }, t.all));
   return el("div", {}, back, head, place);
 }
 
-/** The metadata of a file. What cannot be the id of a file is that of none. */
+/** The metadata of a file, with its version. What cannot be the id of a file is that of none. */
 async function find(id, signal) {
   try {
-    return await get(`/uploads/${encodeURIComponent(id)}`, {}, signal);
+    return await getTagged(`/uploads/${encodeURIComponent(id)}`, signal);
   } catch (error) {
     throw error.status === 422 ? new ApiError({ status: 404, reason: "FILE_NOT_FOUND" }) : error;
   }
 }
 
-function shownFile(file, head, signal) {
+function shownFile(found, head, signal) {
+  const file = found.answer;
   const isOwn = file.user_id === currentUser()?.id;
   const facts = el("dl", { class: "facts" });
   let current = file;
@@ -59,7 +62,7 @@ function shownFile(file, head, signal) {
   if (!isOwn) {
     return [el("p", { class: "note" }, t.foreign), el("section", { class: "section" }, facts), descriptionOf(file)];
   }
-  return [el("section", { class: "section" }, facts), detailsSection(file, draw, signal), linksSection(file, signal)];
+  return [el("section", { class: "section" }, facts), detailsSection(found, draw, signal), linksSection(file, signal)];
 }
 
 function factsOf(file) {
@@ -81,8 +84,33 @@ function descriptionOf({ description }) {
   return description && section(t.description, {}, el("p", { class: "description", dir: "auto" }, description));
 }
 
-function detailsSection(file, draw, signal) {
-  const { element } = form({
+/**
+ * The form of what the owner may change. It sends what differs from the version that it began with. What somebody else
+ * has changed meanwhile it takes over; where both have changed a value it shows the other one, and saves the next time.
+ */
+function detailsSection(found, draw, signal) {
+  let stored = found;
+  const file = found.answer;
+  const path = `/uploads/${file.id}`;
+  const differing = (values, from) => Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => value !== (from[name] ?? "")));
+  const send = async (changes) => {
+    stored = await put(path, changes, { tag: stored.tag, tagged: true });
+  };
+  const merge = async (changes) => {
+    const before = stored.answer;
+    stored = await find(file.id, signal);
+    draw(stored.answer);
+    const theirs = differing(Object.fromEntries(NAMES.map((name) => [name, stored.answer[name] ?? ""])), before);
+    const fields = {};
+    for (const [name, value] of Object.entries(theirs)) {
+      if (!(name in changes)) details.field(name).set(value);
+      else if (value !== changes[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
+    }
+    if (Object.keys(fields).length) throw new ApiError({ status: 422, fields });
+    await send(changes);
+  };
+  const details = form({
     fields: [
       { name: "filename", label: t.name, value: file.filename, required: true, maxlength: 255, autocomplete: "off" },
       { name: "description", label: t.description, type: "textarea", value: file.description, maxlength: 4096 },
@@ -92,10 +120,16 @@ function detailsSection(file, draw, signal) {
     kind: "",
     busy: t.saving,
     submit: async (values) => {
-      const changed = await put(`/uploads/${file.id}`, values);
-      if (!signal.aborted) draw(changed);
+      const changes = differing(values, stored.answer);
+      await send(changes).catch((error) => {
+        if (error.reason !== "PRECONDITION_FAILED") throw error;
+        return merge(changes);
+      });
+      if (!signal.aborted) draw(stored.answer);
       notify(t.saved);
     },
   });
-  return section(t.details, {}, element);
+  return section(t.details, {}, details.element);
 }
+
+const shownValue = (value) => (typeof value === "boolean" ? t[value ? "on" : "off"] : value);

@@ -83,6 +83,9 @@ export const files = {
     save: "Save",
     saving: "Saving…",
     saved: "The changes are saved.",
+    on: "on",
+    off: "off",
+    changed_meanwhile: ({ value }) => `Somebody has saved “${value}” here meanwhile. Save again to replace it.`,
     foreign: "Another user has made this file public. You may read it.",
   },
 
@@ -148,8 +151,6 @@ export const files = {
     too_large: ({ limit, bytes }) => `A file may have at most ${limit} here, and this one has ${bytes} bytes.`,
     unreadable: "This file cannot be read. It may have been moved or changed since you chose it.",
     folder: "This is a folder. Open it, and drop the files that are in it.",
-    broken: "The connection broke several times while this file was sent.",
-    unknown: "The connection was lost before the service answered, so the file may have been stored or not. Look for "
-      + "it in the list before you try again.",
+    broken: "The connection broke several times while this file was sent. Try again: it is stored only once.",
   },
 };
