@@ -9,6 +9,7 @@ import sys
 import uuid
 from http import HTTPStatus
 
+import httpx
 from cloakroom_client import AuthenticatedClient, Client
 from cloakroom_client.api.administration import list_audit_events
 from cloakroom_client.api.authentication import login, logout, refresh_tokens, register
@@ -43,10 +44,18 @@ def sign_in(url: str, username: str, password: str) -> TokenResponse:
 
 
 def upload(client: AuthenticatedClient, name: str) -> StoredFile:
-    content = File(payload=io.BytesIO(CONTENT), file_name=name, mime_type="text/plain")
-    file = upload_file.sync(client=client, body=UploadFileForm(file=content, description="A tour"))
-    assert isinstance(file, StoredFile) and file.filename == name, file
-    return file
+    """Sends a file until an answer comes: the key makes sure that it is stored once."""
+    key = str(uuid.uuid4())
+    for _ in range(5):
+        content = File(payload=io.BytesIO(CONTENT), file_name=name, mime_type="text/plain")
+        form = UploadFileForm(file=content, description="A tour")
+        try:
+            file = upload_file.sync(client=client, body=form, idempotency_key=key)
+        except httpx.TransportError:
+            continue
+        assert isinstance(file, StoredFile) and file.filename == name, file
+        return file
+    raise AssertionError("no answer")
 
 
 def use_files(client: AuthenticatedClient) -> None:

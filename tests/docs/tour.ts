@@ -3,10 +3,12 @@
 // Usage: node tour.js URL ADMIN PASSWORD, with the username and the password of an administrator
 
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import createClient from "openapi-fetch";
 import type { paths } from "./cloakroom.js";
 import {
-  adminName, adminPassword, content, done, hash, ok, password, refused, registration, textFile, url, username,
+  adminName, adminPassword, content, done, hash, ok, password, refused, registration, textFile, untilAnswered, url,
+  username,
 } from "./tour_common.js";
 
 const api = createClient<paths>({ baseUrl: url });
@@ -31,11 +33,13 @@ assert.equal(profile.id, account.id);
 assert.equal(profile.stats.total_uploads, 0);
 
 // Upload. A schema has no type for the content of a file, so the form is passed beside the typed body.
-async function upload(name: string) {
+function upload(name: string) {
   const form = new FormData();
   form.append("file", textFile(name));
   form.append("description", "A tour");
-  return ok(await api.POST("/api/v1/uploads", { headers, body: { file: "" }, bodySerializer: () => form }));
+  const params = { header: { "Idempotency-Key": randomUUID() } };
+  return untilAnswered(async () =>
+    ok(await api.POST("/api/v1/uploads", { headers, params, body: { file: "" }, bodySerializer: () => form })));
 }
 const files = [await upload("first.txt"), await upload("second.txt"), await upload("third.txt")];
 const file = files[0];

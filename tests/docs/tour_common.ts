@@ -29,6 +29,18 @@ export function done<Data, Failure>({ error, response }: Result<Data, Failure>) 
   assert.equal(response?.status, 204, `${response?.url}: ${JSON.stringify(error)}`);
 }
 
+/** Does what may be repeated until an answer comes: a connection that ends before it is a `TypeError` of `fetch`. */
+export async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isLost = error instanceof TypeError || (error instanceof assert.AssertionError && /undefined/.test(error.message));
+      if (!isLost || attempts === 5) throw error;
+    }
+  }
+}
+
 export const [url, adminName, adminPassword] = process.argv.slice(2) as [string, string, string];
 export const username = `tour_${randomUUID().slice(0, 8)}`;
 export const password = "correct horse";

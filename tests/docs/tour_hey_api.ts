@@ -3,10 +3,12 @@
 // Usage: node tour_hey_api.js URL ADMIN PASSWORD, with the username and the password of an administrator
 
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { createClient, createConfig } from "./cloakroom/client/index.js";
 import * as api from "./cloakroom/index.js";
 import {
-  adminName, adminPassword, content, done, hash, ok, password, refused, registration, textFile, url, username,
+  adminName, adminPassword, content, done, hash, ok, password, refused, registration, textFile, untilAnswered, url,
+  username,
 } from "./tour_common.js";
 
 /** A client that sends this token with each request that needs one. */
@@ -31,8 +33,10 @@ assert.equal(profile.id, account.id);
 assert.equal(profile.stats.total_uploads, 0);
 
 // Upload.
-async function upload(name: string) {
-  return ok(await api.uploadFile({ client, body: { file: textFile(name), description: "A tour" } }));
+function upload(name: string) {
+  const headers = { "Idempotency-Key": randomUUID() };
+  const body = { file: textFile(name), description: "A tour" };
+  return untilAnswered(async () => ok(await api.uploadFile({ client, headers, body })));
 }
 const files = [await upload("first.txt"), await upload("second.txt"), await upload("third.txt")];
 const file = files[0];
