@@ -56,7 +56,7 @@ async fn use_files(user: &Configuration) -> Outcome {
     for name in ["first.txt", "second.txt", "third.txt"] {
         fs::write(directory.join(name), CONTENT)?;
         // Sends the file until an answer comes: the key makes sure that it is stored once.
-        let key = format!("{name} of {}", directory.display());
+        let key = uuid::Uuid::new_v4().to_string();
         let mut attempts = 0;
         files.push(loop {
             attempts += 1;
