@@ -201,7 +201,8 @@ fn what_is_made_says_where_it_is() {
     let admin = api.sign_up_admin("admin");
     let upload = api.upload(&admin, "a.txt", "content").expect(201);
     assert_eq!(upload.header("Location"), format!("/api/v1/uploads/{}", upload.id()));
-    let body = json!({"username": "bob", "email": "bob@example.com", "name": "Bob", "password": PASSWORD});
+    let body =
+        json!({"username": "bob", "email": "bob@example.com", "name": "Bob", "password": PASSWORD});
     let user = api.create_user(&admin, body).expect(201);
     assert_eq!(user.header("Location"), format!("/api/v1/users/{}", user.id()));
 }
