@@ -30,8 +30,8 @@ const NOT_ON_THE_TOUR: [&str; 5] = [
      users/upsert_admin",
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
-     files/contents_after files/unrecorded outbox/defer outbox/remove outbox/sweep \
-     personal_tokens/sweep removals/contents removals/finish removals/forget_contents \
+     files/contents_after files/unrecorded idempotency_keys/sweep outbox/defer outbox/remove \
+     outbox/sweep personal_tokens/sweep removals/contents removals/finish removals/forget_contents \
      removals/list_contents removals/next removals/remove resets/insert_counted resets/sweep \
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",
@@ -174,6 +174,8 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     api.update_me(&tokens, json!({"name": "A name"})).expect(200);
 
     let file = api.new_file(&tokens, "a.txt", "content");
+    let keyed = api.upload_request(&tokens, file_form("a.txt", "text/plain", b"content").bytes());
+    keyed.header("Idempotency-Key", &file).send().expect(201);
     api.list_files(&tokens, "").expect(200);
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);

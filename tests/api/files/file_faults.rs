@@ -160,9 +160,11 @@ fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
 fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
+    let form = || file_form("a.txt", "text/plain", b"x").bytes();
+    let keyed = || api.upload_request(&ann, form()).header("Idempotency-Key", "k1");
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     let answer = thread::scope(|scope| {
-        let upload = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
+        let upload = scope.spawn(|| keyed().send());
         api.database.wait_for_blocked_statement();
         api.database.end_connections("wait_event_type = 'Lock'");
         upload.join().expect("no panic")
@@ -180,6 +182,11 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     make_older(&contents[0], 1);
     api.collect_garbage();
     assert_eq!(api.data.contents().len(), 0);
+    // The same request with its key settles it.
+    let file = keyed().send().expect(201);
+    assert!(!file.has_header("Idempotency-Replayed"));
+    assert_eq!(keyed().send().expect(201).id(), file.id());
+    assert_eq!(api.all_files(&ann).len(), 1);
 }
 
 #[test]

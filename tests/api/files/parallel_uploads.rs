@@ -10,6 +10,17 @@ use crate::harness::*;
 /// Uploads of these users that come while one runs that cannot end. `meanwhile` is called once the others wait too.
 /// Returns their answers.
 fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<Answer> {
+    let requests = users.iter().enumerate().map(|(n, user)| request(api, user, n)).collect();
+    sent_together(api, users, requests, meanwhile)
+}
+
+/// The same with these requests of the users.
+fn sent_together(
+    api: &Server,
+    users: &[&Tokens],
+    requests: Vec<Request>,
+    meanwhile: impl FnOnce(),
+) -> Vec<Answer> {
     let first = api.sign_up("first");
     // The first change of a user is recorded alone.
     for user in users {
@@ -21,9 +32,8 @@ fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<An
     thread::scope(|scope| {
         let alone = scope.spawn(|| api.upload(&first, "first.txt", "first"));
         api.database.wait_for_blocked_statement();
-        let uploads: Vec<_> = (users.iter().enumerate())
-            .map(|(n, user)| scope.spawn(move || upload(api, user, n)))
-            .collect();
+        let uploads: Vec<_> =
+            requests.into_iter().map(|request| scope.spawn(move || request.send())).collect();
         wait_for_batch(api, users.len());
         meanwhile();
         lock.roll_back();
@@ -41,9 +51,13 @@ fn wait_for_batch(api: &Server, contents: usize) {
 }
 
 fn upload(api: &Server, user: &Tokens, n: usize) -> Answer {
+    request(api, user, n).send()
+}
+
+fn request(api: &Server, user: &Tokens, n: usize) -> Request {
     let form = file_form(&format!("{n}.txt"), "text/plain", content(n).as_bytes());
     let form = form.field("description", &format!("Number {n}"));
-    api.upload_request(user, form.bytes()).header("X-Request-ID", &request_id(n)).send()
+    api.upload_request(user, form.bytes()).header("X-Request-ID", &request_id(n))
 }
 
 fn content(n: usize) -> String {
@@ -163,6 +177,32 @@ fn nobody_waits_for_what_another_user_has_locked() {
             of_ann.join().expect("no panic").expect(201);
         });
     }
+}
+
+#[test]
+fn a_key_that_comes_twice_in_a_batch_is_recorded_once_and_stops_none_of_the_others() {
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let senders = [&ann, &bob, &ann, &bob, &ann];
+    let keyed = |n: usize, content: usize, key: &str| {
+        request(&api, senders[n], content).header("Idempotency-Key", key)
+    };
+    let requests = vec![
+        keyed(0, 7, "k1"),
+        keyed(1, 7, "k1"), // another user's
+        keyed(2, 7, "k1"), // the first one once more
+        request(&api, &bob, 3),
+        keyed(4, 8, "k2"),
+    ];
+    let answers = sent_together(&api, &senders, requests, || ());
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect(201)).collect();
+    assert_eq!(answers[0].json(), answers[2].json());
+    let replayed: Vec<_> =
+        answers.iter().map(|answer| answer.has_header("Idempotency-Replayed")).collect();
+    assert_ne!(replayed[0], replayed[2]);
+    assert_eq!([replayed[1], replayed[3], replayed[4]], [false; 3]);
+    assert_eq!((api.file_stats(&ann), api.file_stats(&bob)), ((2, 8 + 9), (2, 8 + 4)));
+    assert_eq!(api.data.contents().len(), 1 + 4);
+    assert_eq!(api.database.count("idempotency_keys"), 3);
 }
 
 #[test]

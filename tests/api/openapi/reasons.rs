@@ -176,6 +176,13 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
     let reset = json!({"token": "nonsense", "new_password": NEW_PASSWORD});
     let last_admin = world.request("DELETE", &format!("/users/{}", root.id())).by(root);
     let range = api.download_request("GET", ann, &world.own).header("Range", "bytes=900-");
+    let unmet = world.request("DELETE", &format!("/uploads/{}", world.own)).by(ann);
+    let unmet = unmet.header("If-Match", "\"99\"");
+    let keyed = |content: &str| {
+        let form = file_form("a.txt", "text/plain", content.as_bytes());
+        api.upload_request(ann, form.bytes()).header("Idempotency-Key", "a-key")
+    };
+    keyed("content").send().expect(201);
     vec![
         (at_unknown("/users"), 404, "USER_NOT_FOUND"),
         (at_unknown("/auth/sessions"), 404, "SESSION_NOT_FOUND"),
@@ -199,6 +206,8 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
         (confirm, 404, "SECOND_FACTOR_NOT_FOUND"),
         (disable, 400, "SECOND_FACTOR_INVALID"),
         (range, 416, "RANGE_NOT_SATISFIABLE"),
+        (unmet, 412, "PRECONDITION_FAILED"),
+        (keyed("another"), 422, "KEY_REUSED"),
     ]
 }
 

@@ -8,7 +8,7 @@ use crate::harness::*;
 use crate::openapi::document::{everything, operations};
 
 /// Requests with bad fields: the operation, the query, and the body.
-fn bad_fields() -> [(&'static str, &'static str, Value); 30] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 31] {
     let none = Value::Null;
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let pages = "role=owner&page=2&limit=10";
@@ -42,7 +42,8 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 30] {
         ("export_users_csv", "format=pdf", none.clone()),
         ("list_files", files, none.clone()),
         ("upload_file", "", none.clone()),
-        ("upload_file", "form", none),
+        ("upload_file", "form", none.clone()),
+        ("upload_file", "key", none),
         ("update_file", "", json!({ "filename": ".." })),
         ("create_file_link", "", json!({ "expires_in_minutes": 43_201 })),
         ("test_only_create_user", "", json!({ "role": "owner" })),
@@ -94,6 +95,15 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
             let body = (!body.is_null()).then(|| body.to_string());
             answers.push(match query {
                 "form" => api.upload_form(&admin, Form::default().field("description", "a")),
+                "key" => {
+                    let upload = |content: &[u8]| {
+                        let form = file_form("a.txt", "text/plain", content);
+                        let request = api.upload_request(&admin, form.bytes());
+                        request.header("Idempotency-Key", "a-key").send()
+                    };
+                    upload(b"one").expect(201);
+                    upload(b"another")
+                }
                 query => send(&format!("{found}?{query}"), body.as_deref()),
             });
         }
