@@ -175,7 +175,8 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
 
     let file = api.new_file(&tokens, "a.txt", "content");
     let keyed = api.upload_request(&tokens, file_form("a.txt", "text/plain", b"content").bytes());
-    keyed.header("Idempotency-Key", &file).send().expect(201);
+    let keyed = keyed.header("Idempotency-Key", &file).send().expect(201);
+    api.delete_file(&tokens, &keyed.id()).expect(204);
     api.list_files(&tokens, "").expect(200);
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
