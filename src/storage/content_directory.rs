@@ -2,6 +2,7 @@
 //! record, for some days. Each is named after its id, which this program made; no name comes from a client. The file
 //! `installation-id` says which database the directory belongs to.
 
+#[cfg(feature = "tools")]
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, DirEntry, File};
 use std::io::ErrorKind;
@@ -167,6 +168,7 @@ impl Contents for ContentDirectory {
         Ok(())
     }
 
+    #[cfg(feature = "tools")]
     fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
         let size = |id: &Uuid| {
             let found = fs::metadata(self.path(*id)).ok().filter(|found| found.is_file())?;

@@ -13,6 +13,7 @@ pub mod file_system;
 #[cfg(feature = "s3")]
 mod s3;
 
+#[cfg(feature = "tools")]
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -128,6 +129,7 @@ pub trait Contents: Send + Sync {
     fn remove(&self, ids: &[Uuid]) -> Result<(), Error>;
 
     /// The sizes of those of these contents that exist. The ids must be in ascending order.
+    #[cfg(feature = "tools")]
     fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error>;
 
     /// The ids of the contents that are older than [`MIN_SWEPT_AGE`], in batches, for looking up their records. Memory

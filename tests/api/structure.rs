@@ -187,3 +187,18 @@ fn expand<'a>(rest: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<Strin
     prefix.pop();
     after
 }
+
+#[test]
+fn each_library_is_named_in_its_module_only() {
+    for (library, modules) in [
+        ("rouille::", &["http/", "server/", "api/pipeline.rs"][..]),
+        ("postgres::", &["db/", "tools/database.rs", "tools/postgres_programs.rs"]),
+        ("std::env::", &["config/", "tools/create_admin.rs", "tools/postgres_programs.rs"]),
+    ] {
+        for (path, text) in files("src", "rs") {
+            let is_allowed =
+                modules.iter().any(|module| path.to_string_lossy().starts_with(module));
+            assert!(!text.contains(library) || is_allowed, "{} names {library}", path.display());
+        }
+    }
+}

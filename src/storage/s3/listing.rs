@@ -11,6 +11,7 @@ use crate::model::timestamp::Timestamp;
 pub struct ListedObject {
     pub key: String,
     /// In bytes.
+    #[cfg_attr(not(feature = "tools"), expect(dead_code, reason = "only tools compare sizes"))]
     pub size: u64,
     /// When it was stored.
     pub modified: Timestamp,

@@ -10,6 +10,7 @@ mod content_reader;
 mod listing;
 mod signature;
 
+#[cfg(feature = "tools")]
 use std::collections::BTreeMap;
 use std::io::{Cursor, ErrorKind, Read};
 use std::ops::Range;
@@ -301,6 +302,7 @@ impl Contents for Store {
             .try_for_each(|id| self.send(&request("DELETE", &self.content_key(*id))).map(drop))
     }
 
+    #[cfg(feature = "tools")]
     fn sizes(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, u64>, Error> {
         self.refuse_held()?;
         let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
