@@ -1,5 +1,7 @@
 //! Signed tokens (RFC 7519): access tokens, refresh tokens and password reset tokens.
 
+use std::sync::Arc;
+
 use jwt_simple::prelude::{
     Duration as Seconds, HS256Key, HS384Key, HS512Key, JWTClaims, MACLike, Token,
     VerificationOptions,
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::verified_tokens::VerifiedTokens;
 use crate::config::Algorithm;
 use crate::error::{Error, TokenProblem};
 use crate::model::hex;
@@ -80,6 +83,15 @@ pub struct SigningKeys {
     /// The claim `iss` of new tokens, which verified ones must have too. If `None`, new tokens have no `iss`, and that
     /// of others is ignored.
     issuer: Option<String>,
+    /// Access tokens that were verified lately.
+    verified: VerifiedTokens<SignedToken>,
+}
+
+/// A token that one of the keys has signed. Its times are not checked yet.
+struct SignedToken {
+    claims: Claims,
+    /// `nbf`, in seconds since 1970.
+    not_before: Option<u64>,
 }
 
 impl SigningKeys {
@@ -94,6 +106,7 @@ impl SigningKeys {
             current: SigningKey::new(algorithm, secret),
             old: old_secrets.map(|secret| SigningKey::new(algorithm, secret)).collect(),
             issuer,
+            verified: VerifiedTokens::new(),
         }
     }
 
@@ -131,8 +144,8 @@ impl SigningKeys {
         token_type: TokenType,
         now: u64,
     ) -> Result<Claims, TokenProblem> {
-        let (claims, not_before) = self.signed_claims(token).ok_or(TokenProblem::NotOurs)?;
-        if claims.token_type != token_type {
+        let signed = self.signed_token(token).ok_or(TokenProblem::NotOurs)?;
+        if signed.claims.token_type != token_type {
             return Err(match token_type {
                 TokenType::Access => TokenProblem::NotAccess,
                 TokenType::Refresh => TokenProblem::NotRefresh,
@@ -140,36 +153,45 @@ impl SigningKeys {
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
-        if claims.expires_at <= now {
+        if signed.claims.expires_at <= now {
             return Err(TokenProblem::Expired);
         }
         // The library ignores `nbf` if it is told to accept an `iat` in the future.
-        if not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
+        if signed.not_before.is_some_and(|not_before| not_before > now + NOT_BEFORE_TOLERANCE) {
             return Err(TokenProblem::NotOurs);
         }
-        Ok(claims)
+        Ok(signed.claims.clone())
     }
 
-    /// Returns the claims of a token that one of the keys has signed, with the configured issuer, and its `nbf` in
-    /// seconds since 1970. Does not check its times.
-    fn signed_claims(&self, token: &str) -> Option<(Claims, Option<u64>)> {
+    /// Returns the claims of a token that one of the keys has signed, with the configured issuer. Does not check its
+    /// times.
+    fn signed_token(&self, token: &str) -> Option<Arc<SignedToken>> {
+        if let Some(known) = self.verified.get(token) {
+            return Some(known);
+        }
         let claims = self.verify_signature(token)?;
         if self.issuer.is_some() && claims.issuer != self.issuer {
             return None;
         }
-        let not_before = claims.invalid_before.map(|not_before| not_before.as_secs());
-        let claims = Claims {
-            user: claims.subject?.parse().ok()?,
-            username: None,
-            role: claims.custom.role.unwrap_or_default(),
-            token_type: claims.custom.token_type.unwrap_or_default(),
-            session: claims.custom.sid,
-            id: claims.jwt_id.and_then(|id| id.parse().ok()),
-            version: claims.custom.ver,
-            issued_at: claims.issued_at.map(|at| at.as_secs()),
-            expires_at: claims.expires_at?.as_secs(),
-        };
-        Some((claims, not_before))
+        let signed = Arc::new(SignedToken {
+            claims: Claims {
+                user: claims.subject?.parse().ok()?,
+                username: None,
+                role: claims.custom.role.unwrap_or_default(),
+                token_type: claims.custom.token_type.unwrap_or_default(),
+                session: claims.custom.sid,
+                id: claims.jwt_id.and_then(|id| id.parse().ok()),
+                version: claims.custom.ver,
+                issued_at: claims.issued_at.map(|at| at.as_secs()),
+                expires_at: claims.expires_at?.as_secs(),
+            },
+            not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
+        });
+        // Other tokens are used once.
+        if signed.claims.token_type == TokenType::Access {
+            self.verified.insert(token, signed.clone());
+        }
+        Some(signed)
     }
 
     /// Returns the claims of a token that one of the keys has signed. Does not check the claims.
@@ -296,11 +318,23 @@ mod tests {
     }
 
     #[test]
-    fn a_token_whose_signature_was_changed_is_refused() -> Result<(), Error> {
-        let token = keys().sign(claims())?;
+    fn a_token_that_is_remembered_still_expires_and_no_other_passes_for_it() -> Result<(), Error> {
+        let keys = keys();
+        let claims = Claims { username: None, token_type: TokenType::Access, ..claims() };
+        let token = keys.sign(claims.clone())?;
+        for _ in 0..2 {
+            assert_eq!(keys.verify(&token, TokenType::Access, NOW), Ok(claims.clone()));
+        }
+        assert!(keys.verified.get(&token).is_some());
+        assert_eq!(keys.verify(&token, TokenType::Access, NOW + 1), Err(TokenProblem::Expired));
+        let other_type = keys.verify(&token, TokenType::Refresh, NOW);
+        assert_eq!(other_type, Err(TokenProblem::NotRefresh));
         let forged = format!("{}{}", &token[..token.len() - 4], "AAAA");
-        let outcome = keys().verify(&forged, TokenType::Refresh, NOW);
-        assert_eq!(outcome, Err(TokenProblem::NotOurs));
+        for _ in 0..2 {
+            let outcome = keys.verify(&forged, TokenType::Access, NOW);
+            assert_eq!(outcome, Err(TokenProblem::NotOurs));
+        }
+        assert!(keys.verified.get(&forged).is_none());
         Ok(())
     }
 

@@ -11,6 +11,7 @@ pub mod personal_token;
 pub mod sealing;
 pub mod second_factor;
 pub mod token_bucket;
+mod verified_tokens;
 
 use crate::error::Error;
 
