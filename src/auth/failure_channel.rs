@@ -1,5 +1,5 @@
-//! Refused actions, which the audit log calls failures, on their way to the thread that writes them. Recording one costs
-//! a request no round trip, and a flood of them costs the database no more than a few rows a second.
+//! Refused actions, which the audit log calls failures, on their way to the thread that writes them. Recording one
+//! costs a request no round trip, and a flood of them costs the database no more than a few rows a second.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -94,8 +94,8 @@ impl OutboxSender {
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
-    /// Sends a message, unless its account is gone or there is no mail server. The inner result is that of the delivery;
-    /// the outer one fails only if no token could be made, or a newer version of the program knows the kind.
+    /// Sends a message, unless its account is gone or there is no mail server. The inner result is that of the
+    /// delivery; the outer one fails only if no token could be made, or a newer version of the program knows the kind.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
         let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));

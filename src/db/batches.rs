@@ -47,9 +47,9 @@ impl<T: Clone, V> Batches<T, V> {
         Batches { max_queued, state: Mutex::new(state) }
     }
 
-    /// Has `value` served by a query, its own or another thread's, and waits for the outcome. `query` returns an outcome
-    /// for each of the values, in their order; it begins after this call, so what it reads is never older than that. If
-    /// it fails, all its entries fail in the same way.
+    /// Has `value` served by a query, its own or another thread's, and waits for the outcome. `query` returns an
+    /// outcome for each of the values, in their order; it begins after this call, so what it reads is never older than
+    /// that. If it fails, all its entries fail in the same way.
     pub fn submit(
         &self,
         value: T,

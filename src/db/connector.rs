@@ -186,8 +186,9 @@ impl Connector {
 }
 
 /// The highest timeline that a writable server was seen in, by the identifier that a primary and its standbys share. By
-/// it a former primary is recognised: if it comes back after a standby was promoted, it accepts writes too, but has none
-/// of those that the promoted one has taken. A promotion begins another timeline, with a higher number than any before.
+/// it a former primary is recognised: if it comes back after a standby was promoted, it accepts writes too, but has
+/// none of those that the promoted one has taken. A promotion begins another timeline, with a higher number than any
+/// before.
 ///
 /// Timelines are hexadecimal numbers of eight digits, so their texts compare like the numbers.
 #[derive(Default)]

@@ -72,8 +72,8 @@ pub struct ExportedUser<'a> {
 
 /// Reads the accounts that follow `after`, and calls `add` with each of them when it arrives, in the order of the
 /// export, so that they are never all in memory. Returns the value of `start` to which `add` has added all of them, and
-/// the position of the last one; `None` is the end of the export. If the connection breaks, it begins again with another
-/// value of `start`. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
+/// the position of the last one; `None` is the end of the export. If the connection breaks, it begins again with
+/// another value of `start`. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
 pub fn batch<T>(
     db: &Database,
     email_pattern: Option<&str>,

@@ -17,8 +17,8 @@ pub struct KeyedUpload {
     pub created_at: Timestamp,
 }
 
-/// Finds what `user` has recorded with `key` within a day. Fails with [`Error::RateLimited`] if that is nothing, and the
-/// user has as many keys as one may have.
+/// Finds what `user` has recorded with `key` within a day. Fails with [`Error::RateLimited`] if that is nothing, and
+/// the user has as many keys as one may have.
 pub fn find(db: &Database, user: Uuid, key: &str) -> Result<Option<KeyedUpload>, Error> {
     let row = one_row(db.read(sql!("idempotency_keys/find"), &[&user, &key])?)?;
     if let Some(file) = row.get("file_id") {

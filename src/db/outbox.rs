@@ -1,6 +1,6 @@
 //! Password resets, and mail to accounts that waits to be sent. A request for a reset waits in the table
-//! `password_reset_requests` for the background thread, whose statement stores a message in `outbox`; triggers store the
-//! notices there, and one on the table drops what is too much. `password_reset_counts` and
+//! `password_reset_requests` for the background thread, whose statement stores a message in `outbox`; triggers store
+//! the notices there, and one on the table drops what is too much. `password_reset_counts` and
 //! `used_password_reset_tokens` limit requests, and the use of the tokens.
 
 use postgres::Row;

@@ -113,8 +113,8 @@ impl Database {
         Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)) }
     }
 
-    /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which the
-    /// request should be done with waiting. Calls may be nested.
+    /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which
+    /// the request should be done with waiting. Calls may be nested.
     pub(super) fn timed<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let began = Instant::now();
         // Relaxed: a request has one thread, and the number guards no other memory.
@@ -164,10 +164,10 @@ impl Database {
         })
     }
 
-    /// Like [`Database::read_unprepared`], for queries of thousands of rows. `take` gets the rows while they arrive, and
-    /// is called anew if the query is repeated. It should not wait for anything else, because it holds the connection.
-    /// Only a few of these queries run at a time, because otherwise they could take all connections. Fails with
-    /// [`Error::TimedOut`] if the wait for the others or the statement is not over by `deadline`.
+    /// Like [`Database::read_unprepared`], for queries of thousands of rows. `take` gets the rows while they arrive,
+    /// and is called anew if the query is repeated. It should not wait for anything else, because it holds the
+    /// connection. Only a few of these queries run at a time, because otherwise they could take all connections. Fails
+    /// with [`Error::TimedOut`] if the wait for the others or the statement is not over by `deadline`.
     pub fn read_bulk<T>(
         &self,
         sql: &'static str,

@@ -196,7 +196,7 @@ fn explanation(error: &Error) -> Row {
             "Authentication is switched off, so only this host's own pages are answered. \
              CLOAKROOM_CORS_ORIGINS can list more."),
         PreconditionFailed => row(412, "PRECONDITION_FAILED", "Precondition failed",
-            "The file is in another state than the conditions of the request name. Read it again, then repeat the change."),
+            "The file is not in the state that the request names. Read it again, then repeat the change."),
         RangeNotSatisfiable(length) => row(416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable",
             format!("The file has {length} bytes, of which the first is number 0.")),
         BodyCutShort => row(400, "BODY_CUT_SHORT", "Request body ended early",

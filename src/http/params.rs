@@ -170,8 +170,9 @@ impl Params {
         })
     }
 
-    /// Reads which page is asked for, either as `page` and `size` or as `limit` and `offset`. Giving both is a field error
-    /// (422), and so is a `page` or `size` out of range. A `limit` or `offset` out of range is the inner error (400).
+    /// Reads which page is asked for, either as `page` and `size` or as `limit` and `offset`. Giving both is a field
+    /// error (422), and so is a `page` or `size` out of range. A `limit` or `offset` out of range is the inner error
+    /// (400).
     pub fn page(&mut self) -> Result<PageRequest, Error> {
         let is_by_page = self.has("page") || self.has("size");
         let page = self.integer("page", 1, 1..=i64::MAX);

@@ -141,8 +141,8 @@ pub fn attachment(
         .with_header("Content-Disposition", format!("attachment; filename={filename}"))
 }
 
-/// The reason phrase in the status line (RFC 9110, 15), which clients ignore, and the word for programs in the body of an
-/// error; both are empty for statuses that the service does not use.
+/// The reason phrase in the status line (RFC 9110, 15), which clients ignore, and the word for programs in the body of
+/// an error; both are empty for statuses that the service does not use.
 pub fn names_of_status(status: u16) -> (&'static str, &'static str) {
     match status {
         200 => ("OK", ""),

@@ -41,8 +41,8 @@ pub fn deliver(
     outcome
 }
 
-/// Connects, encrypts as the settings ask, and signs in if the settings name a user. Each line of the dialogue is passed
-/// to `observe`. It takes until `deadline` at most, and the resolver's time for looking up the server's name.
+/// Connects, encrypts as the settings ask, and signs in if the settings name a user. Each line of the dialogue is
+/// passed to `observe`. It takes until `deadline` at most, and the resolver's time for looking up the server's name.
 pub fn open_session<'a>(
     server: &MailServer,
     deadline: Instant,

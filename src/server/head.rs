@@ -208,8 +208,9 @@ impl RequestTarget<'_> {
     }
 }
 
-/// Whether `text` is `uri-host [":" port]` (RFC 3986, section 3.2): a registered name that is not empty, an IPv4 address or an IPv6 address in
-/// brackets, and perhaps a port. In anything else, such as `a, b` or `a/b`, two programs may see two different hosts.
+/// Whether `text` is `uri-host [":" port]` (RFC 3986, section 3.2): a registered name that is not empty, an IPv4
+/// address or an IPv6 address in brackets, and perhaps a port. In anything else, such as `a, b` or `a/b`, two programs
+/// may see two different hosts.
 fn is_host_and_port(text: &str) -> bool {
     let (is_host, rest) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((address, rest))) => (address.parse::<Ipv6Addr>().is_ok(), rest),

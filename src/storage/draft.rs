@@ -104,7 +104,8 @@ impl Draft {
         };
         self.contents.store(self.id, &draft)?;
         self.is_stored = true;
-        // It is on the disk now: the page cache has better use for the memory. A file system without this advice keeps it.
+        // It is on the disk now: the page cache has better use for the memory. A file system without this advice keeps
+        // it.
         let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         Ok(hex(&hash))
     }

@@ -105,8 +105,9 @@ pub struct PriorityPrefix {
 
 impl PriorityPrefix {
     /// Finds out where standard error leads, as systemd's journal reads it: a line may begin with its priority
-    /// (sd-daemon(3)), by which `journalctl -p err` finds it. It is the journal if the variable of systemd names the same file, by its
-    /// device and inode (systemd.exec(5)): a process inherits the variable also where its output was redirected.
+    /// (sd-daemon(3)), by which `journalctl -p err` finds it. It is the journal if the variable of systemd names the
+    /// same file, by its device and inode (systemd.exec(5)): a process inherits the variable also where its output was
+    /// redirected.
     pub fn of_standard_error() -> PriorityPrefix {
         let file = fstat(io::stderr()).map(|file| format!("{}:{}", file.st_dev, file.st_ino));
         let journal = config::journal_stream();

@@ -1,6 +1,6 @@
 //! Whether another server can be reached, such as that of the database, and the two log lines about an outage: one at
-//! its begin, one at its end. If outages follow one another, as when only some requests fail, there are two lines in ten
-//! seconds.
+//! its begin, one at its end. If outages follow one another, as when only some requests fail, there are two lines in
+//! ten seconds.
 //!
 //! While a server is down, every request and every background task meets the same failure. Only this file logs it.
 

@@ -31,9 +31,9 @@ pub fn create_directory(path: &Path) -> Result<(), String> {
     DirBuilder::new().mode(0o700).create(path).map_err(|e| describe(path, &e))
 }
 
-/// Opens a file, which is made if it is missing, and locks it until it is closed. Fails with `refusal` if another process
-/// has locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not its
-/// directory, because NFS locks only files.
+/// Opens a file, which is made if it is missing, and locks it until it is closed. Fails with `refusal` if another
+/// process has locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not
+/// its directory, because NFS locks only files.
 pub fn lock(path: &Path, refusal: impl Display) -> Result<File, String> {
     let options = &mut File::options();
     let opened = options.create(true).truncate(false).write(true).mode(0o600).open(path);

@@ -178,8 +178,8 @@ fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
     }
 }
 
-/// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime of
-/// the access token in seconds, and with the account. Neither outlives the session.
+/// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime
+/// of the access token in seconds, and with the account. Neither outlives the session.
 fn token_response(
     app: &App,
     status: u16,

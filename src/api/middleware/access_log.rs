@@ -24,8 +24,8 @@ pub fn loggable_method(method: &str) -> &str {
 }
 
 /// The path, cut to [`MAX_PATH`]. What seems to hold an e-mail address or a token is replaced, and so is a link to a
-/// file, whether or not an endpoint has its path: a mistyped link is still a secret. `has_ids` says that an endpoint has
-/// the path, and that its parameters are ids: then what stands after `links/` is the id of a link.
+/// file, whether or not an endpoint has its path: a mistyped link is still a secret. `has_ids` says that an endpoint
+/// has the path, and that its parameters are ids: then what stands after `links/` is the id of a link.
 pub fn loggable_path(path: &str, has_ids: bool) -> &str {
     let path = &path[..path.floor_char_boundary(MAX_PATH)];
     let decoded = percent_decode_str(path.strip_suffix('/').unwrap_or(path)).decode_utf8_lossy();

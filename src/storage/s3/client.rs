@@ -109,8 +109,8 @@ impl Client {
             true => (format!("{bucket}.{authority}"), "/".to_owned()),
             false => (authority.clone(), format!("/{bucket}/")),
         };
-        // No limit for name resolution, nor for whole requests: for these `ureq` would start a thread for each look-up, as
-        // many as requests come while a name server does not answer. The system's resolver has its own limit.
+        // No limit for name resolution, nor for whole requests: for these `ureq` would start a thread for each look-up,
+        // as many as requests come while a name server does not answer. The system's resolver has its own limit.
         let config = Config::builder()
             .http_status_as_error(false)
             .max_redirects(0)

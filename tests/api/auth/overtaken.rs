@@ -76,7 +76,8 @@ const NEW_TOKEN: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE;
     INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
     VALUES ('{id}', '{id}', 'x', 'a', false, now() + interval '1 day')";
 
-const AS_BEFORE: &str = "users WHERE id = '{id}' AND NOT is_deleted AND email = '{name}@example.com' AND password_hash <> '-'";
+const AS_BEFORE: &str = "users WHERE id = '{id}' AND NOT is_deleted
+                         AND email = '{name}@example.com' AND password_hash <> '-'";
 const LIVE: &str = "sessions s JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
                     WHERE u.id = '{id}' AND s.ended_at IS NULL";
 /// The session that was opened by `SIGN_IN`.

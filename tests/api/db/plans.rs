@@ -431,7 +431,8 @@ fn no_parallel_workers_take_part_in_a_search() {
     insert_files_of_two(&database, 5000, 1);
     let mut client = database.client();
     // Workers look free of charge, so they take part wherever they can.
-    let free = "ANALYZE; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0";
+    let free = "ANALYZE; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                SET min_parallel_table_scan_size = 0";
     client.batch_execute(free).expect("settings");
     prepare_list_of_files(&mut client);
     let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0");
