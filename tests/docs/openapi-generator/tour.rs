@@ -61,7 +61,7 @@ async fn use_files(user: &Configuration) -> Outcome {
         files.push(loop {
             attempts += 1;
             let (path, key) = (directory.join(name), Some(&*key));
-            match upload_file(user, path, key, Some("A tour"), None).await {
+            match upload_file(user, path, key, Some("A tour")).await {
                 Err(Error::Reqwest(_)) if attempts < 5 => {}
                 outcome => break outcome?,
             }
