@@ -109,7 +109,7 @@ fn wrong_settings_are_faults_and_the_rest_is_still_looked_at() {
     assert!(!report.contains('\u{1b}'), "{report}");
     for (url, fault) in [
         ("mysql://cloakroom:s3cret@localhost/x", "CLOAKROOM_DATABASE_URL is no PostgreSQL URL"),
-        ("host=localhost password=s3cret port=x", "CLOAKROOM_DATABASE_URL is no PostgreSQL URL"),
+        ("host=localhost password=s3cret port=x", "CLOAKROOM_DATABASE_URL has an invalid value"),
         ("", "CLOAKROOM_DATABASE_URL is not set"),
     ] {
         let report = doctor(url, &data, &[("CLOAKROOM_DATABASE_URI", "postgres://x:s3cret@y/z")]);
