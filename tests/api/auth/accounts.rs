@@ -248,21 +248,22 @@ fn login_does_the_same_work_whatever_the_stored_hash_costs() {
         Server::start_on(&api.database, &[("CLOAKROOM_SCRYPT", cost)]).register(name).expect(201);
     }
     api.register("usual").expect(201);
+    // Whatever else the machine does makes single measurements uneven, so more are added until their sums agree.
     let compare = |names: &[&str]| {
         let mut times = vec![0; names.len()];
-        for _ in 0..2 {
-            for (time, name) in times.iter_mut().zip(names) {
-                let before = api.cpu_ticks();
-                for _ in 0..3 {
-                    api.login(name, "wrong horse").expect(401);
+        let agree = (0..8).any(|_| {
+            for _ in 0..2 {
+                for (time, name) in times.iter_mut().zip(names) {
+                    let before = api.cpu_ticks();
+                    for _ in 0..3 {
+                        api.login(name, "wrong horse").expect(401);
+                    }
+                    *time += api.cpu_ticks() - before;
                 }
-                *time += api.cpu_ticks() - before;
             }
-        }
-        for (name, time) in names.iter().zip(&times) {
-            let ratio = *time as f64 / times[0] as f64;
-            assert!((0.85..1.18).contains(&ratio), "{name}: {ratio} of {times:?}");
-        }
+            times.iter().all(|time| (0.85..1.18).contains(&(*time as f64 / times[0] as f64)))
+        });
+        assert!(agree, "{names:?}: {times:?}");
     };
     compare(&["nobody", "usual", "cheap"]);
     // The process learns of dearer hashes when it meets one.
