@@ -71,6 +71,12 @@ CREATE TABLE users (
     -- Whether the account's owner has registered it, and no administrator has made it. Anybody can make such accounts,
     -- so while they are younger than seven days, all of them together may store a part of the service's quota only.
     is_self_registered boolean NOT NULL DEFAULT false,
+    -- The user's deleted files that can still be restored. Kept by the triggers on deleted_files.
+    deleted_files bigint NOT NULL DEFAULT 0,
+    deleted_bytes bigint NOT NULL DEFAULT 0,
+    -- How many deletions of the user's files file_deletions has, and the number of the latest one that it has no more.
+    remembered_deletions bigint NOT NULL DEFAULT 0,
+    forgotten_change bigint NOT NULL DEFAULT 0,
     CONSTRAINT users_complete_check
     CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
 );
@@ -86,6 +92,8 @@ CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NO
 CREATE INDEX users_admins ON users (created_at, id)
 WHERE role = 'admin' AND NOT is_deleted AND NOT is_development_admin;
 CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT NULL;
+-- Those who have the most deleted bytes.
+CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
 -- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
 -- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
@@ -421,6 +429,11 @@ WHEN (OLD.is_active AND NOT NEW.is_active
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_personal_tokens();
 
+-- Each change of a file gets its file the next of these numbers, while the transaction holds the lock of the owner's row,
+-- until it is committed. So of two changes of one owner's files the one with the greater number is committed later, and
+-- whoever has seen a number has missed none before it. The numbers of other owners lie between them.
+CREATE SEQUENCE change_numbers;
+
 -- Files: the contents lie in the data directory, or in a store, under file_path, which is 'files/' and the id.
 CREATE TABLE files (
     id uuid PRIMARY KEY,
@@ -435,15 +448,18 @@ CREATE TABLE files (
     upload_date timestamptz NOT NULL DEFAULT now(),
     updated_at timestamptz NOT NULL DEFAULT now(),
     is_public boolean NOT NULL DEFAULT false,
-    version integer NOT NULL DEFAULT 1
+    version integer NOT NULL DEFAULT 1,
+    -- The number of the latest change: 0 if that was before numbers were given.
+    change_number bigint NOT NULL DEFAULT nextval('change_numbers')
 );
 
 -- The version of a file's record, by which clients say which one they have seen (`ETag`). A trigger raises it, so that
--- no statement can forget it. The time of a change is no version: it is that of the transaction's beginning, so two
--- changes may have the same, and a later one an earlier time.
+-- no statement can forget it, and gives the change its number. The time of a change is no version: it is that of the
+-- transaction's beginning, so two changes may have the same, and a later one an earlier time.
 CREATE FUNCTION raise_file_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.version := OLD.version + 1;
+    NEW.change_number := nextval('change_numbers');
     RETURN NEW;
 END
 $$;
@@ -456,6 +472,47 @@ CREATE INDEX files_newest ON files (user_id, upload_date DESC, id);
 CREATE INDEX files_name ON files (user_id, lower(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size DESC, id);
 CREATE INDEX files_type ON files (user_id, content_type);
+CREATE INDEX files_changed ON files (user_id, change_number, id);
+
+-- Files that their owners have deleted and may restore for some days. The contents stay where they are.
+CREATE TABLE deleted_files (
+    id uuid PRIMARY KEY,
+    user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    filename varchar(255) NOT NULL,
+    original_filename varchar(255) NOT NULL,
+    content_type varchar(100) NOT NULL,
+    file_size bigint NOT NULL,
+    file_hash varchar(64) NOT NULL,
+    description text,
+    upload_date timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    is_public boolean NOT NULL,
+    version integer NOT NULL,
+    deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Whether the file was younger than a day when it was deleted.
+    was_young boolean NOT NULL
+);
+
+-- The order in which those of a user make room for others, and the order in which the time of all is over.
+CREATE INDEX deleted_files_room ON deleted_files (user_id, was_young DESC, deleted_at, id);
+CREATE INDEX deleted_files_age ON deleted_files (deleted_at);
+
+-- What each content is to be, also that of a deleted file.
+CREATE VIEW recorded_contents AS
+SELECT id, user_id, filename, file_size, file_hash FROM files
+UNION ALL
+SELECT id, user_id, filename, file_size, file_hash FROM deleted_files;
+
+-- Deletions of files, also of those that cannot be restored, so that clients that follow changes learn of them.
+CREATE TABLE file_deletions (
+    file_id uuid PRIMARY KEY,
+    user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    change_number bigint NOT NULL DEFAULT nextval('change_numbers'),
+    deleted_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE INDEX file_deletions_changed ON file_deletions (user_id, change_number);
+CREATE INDEX file_deletions_age ON file_deletions (deleted_at);
 
 -- What all files take together is a sharded counter: the sum over these rows. With one row, each upload and deletion
 -- waited until the commit of the one before was on the disk. A single shard means nothing, and may be negative, because
@@ -470,7 +527,8 @@ INSERT INTO storage_shards (shard, used) SELECT shard, 0 FROM generate_series(0,
 -- The totals of users and of the service are computed from the files, once a change instead of once a look: every
 -- authenticated request reads a user's, every upload compares both with the quotas. The user's row is locked before
 -- the shard, and nothing after it. A shard that another transaction has locked is passed over, so this waits for others
--- only if all are.
+-- only if all are. Deletions are noted here too, so that no statement can forget it, but not those of accounts that are
+-- deleted themselves.
 CREATE FUNCTION count_files() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
@@ -480,9 +538,14 @@ BEGIN
         RETURN NULL;
     END IF;
     UPDATE users u
-    SET total_uploads = total_uploads + sign * c.files, total_storage_used = total_storage_used + sign * c.bytes
+    SET total_uploads = total_uploads + sign * c.files, total_storage_used = total_storage_used + sign * c.bytes,
+        remembered_deletions = remembered_deletions + CASE WHEN sign < 0 AND NOT is_deleted THEN c.files ELSE 0 END
     FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes FROM changed GROUP BY user_id) c
     WHERE u.id = c.user_id;
+    IF sign < 0 THEN
+        INSERT INTO file_deletions (file_id, user_id)
+        SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted;
+    END IF;
     UPDATE storage_shards SET used = used + sign * bytes
     WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
     IF NOT FOUND THEN
@@ -557,6 +620,128 @@ BEGIN
 END
 $$;
 
+-- The totals of a user's deleted files.
+CREATE FUNCTION count_deleted_files() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    UPDATE users u
+    SET deleted_files = deleted_files + sign * c.files, deleted_bytes = deleted_bytes + sign * c.bytes
+    FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes FROM changed GROUP BY user_id) c
+    WHERE u.id = c.user_id;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER deleted_files_added AFTER INSERT ON deleted_files REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_deleted_files();
+CREATE TRIGGER deleted_files_removed AFTER DELETE ON deleted_files REFERENCING OLD TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_deleted_files();
+
+-- Forgets the oldest deletions of a user's files, so that there are fewer than `most`. The caller has locked the user's
+-- row, as the callers of the next two functions have. These are functions for their new snapshots.
+CREATE FUNCTION forget_deletions(of_user uuid, most bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    too_many bigint := (SELECT remembered_deletions + 1 - most FROM users WHERE id = of_user);
+BEGIN
+    IF too_many > 0 THEN
+        WITH forgotten AS (
+            DELETE FROM file_deletions
+            WHERE file_id IN (SELECT file_id FROM file_deletions WHERE user_id = of_user
+                              ORDER BY change_number LIMIT too_many)
+            RETURNING change_number
+        )
+        UPDATE users
+        SET remembered_deletions = remembered_deletions - (SELECT count(*) FROM forgotten),
+            forgotten_change = greatest(forgotten_change, (SELECT max(change_number) FROM forgotten))
+        WHERE id = of_user;
+    END IF;
+END
+$$;
+
+-- Makes room for a deleted file of `size` bytes, so that those of the user are at most `most_files` and `most_bytes`
+-- together. First those go that were younger than a day when they were deleted, then the others; of both the longest
+-- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. Returns whether
+-- the new one itself may stay. Contents without a record are removed soon.
+CREATE FUNCTION make_room_for_deleted_file(of_user uuid, size bigint, is_young boolean, most_bytes bigint,
+                                           most_files bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    old record;
+    purged uuid[] := '{}';
+    bytes bigint := (SELECT deleted_bytes + size - most_bytes FROM users WHERE id = of_user);
+    files bigint := (SELECT deleted_files + 1 - most_files FROM users WHERE id = of_user);
+BEGIN
+    IF bytes <= 0 AND files <= 0 THEN
+        RETURN true;
+    END IF;
+    FOR old IN SELECT id, file_size FROM deleted_files WHERE user_id = of_user AND (was_young OR NOT is_young)
+               ORDER BY was_young DESC, deleted_at, id LOOP
+        purged := purged || old.id;
+        bytes := bytes - old.file_size;
+        files := files - 1;
+        EXIT WHEN bytes <= 0 AND files <= 0;
+    END LOOP;
+    WITH gone AS (DELETE FROM deleted_files WHERE id = ANY (purged) RETURNING id)
+    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at;
+    RETURN bytes <= 0 AND files <= 0;
+END
+$$;
+
+-- Restores files of a user, at most 10,000: `only_file` or, if that is null, those deleted at `since` or later, the
+-- latest deleted first, and each that still fits into the quotas of bytes and files of the user, of bytes of the
+-- service, and of bytes of young accounts that registered themselves. Returns how many it restored, and how many of those
+-- that it was asked for remain deleted.
+CREATE FUNCTION restore_files(of_user uuid, only_file uuid, since timestamptz, most_bytes bigint, most_files bigint,
+                              most_of_service bigint, most_of_young bigint, OUT restored bigint, OUT remaining bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+    old record;
+    fitting uuid[];
+    bytes bigint;
+    room bigint;
+    max_files bigint;
+BEGIN
+    SELECT least(most_bytes - total_storage_used,
+                 CASE WHEN is_self_registered AND created_at > now() - interval '7 days'
+                      THEN storage_left_to_young_accounts(deleted_bytes, most_of_young) END),
+           least(most_files - total_uploads, 10000)
+    INTO room, max_files FROM users WHERE id = of_user;
+    LOOP
+        fitting := '{}';
+        bytes := 0;
+        remaining := 0;
+        FOR old IN SELECT id, file_size FROM deleted_files
+                   WHERE user_id = of_user AND CASE WHEN only_file IS NULL THEN deleted_at >= since ELSE id = only_file END
+                   ORDER BY deleted_at DESC, id LOOP
+            IF cardinality(fitting) < max_files AND bytes + old.file_size <= room THEN
+                fitting := fitting || old.id;
+                bytes := bytes + old.file_size;
+            ELSE
+                remaining := remaining + 1;
+            END IF;
+        END LOOP;
+        EXIT WHEN bytes = 0 OR has_storage_for(bytes, most_of_service);
+        -- Near the quota of the service, its lock is held now, so this is what is left.
+        room := least(bytes - 1, most_of_service - (SELECT sum(used) FROM storage_shards));
+    END LOOP;
+    restored := cardinality(fitting);
+    WITH back AS (
+        DELETE FROM deleted_files WHERE id = ANY (fitting) RETURNING *
+    )
+    INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+                       description, upload_date, updated_at, is_public, version)
+    SELECT id, user_id, filename, original_filename, content_type, file_size, 'files/' || id, file_hash, description,
+           upload_date, updated_at, is_public, version
+    FROM back;
+    WITH recalled AS (
+        DELETE FROM file_deletions WHERE file_id = ANY (fitting) RETURNING file_id
+    )
+    UPDATE users SET remembered_deletions = remembered_deletions - (SELECT count(*) FROM recalled) WHERE id = of_user;
+END
+$$;
+
 -- The uploads of the last day that had an Idempotency-Key, so that one with the same key is answered as the first was.
 -- The row is written in the statement that records the file, and outlives it. It holds none of what the client sent but
 -- the key, because another upload must be the same as the first to be answered: a hash says whether it is.
@@ -594,9 +779,9 @@ CREATE TRIGGER users_forget_idempotency_keys AFTER UPDATE OF is_deleted ON users
 WHEN (NEW.is_deleted)
 EXECUTE FUNCTION forget_idempotency_keys();
 
--- Contents whose records were removed on purpose, and since when, for some days after that. Where contents stay in
--- their place for those days, this says when they go, and the sweep adds those whose records were lost, with the time
--- at which it first saw them; and it tells the sweep which are none of these.
+-- Contents that no record names and that are to be removed: those of files that are deleted for good at once, whose
+-- time is -infinity, and in a store those whose records were lost some days after a sweep has first seen them so. The
+-- sweep passes them over.
 CREATE TABLE deleted_contents (
     id uuid PRIMARY KEY,
     deleted_at timestamptz NOT NULL DEFAULT now()
@@ -931,7 +1116,7 @@ CREATE TYPE audit_action AS ENUM (
     'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change', 'user.create',
     'user.update', 'user.delete', 'users.export', 'file.upload', 'file.update', 'file.delete', 'file.link_create',
     'file.link_delete', 'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable',
-    'second_factor.recovery'
+    'second_factor.recovery', 'file.restore', 'file.purge'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 
@@ -1043,10 +1228,10 @@ WHEN (NEW.outcome = 'success' AND NEW.actor_id IS NOT NULL
       AND NOT NEW.details ?| ARRAY['count', 'new'])
 EXECUTE FUNCTION limit_own_changes();
 
--- Links and the second factor are own things of a user too; what an administrator does to the second factor of another
--- user is not.
+-- Links, deleted files and the second factor are own things of a user too; what an administrator does to the second
+-- factor of another user is not.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
-WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete')
+WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
        OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
       AND NOT NEW.details ? 'count')

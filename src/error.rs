@@ -250,6 +250,8 @@ pub enum Error {
     NotPermitted(Forbidden),
     /// The file has changed since the state that the request's conditions name.
     PreconditionFailed,
+    /// What happened after a cursor is not known any more.
+    ChangesForgotten,
     /// The requested range begins after the end of the file. Holds the file's size in bytes.
     RangeNotSatisfiable(u64),
     /// The connection ended before the body did.

@@ -1,11 +1,9 @@
 -- Keeps contents where they are until the session ends, so that those that a backup names can be copied:
 --
--- - files/delete takes the same lock shared, until it is committed, and the content is removed only if it got it.
---   This waits for such transactions. The snapshot of the backup is taken afterwards, so it does not have their files.
--- - removals/next finds no user while this lock is held. What it found before is deleted in the snapshot as well, whose
---   files of deleted users are not copied.
+-- - removals/contents, the only query that names contents which are to be removed, names none while this lock is held.
+--   What it named before has no record in the snapshot of the backup, which is taken afterwards.
 -- - The sweep asks backup/is_running after it has looked up which contents have no record, and before it moves them.
 --   If no backup was running, those have no record in the snapshot of a later one either.
 --
--- None of them waits: those who find the lock taken leave the contents to a later sweep.
+-- Neither waits: those who find the lock taken leave the contents to a later time.
 SELECT pg_advisory_lock(hashtext('cloakroom: removal of contents'))

@@ -1,10 +1,9 @@
--- Removes the record of file $1 if user $2 owns it. $3, $4: address and request id of the event; $5 to $7: as $8 to $10
--- of update.sql. Returns its owner, whether the user has it, whether it was removed, and whether its content may be
--- removed too; no row means that there is no such file, or that its owner is deleted.
--- The content stays while a backup holds this lock, see backup/pause_removals, and longer in a store; a row tells the
--- sweep why. The lock is kept until the transaction is committed, so a backup takes its snapshot either after that, and
--- does not name the file, or keeps the content. The owner's row is locked before anything is deleted, as uploads lock
--- it before anything else. So no two of them can deadlock.
+-- Deletes file $1 if user $2 owns it. $3, $4: address and request id of the event; $5 to $7: as $8 to $10 of update.sql;
+-- $8: whether the user may restore it; $9, $10: the most bytes and the most files of theirs that may be restored, or
+-- deletions that are remembered; $11: whether it goes for good also if it was deleted before. Returns its owner, whether
+-- the user has it, and whether it was deleted; no row means that there is no such file, or that its owner is deleted.
+-- The owner's row is locked before anything is deleted, as uploads lock it before anything else. So no two of them can
+-- deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), file AS (
@@ -15,19 +14,29 @@ WITH owner AS (
     WHERE files.id = file.id
       AND ($5::integer[] IS NULL OR file.version = ANY ($5)) AND file.version <> ALL ($6::integer[])
       AND ($7::timestamptz IS NULL OR date_trunc('second', file.updated_at) <= $7)
-    RETURNING files.id
+    RETURNING files.*, upload_date > now() - interval '1 day' AS is_young, forget_deletions(user_id, $10)
+), restorable AS (
+    INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash, description,
+                               upload_date, updated_at, is_public, version, was_young)
+    SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+           updated_at, is_public, version, is_young
+    FROM removed
+    WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, $9, $10) ELSE false END
+    RETURNING id
+), purged AS (
+    DELETE FROM deleted_files USING owner WHERE $11 AND deleted_files.id = $1 AND user_id = owner.id
+    RETURNING deleted_files.id
+), gone AS (
+    SELECT id FROM removed WHERE id NOT IN (SELECT id FROM restorable) UNION SELECT id FROM purged
+), listed AS (
+    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
-    SELECT 'file.delete', $2, 'file', id, $3, $4 FROM removed
-), noted AS (
-    INSERT INTO deleted_contents (id) SELECT id FROM removed
-    ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
-), backup AS MATERIALIZED (
-    SELECT NOT pg_try_advisory_xact_lock_shared(hashtext('cloakroom: removal of contents')) AS is_running
+    SELECT (CASE WHEN $11 THEN 'file.purge' ELSE 'file.delete' END)::audit_action, $2, 'file', id, $3, $4
+    FROM (SELECT id FROM removed UNION SELECT id FROM purged) deleted
 )
-SELECT before.user_id AS owner_id, EXISTS (SELECT FROM file) AS is_own, removed.id IS NOT NULL AS is_removed,
-       NOT backup.is_running AS may_remove_content
-FROM files before JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted
-CROSS JOIN backup
-LEFT JOIN removed ON true
-WHERE before.id = $1
+SELECT before.user_id AS owner_id, EXISTS (SELECT FROM file) AS is_own, removed.id IS NOT NULL AS is_deleted
+FROM (SELECT id, user_id FROM files WHERE id = $1 UNION ALL SELECT id, $2 FROM purged) before
+JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted
+LEFT JOIN (SELECT id FROM removed UNION SELECT id FROM purged) removed ON true

@@ -4,11 +4,14 @@
 -- second, or null. No row means that there is no such file, or that its owner is deleted; a row without an id means that
 -- it is not the user's, or, with is_own, that it has not the version or time.
 -- The row is locked before it is compared, so that the event says what this statement changed, and not what another
--- one did meanwhile. A request that changes nothing is no event.
-WITH before AS (
-    SELECT id, filename, description, is_public, version, updated_at FROM files
-    WHERE id = $1 AND user_id = $2 AND EXISTS (SELECT FROM users WHERE id = $2 AND NOT is_deleted)
-    FOR NO KEY UPDATE
+-- one did meanwhile; and before it that of the owner, so that the changes of one owner's files are numbered in the order
+-- of their commits. A request that changes nothing is no event.
+WITH owner AS (
+    SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
+), before AS (
+    SELECT files.id, filename, description, is_public, version, files.updated_at
+    FROM files JOIN owner ON owner.id = user_id WHERE files.id = $1
+    FOR NO KEY UPDATE OF files
 ), file AS (
     UPDATE files
     SET filename = coalesce($3, before.filename),

@@ -2,6 +2,6 @@
 -- ids. They stay if their records come back until then: removals/contents looks for these again.
 INSERT INTO deleted_contents (id)
 SELECT content.id FROM unnest($1::uuid[]) AS content (id)
-WHERE NOT EXISTS (SELECT FROM files WHERE files.id = content.id)
+WHERE NOT EXISTS (SELECT FROM recorded_contents r WHERE r.id = content.id)
 ON CONFLICT (id) DO NOTHING
 RETURNING id

@@ -1,12 +1,35 @@
--- Removes the records of the files $2 of the deleted user $1; returns a row for each that it removed. Contents that stay in their
--- place for some days are known by deleted_contents.
+-- Removes what a deleted user has left, up to $1 records of each kind: those of files, of deleted files, and of deletions.
+-- The contents are listed to be removed at once. Returns how many records there were; 0 if no deleted user has any. Of
+-- several processes that run this, one gets each record.
 -- The user's row is locked first, as in uploads and deletions: with the same order everywhere, no two of them deadlock.
-WITH owner AS (
-    SELECT id FROM users WHERE id = $1 AND is_deleted FOR NO KEY UPDATE
-), removed AS (
-    DELETE FROM files USING owner WHERE files.id = ANY($2) AND files.user_id = owner.id RETURNING files.id
-), noted AS (
-    INSERT INTO deleted_contents (id) SELECT id FROM removed
+WITH owner AS MATERIALIZED (
+    SELECT id FROM users WHERE id = (SELECT user_id FROM pending_removals ORDER BY user_id LIMIT 1) FOR NO KEY UPDATE
+), present AS (
+    DELETE FROM files WHERE id = ANY (ARRAY(
+        SELECT files.id FROM files JOIN owner ON owner.id = user_id
+        ORDER BY upload_date DESC, files.id LIMIT (SELECT $1::bigint)
+    ))
+    RETURNING id
+), deleted AS (
+    DELETE FROM deleted_files WHERE id = ANY (ARRAY(
+        SELECT deleted_files.id FROM deleted_files JOIN owner ON owner.id = user_id LIMIT (SELECT $1)
+    ))
+    RETURNING id
+), forgotten AS (
+    DELETE FROM file_deletions WHERE file_id = ANY (ARRAY(
+        SELECT file_id FROM file_deletions JOIN owner ON owner.id = user_id LIMIT (SELECT $1)
+    ))
+    RETURNING file_id
+), listed AS (
+    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM (TABLE present UNION TABLE deleted) gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
+), finished AS (
+    DELETE FROM pending_removals USING owner
+    WHERE user_id = owner.id
+      AND NOT EXISTS (SELECT FROM files f WHERE f.user_id = owner.id)
+      AND NOT EXISTS (SELECT FROM deleted_files f WHERE f.user_id = owner.id)
+      AND NOT EXISTS (SELECT FROM file_deletions f WHERE f.user_id = owner.id)
+    RETURNING user_id
 )
-SELECT id FROM removed
+SELECT (SELECT count(*) FROM present) + (SELECT count(*) FROM deleted) + (SELECT count(*) FROM forgotten)
+       + (SELECT count(*) FROM finished) AS removed

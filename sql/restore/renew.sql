@@ -4,6 +4,7 @@
 -- Sessions are deleted, because the tokens of a session without a row are not valid. sessions_ended_at ends tokens
 -- without a session. The version of the credentials ends links for password resets; it grows by more than any account
 -- can have changed its credentials since the backup, because the links made since then must not work either.
+-- The time in which deleted files can be restored begins anew.
 -- Messages that were waiting are deleted: they have been sent since, or are out of date. Those that had failed stay as
 -- records.
 WITH installation_id AS (
@@ -19,6 +20,8 @@ WITH installation_id AS (
     DELETE FROM password_reset_requests
 ), messages AS (
     DELETE FROM outbox WHERE failed_at IS NULL
+), deleted_files AS (
+    UPDATE deleted_files SET deleted_at = clock_timestamp()
 ), accounts AS (
     UPDATE users SET sessions_ended_at = now(), credentials_version = credentials_version + 10000 WHERE NOT is_deleted
 ), ended AS (

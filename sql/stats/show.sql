@@ -3,7 +3,8 @@
 WITH this AS (
     SELECT date_trunc('month', now(), 'UTC') AS began, date_trunc('month', now() AT TIME ZONE 'UTC')::date AS month
 )
-SELECT a.*, f.files - removed.files AS files, f.bytes - removed.bytes AS bytes,
+SELECT a.*, (SELECT coalesce(sum(deleted_bytes), 0)::bigint FROM users WHERE deleted_bytes > 0) AS deleted_bytes,
+       f.files - removed.files AS files, f.bytes - removed.bytes AS bytes,
        f.new_files - (SELECT count(*) FROM pending_removals JOIN files USING (user_id), this
                       WHERE upload_date >= began) AS new_files
 FROM (SELECT coalesce(sum(accounts), 0)::bigint AS users,

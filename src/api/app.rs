@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::pages::Pages;
 use super::turns::Turns;
+use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
@@ -23,6 +24,7 @@ use crate::db::stats::StoredBytes;
 use crate::db::uploads::Uploads;
 use crate::db::users::LoginName;
 use crate::error::Error;
+use crate::model::file::FileQuotas;
 use crate::model::timestamp::unix_time;
 use crate::probe::Probe;
 use crate::storage::Storage;
@@ -40,6 +42,7 @@ pub struct App {
     pub sealing_keys: SealingKeys,
     pub hasher: PasswordHasher,
     pub turns: Turns,
+    pub waiters: Arc<Waiters>,
     pub buckets: TokenBuckets<BucketKey>,
     /// Accounts that were registered lately. These buckets fill in a day.
     pub registrations: TokenBuckets<BucketOwner>,
@@ -95,6 +98,7 @@ impl App {
             hasher: PasswordHasher::new(config.scrypt, cores)?,
             // One connection is left for everything else, if there are more.
             turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
+            waiters: Arc::new(Waiters::new()),
             buckets: TokenBuckets::new(Duration::from_secs(60)),
             registrations: TokenBuckets::new(Duration::from_secs(86_400)),
             failed_logins: TokenBuckets::new(Duration::from_secs(3600)),
@@ -121,6 +125,16 @@ impl App {
             background,
             failures: Arc::new(FailureChannel::new()),
         })
+    }
+
+    /// The quotas of files.
+    pub fn file_quotas(&self) -> FileQuotas {
+        FileQuotas {
+            user_bytes: self.config.user_storage_quota,
+            user_files: self.config.user_file_quota,
+            service_bytes: self.config.storage_quota,
+            young_bytes: self.config.young_storage_quota(),
+        }
     }
 
     /// The pages for people and the OpenAPI document.

@@ -8,6 +8,7 @@
 //! - `context`: one request, as handlers and middleware are given it
 //! - `app`: all that lives longer than a request
 //! - `turns`: how many exports and searches one user or network may run at a time
+//! - `waiters`: requests that wait for changes of files
 //! - `pages`: the pages for people, with what they load
 //! - `openapi`: the OpenAPI document
 
@@ -21,3 +22,4 @@ mod pages;
 pub mod pipeline;
 mod router;
 mod turns;
+mod waiters;

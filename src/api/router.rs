@@ -10,8 +10,8 @@ use super::endpoint::Feature::{
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, auth, exports, health, links, me, personal_tokens, second_factor, sessions, test_only,
-    uploads, users,
+    admin, auth, changes, exports, health, links, me, personal_tokens, second_factor, sessions,
+    test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -166,13 +166,16 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Admin(admin::daily_stats)),
         ("GET", ["uploads"]) => at("/uploads", User(uploads::list)),
         ("POST", ["uploads"]) => at("/uploads", User(uploads::create)).limit(Upload),
+        ("POST", ["uploads", "restore"]) => at("/uploads/restore", User(uploads::restore_since)),
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::show)),
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::delete)),
+        ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", User(uploads::restore)),
         ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", User(uploads::download)),
         ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::list)),
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", User(links::delete)),
+        ("GET", ["changes"]) => at("/changes", User(changes::list)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links).without_key(),
         _ => return None,
     };

@@ -47,12 +47,17 @@ type Row = (&'static str, Duration, i64, Task);
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 15] = [
+const TASKS: [Row; 18] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
-    ("files of deleted users", Duration::ZERO, MAX_BATCH, remove_files_of_deleted_users),
+    ("files of deleted users", Duration::ZERO, MAX_BATCH,
+        |work, limit| sweep(&work.db, sql!("removals/remove"), limit)),
+    ("quota of deleted files", Duration::ZERO, MAX_BATCH,
+        |work, limit| db::contents::make_room(&work.db, work.config.deleted_quota, limit)),
+    ("old deleted files", Duration::ZERO, MAX_BATCH,
+        |work, limit| db::contents::expire(&work.db, work.config.trash_days, limit)),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
     ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
@@ -62,6 +67,8 @@ const TASKS: [Row; 15] = [
     ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("file_links/sweep"), limit)),
     ("old idempotency keys", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("idempotency_keys/sweep"), limit)),
+    ("old deletions", SWEEP_PERIOD, MAX_BATCH,
+        |work, limit| db::changes::forget(&work.db, work.config.trash_days, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("sessions/sweep_networks"), limit)),
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
@@ -73,7 +80,7 @@ const TASKS: [Row; 15] = [
 /// keep it for minutes.
 #[rustfmt::skip]
 const CONTENT_TASKS: [Row; 2] = [
-    ("contents of deleted files", SWEEP_PERIOD, MAX_CONTENTS,
+    ("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
         |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
     ("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
 ];
@@ -172,20 +179,6 @@ fn queue_password_resets(work: &Background) -> Result<i64, Error> {
         let _ = work.wake_mail.try_send(());
     }
     Ok(queued.requests)
-}
-
-/// Removes up to `limit` files of one deleted user, which no response shows any more; their records in one short
-/// transaction. The contents are removed first: after a failure in between, the records are still there, and the next
-/// run finds them again.
-fn remove_files_of_deleted_users(work: &Background, limit: i64) -> Result<i64, Error> {
-    let Some((user, files)) = db::files::next_removal(&work.db, limit)? else { return Ok(0) };
-    if files.is_empty() {
-        db::files::finish_removal(&work.db, user)?;
-        return Ok(1);
-    }
-    work.storage.discard(&files);
-    // If there was none, another process has removed these records meanwhile. It removes the rest as well.
-    db::files::remove_records(&work.db, user, &files)
 }
 
 /// Does some work. Returns `None`, and logs why, if it failed or panicked and is to be tried again.

@@ -241,8 +241,12 @@ settings! { |s|
     "CLOAKROOM_USER_STORAGE_QUOTA" => user_storage_quota: u64 = s.size(1 << 30, MAX_BYTES);
     /// most files of one user
     "CLOAKROOM_USER_FILE_QUOTA" => user_file_quota: u32 = s.number(100_000, 1..=1_000_000_000);
-    /// days for which contents without a record are kept in `DATA_DIR/trash/`, or in [the store](#contents-in-a-store)
-    "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 1..=3650);
+    /// days for which [deleted files](#deleted-files) can be restored, 0 for none, and for which contents without a
+    /// record are kept in `DATA_DIR/trash/`, or in [the store](#contents-in-a-store)
+    "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 0..=3650);
+    /// most bytes of all deleted files that can still be restored; each user's are limited by the user's quotas
+    "CLOAKROOM_DELETED_QUOTA" default "a quarter of `CLOAKROOM_STORAGE_QUOTA`" =>
+        deleted_quota: u64 = s.size(storage_quota / 4, MAX_BYTES);
     /// days for which events of the audit log are kept; failures 30 at most
     "CLOAKROOM_AUDIT_DAYS" => audit_days: u32 = s.number(365, 1..=36_500);
     /// whether [requests are limited](#limits)

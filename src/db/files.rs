@@ -5,11 +5,11 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
-use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
-use crate::model::file::{File, VersionConditions};
+use crate::model::file::{DeletedFile, File, FileQuotas, VersionConditions};
 use crate::model::page::PageRequest;
+use crate::model::timestamp::Timestamp;
 
 /// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
 pub(super) fn from_row(row: &Row) -> Option<File> {
@@ -63,25 +63,81 @@ pub fn update(
     from_row(row).ok_or_else(|| why_unchanged(row, user))
 }
 
-/// Removes the record of a file of `user`. Returns whether the content may be removed too: while a backup runs, it may
-/// not, because the backup may need it. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
-/// [`Error::PreconditionFailed`].
+/// What becomes of a file that is deleted.
+pub struct Deletion {
+    /// Whether the owner may restore it.
+    pub is_restorable: bool,
+    /// Whether it goes for good, also if it was deleted before.
+    pub is_permanent: bool,
+}
+
+/// Deletes a file of `user`. Others that the user has deleted go for good if they exceed the quotas of one user. Fails
+/// with [`Error::FileNotFound`], [`Error::NotPermitted`] or [`Error::PreconditionFailed`].
 pub fn delete(
     db: &Database,
     id: Uuid,
     user: Uuid,
+    deletion: &Deletion,
+    quotas: &FileQuotas,
     conditions: &VersionConditions,
     origin: &AuditOrigin,
-) -> Result<bool, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let VersionConditions { allowed, refused, unmodified_since } = conditions;
-    let params: SqlParams = &[&id, &user, address, request_id, allowed, refused, unmodified_since];
-    let rows = db.write(sql!("files/delete"), params)?;
+) -> Result<(), Error> {
+    let rows = db.write(
+        sql!("files/delete"),
+        &[
+            &id,
+            &user,
+            &origin.address,
+            &origin.request_id,
+            &conditions.allowed,
+            &conditions.refused,
+            &conditions.unmodified_since,
+            &deletion.is_restorable,
+            &(quotas.user_bytes as i64),
+            &i64::from(quotas.user_files),
+            &deletion.is_permanent,
+        ],
+    )?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
-    match row.get("is_removed") {
-        true => Ok(row.get("may_remove_content")),
-        false => Err(why_unchanged(row, user)),
-    }
+    if row.get("is_deleted") { Ok(()) } else { Err(why_unchanged(row, user)) }
+}
+
+/// The deleted files that a user asks back.
+pub enum Restorable {
+    One(Uuid),
+    /// Those that were deleted at this time or later.
+    Since(Timestamp),
+}
+
+/// Restores deleted files of `user` that fit into the quotas, the latest deleted first, at most 10,000. Returns how many
+/// it restored, and how many of those that were asked for remain deleted.
+pub fn restore(
+    db: &Database,
+    user: Uuid,
+    files: &Restorable,
+    quotas: &FileQuotas,
+    origin: &AuditOrigin,
+) -> Result<(i64, i64), Error> {
+    let (id, since) = match files {
+        Restorable::One(id) => (Some(*id), None),
+        Restorable::Since(time) => (None, Some(time.0)),
+    };
+    let rows = db.write(
+        sql!("files/restore"),
+        &[
+            &user,
+            &id,
+            &since,
+            &(quotas.user_bytes as i64),
+            &i64::from(quotas.user_files),
+            &(quotas.service_bytes as i64),
+            &(quotas.young_bytes as i64),
+            &origin.address,
+            &origin.request_id,
+        ],
+    )?;
+    let row = rows.first().ok_or(Error::UserNotUsable)?;
+    Ok((row.get("restored"), row.get("remaining")))
 }
 
 /// The error if a statement found a file and did not change it: the file is another user's, it is in another state than
@@ -101,6 +157,20 @@ pub enum FileSort {
     Filename,
     /// The size in bytes.
     Size,
+    /// Only deleted files have this.
+    DeletedAt,
+}
+
+impl FileSort {
+    /// The name of the column in the queries.
+    fn column(self) -> &'static str {
+        match self {
+            FileSort::UploadDate => "upload_date",
+            FileSort::Filename => "filename",
+            FileSort::Size => "file_size",
+            FileSort::DeletedAt => "deleted_at",
+        }
+    }
 }
 
 /// The filter and the order of a list. Names are compared without regard to case. Ties are in the order of ids.
@@ -136,32 +206,46 @@ pub fn list(
     }
     // Past the end of the list that query finds no row, and so no total.
     if rows.is_empty() && !(query.is_default() && page.offset == 0) {
-        rows = matching_rows(db, user, query, page)?;
+        rows = matching_rows(db, sql!("files/list"), user, query, page)?;
     }
     let total = rows.first().map_or(0, |row| row.get("total"));
     Ok((rows.iter().filter_map(from_row).collect(), total))
 }
 
-/// Runs the query for lists in any order and with any filter.
+/// Returns the page of the deleted files of `user` that match, which can be restored for `days`, and how many match in all.
+pub fn list_deleted(
+    db: &Database,
+    user: Uuid,
+    query: &FileQuery,
+    page: PageRequest,
+    days: u32,
+) -> Result<(Vec<DeletedFile>, i64), Error> {
+    let rows = matching_rows(db, sql!("files/list_deleted"), user, query, page)?;
+    let deleted = |row: &Row| {
+        let file = from_row(row)?;
+        let deleted_at: Timestamp = row.get("deleted_at");
+        let restorable_until = Timestamp(deleted_at.0 + time::Duration::days(days.into()));
+        Some(DeletedFile { file, deleted_at, restorable_until })
+    };
+    Ok((rows.iter().filter_map(deleted).collect(), rows.first().map_or(0, |row| row.get("total"))))
+}
+
+/// Runs one of the queries for lists in any order and with any filter.
 fn matching_rows(
     db: &Database,
+    sql: &'static str,
     user: Uuid,
     query: &FileQuery,
     page: PageRequest,
 ) -> Result<Vec<Row>, Error> {
     let FileQuery { search, content_type, sort, descending } = query;
-    let column = match sort {
-        FileSort::UploadDate => "upload_date",
-        FileSort::Filename => "filename",
-        FileSort::Size => "file_size",
-    };
     db.read_unprepared(
-        sql!("files/list"),
+        sql,
         &[
             (&user, Type::UUID),
             (search, Type::TEXT),
             (content_type, Type::TEXT_ARRAY),
-            (&column, Type::TEXT),
+            (&sort.column(), Type::TEXT),
             (descending, Type::BOOL),
             (&page.size, Type::INT8),
             (&page.offset, Type::INT8),
@@ -187,26 +271,6 @@ pub fn unrecorded(
     let rows = db.read(sql!("files/unrecorded"), &[&ids, &with_listed])?;
     let content = |row: &Row| from_row!(row => UnrecordedContent { id, is_deleted });
     Ok(rows.iter().map(content).collect())
-}
-
-/// Returns a deleted user whose files still have records, with the ids of up to `limit` of them, or with none if all
-/// are removed. `None` if there is no such user, or while a backup runs, which needs the contents. The table
-/// `pending_removals` has these users. No response shows their files any more, and with a limited number at a time no
-/// upload waits long, even if a user had a million.
-pub fn next_removal(db: &Database, limit: i64) -> Result<Option<(Uuid, Vec<Uuid>)>, Error> {
-    let rows = db.read(sql!("removals/next"), &[&limit])?;
-    let files = rows.iter().filter_map(|row| row.get("file_id")).collect();
-    Ok(rows.first().map(|row| (row.get("user_id"), files)))
-}
-
-/// Removes the records of these files of a deleted user. Returns how many there were.
-pub fn remove_records(db: &Database, user: Uuid, files: &[Uuid]) -> Result<i64, Error> {
-    Ok(db.write(sql!("removals/remove"), &[&user, &files])?.len() as i64)
-}
-
-/// Takes a deleted user off the table `pending_removals`, unless a file still has a record.
-pub fn finish_removal(db: &Database, user: Uuid) -> Result<(), Error> {
-    db.write(sql!("removals/finish"), &[&user]).map(drop)
 }
 
 /// Whether a backup is running, which may need contents whose record is gone by now.

@@ -55,6 +55,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(27, "former_releases"),
     migration!(28, "missing_codes", suits 27),
     migration!(29, "repeatable_requests", suits 27),
+    migration!(30, "deleted_files"),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -4,6 +4,7 @@
 
 pub mod audit;
 mod batches;
+pub mod changes;
 mod connection;
 pub mod connector;
 pub mod contents;

@@ -24,6 +24,7 @@ pub fn totals(db: &Database) -> Result<(UserStatistics, FileStatistics), Error> 
         total: row.get("files"),
         total_size: row.get("bytes"),
         uploads_this_month: row.get("new_files"),
+        deleted_size: row.get("deleted_bytes"),
     };
     Ok((users, files))
 }

@@ -14,7 +14,7 @@ use super::files::from_row;
 use super::idempotency_keys::{self, KeyedUpload};
 use super::{Database, sql};
 use crate::error::Error;
-use crate::model::file::File;
+use crate::model::file::{File, FileQuotas};
 
 /// How long an upload waits for those that are being recorded, before it is recorded beside them.
 const MAX_QUEUED: Duration = Duration::from_millis(20);
@@ -56,19 +56,6 @@ pub enum Recorded {
     New(File),
     /// It has the key of an earlier one, and nothing was changed.
     Known(KeyedUpload),
-}
-
-/// The quotas that the files of a user, and all files, must not exceed together with a new one. All are at most an
-/// exbibyte.
-pub struct FileQuotas {
-    /// Bytes of the owner's files.
-    pub user_bytes: u64,
-    /// Number of the owner's files.
-    pub user_files: u32,
-    /// Bytes of all files.
-    pub service_bytes: u64,
-    /// Bytes of the files of all young accounts that registered themselves.
-    pub young_bytes: u64,
 }
 
 /// The uploads that wait to be recorded.

@@ -197,6 +197,8 @@ fn explanation(error: &Error) -> Row {
              CLOAKROOM_CORS_ORIGINS can list more."),
         PreconditionFailed => row(412, "PRECONDITION_FAILED", "Precondition failed",
             "The file is not in the state that the request names. Read it again, then repeat the change."),
+        ChangesForgotten => row(410, "GONE", "Changes are no longer known",
+            "Begin anew without `after`: that lists all files that are there."),
         RangeNotSatisfiable(length) => row(416, "RANGE_NOT_SATISFIABLE", "Range not satisfiable",
             format!("The file has {length} bytes, of which the first is number 0.")),
         BodyCutShort => row(400, "BODY_CUT_SHORT", "Request body ended early",

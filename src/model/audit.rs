@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 25] = [
+pub const ACTIONS: [&str; 27] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -59,6 +59,8 @@ pub const ACTIONS: [&str; 25] = [
     "second_factor.enable",
     "second_factor.disable",
     "second_factor.recovery",
+    "file.restore",
+    "file.purge",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];

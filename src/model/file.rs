@@ -71,8 +71,30 @@ impl File {
     }
 }
 
+/// A deleted file that its owner may restore.
+#[derive(Serialize)]
+pub struct DeletedFile {
+    #[serde(flatten)]
+    pub file: File,
+    pub deleted_at: Timestamp,
+    pub restorable_until: Timestamp,
+}
+
 fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("sha256:{hash}"))
+}
+
+/// The quotas that the files of a user, and all files, must not exceed together with a new one. All are at most an
+/// exbibyte.
+pub struct FileQuotas {
+    /// Bytes of the owner's files.
+    pub user_bytes: u64,
+    /// Number of the owner's files.
+    pub user_files: u32,
+    /// Bytes of all files.
+    pub service_bytes: u64,
+    /// Bytes of the files of all young accounts that registered themselves.
+    pub young_bytes: u64,
 }
 
 /// A link by which anyone may download a file, without its secret part, of which the database holds only a hash.
@@ -92,4 +114,7 @@ pub struct FileStatistics {
     /// In bytes.
     pub total_size: i64,
     pub uploads_this_month: i64,
+    /// Bytes of deleted files that can still be restored.
+    #[serde(skip)]
+    pub deleted_size: i64,
 }

@@ -1,6 +1,7 @@
 //! The domain's types, and the rules that their values obey.
 
 pub mod audit;
+pub mod change;
 pub mod file;
 pub mod filename;
 pub mod media_type;

@@ -7,6 +7,7 @@ use idna::AsciiDenyList;
 use uuid::Uuid;
 
 use super::audit::AuditPosition;
+use super::change::ChangeCursor;
 use super::problems::{
     NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
 };
@@ -215,6 +216,11 @@ pub fn uuid(text: &str) -> Result<Uuid, Problem> {
 /// A place in the audit log, as a page of it names the next one.
 pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
     AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
+}
+
+/// A place in the changes of a user's files, as the answer before names the next one.
+pub fn change_cursor(text: &str) -> Result<ChangeCursor, Problem> {
+    ChangeCursor::parse(text).ok_or_else(|| value_error("Invalid cursor"))
 }
 
 /// Any whole number of 64 bits, for values that are refused with an error of their own if they are out of range.

@@ -195,6 +195,10 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
             let listener = server::bind(address).map_err(|e| bind_error(&e))?;
             announce(listener.local_addr().map_err(|e| bind_error(&e))?);
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
+            // Half of the connections is left to requests that do not wait.
+            app.waiters
+                .start(server.max_connections / 2, app.db.clone(), stop.flag())
+                .map_err(|e| format!("thread of changes: {e}"))?;
             server::run(&Arc::new(server), listener, &stop);
         }
         HttpServer::Rouille => {

@@ -50,6 +50,8 @@ pub struct Server {
     pub metrics: Metrics,
     /// The open connections.
     pub connections: Arc<Connections>,
+    /// Most connections that may be open.
+    pub max_connections: usize,
 }
 
 impl Server {
@@ -60,12 +62,13 @@ impl Server {
         stop: &ShutdownSignal,
         handler: Box<RequestHandler>,
     ) -> Server {
+        let max_connections = limits::max_connections(config);
         let connection_limits = ConnectionLimits {
-            max: limits::max_connections(config),
+            max: max_connections,
             max_per_network: config.max_connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
         };
-        metrics.set_connections_max(connection_limits.max);
+        metrics.set_connections_max(max_connections);
         let connections = Connections::new(connection_limits, stop.flag());
         Server {
             handler,
@@ -74,6 +77,7 @@ impl Server {
             log_format: config.log_format,
             metrics,
             connections: Arc::new(connections),
+            max_connections,
         }
     }
 }

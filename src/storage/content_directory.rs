@@ -46,14 +46,6 @@ impl ContentDirectory {
         }
     }
 
-    /// Removes contents. One that is gone already is no failure. Any other failure is logged, and the content is left
-    /// to the sweep.
-    pub fn remove_all(&self, ids: &[Uuid]) {
-        for id in ids {
-            remove_file(&self.path(*id));
-        }
-    }
-
     /// Moves contents to today's directory of the trash, and passes a line about each to `report`. A
     /// failure with one of them is only logged: the next sweep tries again.
     pub fn move_to_trash(&self, ids: &[Uuid], mut report: impl FnMut(String)) -> Result<(), Error> {
@@ -149,7 +141,10 @@ impl Contents for ContentDirectory {
         fs::rename(draft.path, self.path(id)).map_err(translate)?;
         let renamed = self.names.now();
         let synced = draft.file.sync_all().and_then(|()| self.names.wait_since(renamed));
-        synced.inspect_err(|_| self.remove_all(&[id])).map_err(translate)
+        synced.map_err(|error| {
+            remove_file(&self.path(id));
+            translate(error)
+        })
     }
 
     /// Opens the whole file, from which the caller takes the part.
@@ -164,7 +159,9 @@ impl Contents for ContentDirectory {
     }
 
     fn remove(&self, ids: &[Uuid]) -> Result<(), Error> {
-        self.remove_all(ids);
+        for id in ids {
+            remove_file(&self.path(*id));
+        }
         Ok(())
     }
 

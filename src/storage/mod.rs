@@ -267,14 +267,6 @@ impl Storage {
         }
     }
 
-    /// Removes contents whose records are gone, unless they stay in their place for some days. What cannot be removed
-    /// is logged, and left to the sweep.
-    pub fn discard(&self, ids: &[Uuid]) {
-        if let Some(directory) = self.directory() {
-            directory.remove_all(ids);
-        }
-    }
-
     /// Asks for the room on the file system of the data directory.
     pub fn disk_space(&self) -> io::Result<DiskSpace> {
         DiskSpace::of(&self.drafts)

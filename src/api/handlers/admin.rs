@@ -33,7 +33,9 @@ pub fn stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error>
     let (used, quota) = (files.total_size, context.app.config.storage_quota);
     let percent = used as f64 / quota as f64 * 100.0;
     let usage_percentage = (percent * 100.0).round() / 100.0;
-    let storage = json!({ "used": used, "quota": quota, "usage_percentage": usage_percentage });
+    let storage = json!({
+        "used": used, "quota": quota, "usage_percentage": usage_percentage, "deleted": files.deleted_size
+    });
     response::json(200, &json!({ "users": users, "files": files, "storage": storage }))
 }
 

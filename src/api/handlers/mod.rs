@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod auth;
+pub mod changes;
 pub mod exports;
 pub mod health;
 pub mod links;

@@ -3,23 +3,25 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_json::json;
 use uuid::Uuid;
 
 use super::upload_form;
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
-use crate::db::files::{self, FileChange, FileQuery, FileSort};
+use crate::db::files::{self, Deletion, FileChange, FileQuery, FileSort, Restorable};
 use crate::db::idempotency_keys::{self, KeyedUpload};
-use crate::db::uploads::{self, FileQuotas, NewFile, Recorded};
+use crate::db::uploads::{self, NewFile, Recorded};
 use crate::error::{Error, FieldError, Forbidden};
 use crate::http::conditions::Conditions;
 use crate::http::file_response::{FileUse, file_response};
 use crate::http::params::Params;
 use crate::http::request::Request;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
-use crate::model::file::{File, version_tag};
+use crate::model::file::{DeletedFile, File, version_tag};
 use crate::model::page::Page;
+use crate::model::timestamp::Timestamp;
 use crate::model::{filename, media_type, problems, rules};
 use crate::storage::{Content, Draft};
 
@@ -79,13 +81,7 @@ fn record(
     draft: Draft,
 ) -> Result<Recorded, Error> {
     let app = context.app;
-    let quotas = FileQuotas {
-        user_bytes: app.config.user_storage_quota,
-        user_files: app.config.user_file_quota,
-        service_bytes: app.config.storage_quota,
-        young_bytes: app.config.young_storage_quota(),
-    };
-    let recorded = app.uploads.record(&context.db, upload, &quotas);
+    let recorded = app.uploads.record(&context.db, upload, &app.file_quotas());
     match &recorded {
         Ok(Recorded::New(_)) => app.stored_bytes.add(upload.size),
         Ok(Recorded::Known(_)) => return recorded,
@@ -180,30 +176,44 @@ fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
 /// far out comes after the others.
 const MANY_FILES: i64 = 1000;
 
-/// `GET /api/v1/uploads`: a page of the user's own files, filtered and sorted.
+/// `GET /api/v1/uploads`: a page of the user's own files, or of those that are deleted, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let (query, page) =
-        context.request.query().read(|query| (read_file_query(query), query.page()))?;
+    let (deleted, query, page) = context.request.query().read(|query| {
+        let deleted = query.filter("deleted", rules::boolean).unwrap_or(false);
+        (deleted, read_file_query(query, deleted), query.page())
+    })?;
     let page = page?;
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
-    let needs_turn = query.search.is_some() || most_read > MANY_FILES;
+    let needs_turn = deleted || query.search.is_some() || most_read > MANY_FILES;
     let App { db, config, turns, .. } = context.app;
     let (network, timeout) = (context.limited_network(), config.database_timeout);
     let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
-    let (files, total) = files::list(db, user.id(), &query, page)?;
     let types = &config.allowed_upload_types;
+    if deleted {
+        let (files, total) = files::list_deleted(db, user.id(), &query, page, config.trash_days)?;
+        let listed =
+            |one: DeletedFile| DeletedFile { file: one.file.with_listed_type(types), ..one };
+        return response::json(
+            200,
+            &Page::new(files.into_iter().map(listed).collect(), total, page),
+        );
+    }
+    let (files, total) = files::list(db, user.id(), &query, page)?;
     let files = files.into_iter().map(|file| file.with_listed_type(types)).collect();
     response::json(200, &Page::new(files, total, page))
 }
 
-fn read_file_query(query: &mut Params) -> FileQuery {
+fn read_file_query(query: &mut Params, deleted: bool) -> FileQuery {
     let columns = [
         ("upload_date", FileSort::UploadDate),
         ("uploaded_at", FileSort::UploadDate),
         ("filename", FileSort::Filename),
         ("file_size", FileSort::Size),
+        ("deleted_at", FileSort::DeletedAt),
     ];
+    // Only deleted files have the last one.
+    let columns = &columns[..columns.len() - usize::from(!deleted)];
     let content_type = query.filter("content_type", rules::search);
     FileQuery {
         search: query.filter("search", rules::search),
@@ -211,7 +221,10 @@ fn read_file_query(query: &mut Params) -> FileQuery {
             let name = name.to_ascii_lowercase();
             media_type::spellings(&name).into_iter().map(str::to_owned).collect()
         }),
-        sort: query.choice("sort_by", &columns).unwrap_or(FileSort::UploadDate),
+        sort: query.choice("sort_by", columns).unwrap_or(match deleted {
+            true => FileSort::DeletedAt,
+            false => FileSort::UploadDate,
+        }),
         descending: query.is_descending(),
     }
 }
@@ -272,15 +285,58 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
 }
 
-/// `DELETE /api/v1/uploads/{file_id}`: removes the record and then the content, so that no file is listed without its
-/// content. While a backup runs, the content stays for it, until a later sweep; in a store it stays for some days.
+/// `DELETE /api/v1/uploads/{file_id}`: deletes a file, which the user may restore for some days, or permanently. A
+/// background thread removes the contents of files that nobody may restore.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let conditions = Conditions::read(&context.request).of_version();
-    if files::delete(&context.db, id, user.id(), &conditions, &context.origin())? {
-        context.app.storage.discard(&[id]);
+    let query = context.request.query();
+    let is_permanent =
+        query.read(|query| query.optional("permanently", rules::boolean))?.unwrap_or(false);
+    if is_permanent && user.has_personal_token() {
+        return Err(Error::NotPermitted(Forbidden::PersonalToken));
     }
+    let is_restorable = !is_permanent && context.app.config.trash_days > 0;
+    let deletion = Deletion { is_restorable, is_permanent };
+    let (db, quotas) = (&context.db, context.app.file_quotas());
+    let conditions = Conditions::read(&context.request).of_version();
+    files::delete(db, id, user.id(), &deletion, &quotas, &conditions, &context.origin())?;
     Ok(response::no_content())
+}
+
+/// `POST /api/v1/uploads/{file_id}/restore`: brings a deleted file back. One that is there stays as it is.
+pub fn restore(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let id = context.path_id()?;
+    let (_, remaining) = restore_deleted(context, user, &Restorable::One(id))?;
+    if remaining > 0 {
+        return Err(Error::StorageFull);
+    }
+    let file = files::find(&context.db, id)?;
+    if file.user_id != user.id() {
+        return Err(Error::FileNotFound);
+    }
+    metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
+}
+
+/// `POST /api/v1/uploads/restore`: brings back what was deleted since a moment, as far as it fits into the quotas.
+pub fn restore_since(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let since = json_body(context, user)?
+        .read(|body| body.required("deleted_since", |text| rules::timestamp(text).map(Some)))?;
+    // A time that is missing is an error by now.
+    let files = Restorable::Since(since.unwrap_or_else(Timestamp::now));
+    let (restored, left) = restore_deleted(context, user, &files)?;
+    response::json(200, &json!({ "restored": restored, "left": left }))
+}
+
+fn restore_deleted(
+    context: &RequestContext,
+    user: &CurrentUser,
+    files: &Restorable,
+) -> Result<(i64, i64), Error> {
+    let (db, quotas, origin) = (&context.db, context.app.file_quotas(), context.origin());
+    let outcome = files::restore(db, user.id(), files, &quotas, &origin);
+    // What all files take is another number now.
+    context.app.stored_bytes.forget();
+    outcome
 }
 
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.

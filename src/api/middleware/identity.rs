@@ -208,6 +208,11 @@ impl CurrentUser {
         }
     }
 
+    /// Whether the request has a personal access token.
+    pub fn has_personal_token(&self) -> bool {
+        matches!(self.credential, Credential::PersonalToken { .. })
+    }
+
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
         match self.credential {
@@ -242,7 +247,7 @@ impl Admin<'_> {
     /// Whether the request has a personal access token. With one, no administrator can be made, changed or deleted:
     /// otherwise whoever steals it could make an account for themselves that outlives the token.
     pub fn has_personal_token(&self) -> bool {
-        matches!(self.0.credential, Credential::PersonalToken { .. })
+        self.0.has_personal_token()
     }
 
     /// Fails with [`Error::NotPermitted`] if the request has a personal access token.

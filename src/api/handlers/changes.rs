@@ -1,0 +1,64 @@
+//! Changes of a user's files, which clients follow that keep copies of them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::api::context::RequestContext;
+use crate::api::middleware::identity::{self, CurrentUser};
+use crate::api::waiters::{Waited, Waiter};
+use crate::db::changes;
+use crate::error::Error;
+use crate::http::response::{self, Response};
+use crate::model::change::Change;
+use crate::model::rules;
+
+/// Changes in an answer if the request does not say how many, and the most that it may ask for.
+const DEFAULT_LIMIT: i64 = 100;
+const MAX_LIMIT: i64 = 1000;
+
+/// The longest that a request may wait for changes, in seconds.
+const MAX_WAIT: i64 = 30;
+
+/// The value of `Retry-After` if too many wait already.
+const RETRY_AFTER: &str = "10";
+
+#[derive(Serialize)]
+struct ChangeList {
+    changes: Vec<Change>,
+    /// The value of `after` for what comes after these.
+    next: String,
+    /// Whether there are more already.
+    more: bool,
+}
+
+/// `GET /api/v1/changes`: the latest state of each of the user's files that has changed after the cursor `after`, or of
+/// all without one. If there is none, the response comes after `wait` seconds, or as soon as there is one. While it
+/// waits, the request holds its thread and nothing else.
+pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let (after, limit, wait) = context.request.query().read(|query| {
+        let after = query.optional("after", rules::change_cursor);
+        let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
+        (after, limit, query.integer("wait", 0, 0..=MAX_WAIT))
+    })?;
+    let read = || changes::list(&context.db, user.id(), after.as_ref(), limit);
+    let mut page = read()?;
+    let mut is_refused = false;
+    if page.changes.is_empty() && wait > 0 {
+        let has_personal_token = user.has_personal_token();
+        let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
+        match context.app.waiters.wait(waiter, Duration::from_secs(wait.unsigned_abs())) {
+            Waited::Changed => page = read()?,
+            Waited::InVain => {}
+            Waited::Refused => is_refused = true,
+        }
+        identity::check_again_if_late(context, user)?;
+    }
+    let types = &context.app.config.allowed_upload_types;
+    let listed =
+        |one: Change| Change { file: one.file.map(|file| file.with_listed_type(types)), ..one };
+    let changes = page.changes.into_iter().map(listed).collect();
+    let body = ChangeList { changes, next: page.next.to_string(), more: page.has_more };
+    let response = response::json(200, &body)?;
+    Ok(if is_refused { response.with_header("Retry-After", RETRY_AFTER) } else { response })
+}

@@ -1,0 +1,136 @@
+//! Requests that wait for changes of files. One thread asks the database for all of them, once a second.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::db::{Database, changes};
+use crate::semaphore::lock;
+
+/// Most waiting requests of a user's sessions, and as many of the user's personal access tokens.
+const MAX_WAITING: usize = 4;
+
+/// The time between two looks at the database, as a number of pauses. After each pause, all requests are answered if
+/// the process is asked to stop.
+const PAUSES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a request waits no longer.
+pub enum Waited {
+    /// The user's files have changed.
+    Changed,
+    /// The time is over, or the process stops.
+    InVain,
+    /// It has not waited, because too many others do.
+    Refused,
+}
+
+/// Who waits, and for what.
+pub struct Waiter {
+    pub user: Uuid,
+    pub has_personal_token: bool,
+    /// The number of the user's latest change that the request has seen.
+    pub seen: i64,
+}
+
+/// The waiting requests of this process.
+pub struct Waiters {
+    state: Mutex<State>,
+    /// Wakes the thread that asks the database.
+    begun: Condvar,
+}
+
+struct State {
+    /// A number for each request, and how to wake it; the message says whether there are changes.
+    waiting: HashMap<u64, (Waiter, SyncSender<bool>)>,
+    next_number: u64,
+    /// Most requests that may wait.
+    max: usize,
+}
+
+impl Waiters {
+    /// Until [`Waiters::start`] is called, no request may wait.
+    pub fn new() -> Waiters {
+        let state = State { waiting: HashMap::new(), next_number: 0, max: 0 };
+        Waiters { state: Mutex::new(state), begun: Condvar::new() }
+    }
+
+    /// Lets up to `max` requests wait until `stop` is set, and starts the thread that asks the database for them.
+    pub fn start(
+        self: &Arc<Self>,
+        max: usize,
+        db: Arc<Database>,
+        stop: Arc<AtomicBool>,
+    ) -> io::Result<()> {
+        lock(&self.state).max = max;
+        let waiters = self.clone();
+        let run = move || while waiters.look(&db, &stop) {};
+        thread::Builder::new().name("changes".into()).spawn(run).map(drop)
+    }
+
+    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`.
+    pub fn wait(&self, waiter: Waiter, timeout: Duration) -> Waited {
+        let (wake, woken) = sync_channel(1);
+        let number = {
+            let mut state = lock(&self.state);
+            let owner = (waiter.user, waiter.has_personal_token);
+            let is_same = |(other, _): &&(Waiter, SyncSender<bool>)| {
+                (other.user, other.has_personal_token) == owner
+            };
+            if state.waiting.len() >= state.max
+                || state.waiting.values().filter(is_same).count() >= MAX_WAITING
+            {
+                return Waited::Refused;
+            }
+            let number = state.next_number;
+            state.next_number += 1;
+            state.waiting.insert(number, (waiter, wake));
+            number
+        };
+        self.begun.notify_one();
+        let has_changes = woken.recv_timeout(timeout);
+        lock(&self.state).waiting.remove(&number);
+        if has_changes == Ok(true) { Waited::Changed } else { Waited::InVain }
+    }
+
+    /// How many requests wait.
+    pub fn count(&self) -> usize {
+        lock(&self.state).waiting.len()
+    }
+
+    /// Waits for waiting requests, and then asks the database once. Returns false if the process stops, after it has
+    /// woken all of them.
+    fn look(&self, db: &Database, stop: &AtomicBool) -> bool {
+        let is_idle = |state: &mut State| state.waiting.is_empty();
+        let idle = self.begun.wait_while(lock(&self.state), is_idle);
+        drop(idle.unwrap_or_else(PoisonError::into_inner));
+        for _ in 0..PAUSES {
+            if stop.load(Ordering::SeqCst) {
+                let mut state = lock(&self.state);
+                state.max = 0;
+                state.waiting.clear();
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+        let mut users: Vec<Uuid> =
+            lock(&self.state).waiting.values().map(|(waiter, _)| waiter.user).collect();
+        users.sort_unstable();
+        users.dedup();
+        // If the database cannot be asked, it is in a second. The log has a line about the outage.
+        let latest = changes::latest(db, &users).unwrap_or_default();
+        for (waiter, wake) in lock(&self.state).waiting.values() {
+            if latest.get(&waiter.user).is_some_and(|latest| *latest > waiter.seen) {
+                // One message is enough.
+                let _ = wake.try_send(true);
+            }
+        }
+        true
+    }
+}

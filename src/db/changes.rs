@@ -1,0 +1,73 @@
+//! Changes of files, by which clients keep copies of them.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::{Database, files, sql};
+use crate::error::Error;
+use crate::model::change::{Change, ChangeCursor};
+
+/// Changes after a cursor.
+pub struct ChangePage {
+    /// In the order of the latest change of each file.
+    pub changes: Vec<Change>,
+    /// The cursor after these.
+    pub next: ChangeCursor,
+    /// Whether there are more after them.
+    pub has_more: bool,
+    /// The number of the latest change of the user's files.
+    pub latest: i64,
+}
+
+/// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there. Fails
+/// with [`Error::ChangesForgotten`] if the cursor is of another history of the database, or if a deletion after it may
+/// be forgotten.
+pub fn list(
+    db: &Database,
+    user: Uuid,
+    after: Option<&ChangeCursor>,
+    limit: i64,
+) -> Result<ChangePage, Error> {
+    let (number, file) = after.map_or((-1, Uuid::nil()), |cursor| (cursor.number, cursor.file));
+    let begin = after.map(|cursor| cursor.begin);
+    // One more than asked for tells whether there are more.
+    let mut rows = db.read(sql!("changes/list"), &[&user, &number, &file, &begin, &(limit + 1)])?;
+    let first = rows.first().ok_or(Error::UserNotUsable)?;
+    let (history, latest): (String, i64) = (first.get("history"), first.get("latest_change"));
+    let is_known = |cursor: &ChangeCursor| {
+        cursor.history == history
+            && first.get::<_, i64>("forgotten_change") <= cursor.number.max(cursor.begin)
+    };
+    if !after.is_none_or(is_known) {
+        return Err(Error::ChangesForgotten);
+    }
+    let has_more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let mut next = ChangeCursor { number: 0, file, begin: begin.unwrap_or(latest), history };
+    next.number = after.map_or(0, |cursor| cursor.number);
+    let mut changes = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let Some(file_id) = row.get("file_id") else { break };
+        (next.number, next.file) = (row.get("change_number"), file_id);
+        let change = if row.get("is_deleted") { "deleted" } else { "present" };
+        changes.push(Change { file_id, change, at: row.get("at"), file: files::from_row(row) });
+    }
+    Ok(ChangePage { changes, next, has_more, latest })
+}
+
+/// Longest wait for the database of the one query for all requests that wait for changes.
+const MAX_LATEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The number of the latest change of the files of each of these users.
+pub fn latest(db: &Database, users: &[Uuid]) -> Result<HashMap<Uuid, i64>, Error> {
+    let rows = db.read_within(MAX_LATEST_WAIT, sql!("changes/latest"), &[&users])?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("latest_change"))).collect())
+}
+
+/// Forgets up to `limit` deletions that were more than `days` days ago, at least one. Returns how many.
+pub fn forget(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
+    let params = &[&limit as _, &days.cast_signed() as _];
+    Ok(super::one_row(db.write(sql!("changes/forget"), params)?)?.get("removed"))
+}
