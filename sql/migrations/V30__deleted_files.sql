@@ -42,9 +42,9 @@ CREATE INDEX deleted_files_age ON deleted_files (deleted_at);
 
 -- What each content is to be, also that of a deleted file.
 CREATE VIEW recorded_contents AS
-SELECT id, user_id, filename, file_size, file_hash FROM files
+SELECT id, user_id, file_size, file_hash FROM files
 UNION ALL
-SELECT id, user_id, filename, file_size, file_hash FROM deleted_files;
+SELECT id, user_id, file_size, file_hash FROM deleted_files;
 
 -- Deletions of files, also of those that cannot be restored, so that clients that follow changes learn of them.
 CREATE TABLE file_deletions (

@@ -1,6 +1,8 @@
--- The figures that the metrics take from the database: the bytes of all files, and the state of the outbox. Requests
+-- The figures that the metrics take from the database: the bytes of all files and of deleted ones, and the state of the
+-- outbox. Requests
 -- for password resets count as waiting mail, because it is not known yet whether an account has their address.
 SELECT (SELECT coalesce(sum(used), 0)::bigint FROM storage_shards) AS bytes,
+       (SELECT coalesce(sum(deleted_bytes), 0)::bigint FROM users WHERE deleted_bytes > 0) AS deleted,
        waiting.messages + requests.messages AS mail_waiting,
        (SELECT count(*) FROM outbox WHERE failed_at IS NOT NULL) AS mail_failed,
        coalesce(extract(epoch FROM now() - least(waiting.oldest, requests.oldest)), 0)::bigint AS mail_oldest_seconds

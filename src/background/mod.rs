@@ -1,7 +1,7 @@
 //! Work that runs beside requests. One thread sends mail, and one writes failures to the audit log. A third one takes
 //! away contents that have no record any more, for which it may wait for a store. A fourth one does everything else: it
 //! looks up the accounts of password resets, marks the sessions that ended together, writes the events that stand for
-//! many changes, adds up the rows of totals, and removes expired records and the files of deleted users.
+//! many changes, adds up the rows of totals, and removes expired records, and those of deleted users and files.
 
 pub mod failures;
 mod outbox;
@@ -47,17 +47,13 @@ type Row = (&'static str, Duration, i64, Task);
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 18] = [
+const TASKS: [Row; 16] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
-    ("files of deleted users", Duration::ZERO, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("removals/remove"), limit)),
-    ("quota of deleted files", Duration::ZERO, MAX_BATCH,
-        |work, limit| db::contents::make_room(&work.db, work.config.deleted_quota, limit)),
-    ("old deleted files", Duration::ZERO, MAX_BATCH,
-        |work, limit| db::contents::expire(&work.db, work.config.trash_days, limit)),
+    ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
+        |work, limit| db::contents::remove_records(&work.db, work.config.trash_days, work.config.deleted_quota, limit)),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
     ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),

@@ -5,15 +5,17 @@ use uuid::Uuid;
 use super::{Database, one_row, sql};
 use crate::error::Error;
 
-/// Gives up to `limit` deleted files up for good that were deleted more than `days` days ago. Returns how many.
-pub fn expire(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
-    let rows = db.write(sql!("removals/expire"), &[&limit, &days.cast_signed()])?;
-    Ok(one_row(rows)?.get("removed"))
-}
-
-/// Gives up to `limit` deleted files up for good if all of them together have more than `quota` bytes. Returns how many.
-pub fn make_room(db: &Database, quota: u64, limit: i64) -> Result<i64, Error> {
-    let rows = db.write(sql!("removals/make_room"), &[&limit, &(quota as i64)])?;
+/// Removes up to `limit` records of deleted users, or else of deleted files that are more than `quota` bytes together, or
+/// else of those that were deleted more than `days` days ago. Returns how many; 0 if there are none.
+pub fn remove_records(db: &Database, days: u32, quota: u64, limit: i64) -> Result<i64, Error> {
+    let (quota, days) = (quota as i64, days.cast_signed());
+    let due = one_row(db.read(sql!("removals/due"), &[&quota, &days])?)?;
+    let rows = match ["of_deleted_users", "beyond_quota", "old"].map(|kind| due.get(kind)) {
+        [true, ..] => db.write(sql!("removals/remove"), &[&limit])?,
+        [_, true, _] => db.write(sql!("removals/make_room"), &[&limit, &quota])?,
+        [_, _, true] => db.write(sql!("removals/expire"), &[&limit, &days])?,
+        _ => return Ok(0),
+    };
     Ok(one_row(rows)?.get("removed"))
 }
 

@@ -61,6 +61,8 @@ pub fn fold_totals(db: &Database, limit: i64) -> Result<i64, Error> {
 pub struct StoredTotals {
     /// Bytes of all files.
     pub bytes: i64,
+    /// Bytes of deleted files that can be restored.
+    pub deleted: i64,
     /// Messages that wait to be sent.
     pub mail_waiting: i64,
     /// Messages that were given up in the last 30 days.
@@ -76,7 +78,9 @@ const MAX_METRICS_WAIT: Duration = Duration::from_secs(3);
 /// Reads the totals. Cheap enough for every scrape of the metrics.
 pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
     let row = one_row(db.read_within(MAX_METRICS_WAIT, sql!("stats/stored"), &[])?)?;
-    Ok(from_row!(row => StoredTotals { bytes, mail_waiting, mail_failed, mail_oldest_seconds }))
+    Ok(
+        from_row!(row => StoredTotals { bytes, deleted, mail_waiting, mail_failed, mail_oldest_seconds }),
+    )
 }
 
 /// The bytes of all files as far as this process knows: the database's last answer, and the uploads to this process

@@ -158,6 +158,7 @@ pub fn names_of_status(status: u16) -> (&'static str, &'static str) {
         405 => ("Method Not Allowed", "METHOD_NOT_ALLOWED"),
         408 => ("Request Timeout", "REQUEST_TIMEOUT"),
         409 => ("Conflict", "CONFLICT"),
+        410 => ("Gone", "GONE"),
         412 => ("Precondition Failed", "PRECONDITION_FAILED"),
         413 => ("Content Too Large", "PAYLOAD_TOO_LARGE"),
         415 => ("Unsupported Media Type", "UNSUPPORTED_MEDIA_TYPE"),

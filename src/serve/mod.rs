@@ -126,6 +126,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     }
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config)?);
+    warn_of_space(&config, &storage);
     let secret = secrets::load(&config)?;
     let db = db::open_and_migrate(&config)?;
     let is_reached = storage.reach()?.is_none();
@@ -162,6 +163,19 @@ fn start_and_serve() -> Result<(), CommandError> {
     listen(app, &postgres)?;
     failure_writer.stop();
     Ok(())
+}
+
+/// Warns if the file system of the contents has less room than deleted files may take.
+fn warn_of_space(config: &Config, storage: &Storage) {
+    let Some(Ok(space)) = storage.trash().map(|_| storage.disk_space()) else { return };
+    if space.free_bytes < config.deleted_quota && config.trash_days > 0 {
+        log::warn!(
+            "the file system of the data directory has {} bytes left, and deleted files may take {}: see \
+             CLOAKROOM_DELETED_QUOTA",
+            space.free_bytes,
+            config.deleted_quota
+        );
+    }
 }
 
 /// Starts the threads that work beside requests, but for the one of the audit log. A message to the returned sender

@@ -70,7 +70,7 @@ const API_LAYERS: &[&[&str]] = &[
     &["middleware"],
     &["context"],
     &["app"],
-    &["pages", "turns"],
+    &["pages", "turns", "waiters"],
     &["openapi"],
 ];
 

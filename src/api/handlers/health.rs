@@ -71,6 +71,7 @@ fn readings(app: &App) -> Vec<Reading> {
         Reading::new("hashes_running", "Passwords being hashed", hashes_running),
         Reading::new("hashes_waiting", "Requests that wait to hash a password", hashes_waiting),
         Reading::new("storage_quota_bytes", "Bytes that all files may have together", quota),
+        Reading::new("changes_waiting", "Requests that wait for changes", app.waiters.count()),
     ];
     let storage_help = "Whether the store of contents answered just now";
     let storage_up = app.storage.store_is_up().map(usize::from);
@@ -89,11 +90,16 @@ fn database_writable(app: &App) -> Reading {
     Reading::new("database_writable", help, usize::from(is_writable))
 }
 
-fn totals(stored: StoredTotals) -> [Reading; 4] {
+fn totals(stored: StoredTotals) -> [Reading; 5] {
     let failed_help = "Messages that were given up in the last 30 days";
     let oldest_help = "Age of the oldest message that waits to be sent";
     [
         Reading::new("stored_bytes", "Bytes of all files", stored.bytes),
+        Reading::new(
+            "deleted_bytes",
+            "Bytes of deleted files that can be restored",
+            stored.deleted,
+        ),
         Reading::new("mail_waiting", "Messages that wait to be sent", stored.mail_waiting),
         Reading::new("mail_failed", failed_help, stored.mail_failed),
         Reading::new("mail_oldest_seconds", oldest_help, stored.mail_oldest_seconds),

@@ -21,7 +21,7 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 5] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page exports/batch exports/count files/list stats/daily users/list",
+    "audit/page exports/batch exports/count files/list files/list_deleted stats/daily users/list",
     // By commands and at the start.
     "audit/settled_before audit/since checks/user_totals checks/verify_index \
      files/with_owners installation/insert restore/remove_files restore/renew \
@@ -31,8 +31,9 @@ const NOT_ON_THE_TOUR: [&str; 5] = [
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
      files/contents_after files/unrecorded idempotency_keys/sweep outbox/defer outbox/remove \
-     outbox/sweep personal_tokens/sweep removals/contents removals/finish removals/forget_contents \
-     removals/list_contents removals/next removals/remove resets/insert_counted resets/sweep \
+     outbox/sweep personal_tokens/sweep removals/contents removals/due removals/expire removals/forget_contents \
+     removals/list_contents removals/make_room removals/remove changes/forget changes/latest \
+     resets/insert_counted resets/sweep \
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",
     // By several requests that come together.
@@ -177,6 +178,8 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     let keyed = api.upload_request(&tokens, file_form("a.txt", "text/plain", b"content").bytes());
     let keyed = keyed.header("Idempotency-Key", &file).send().expect(201);
     api.delete_file(&tokens, &keyed.id()).expect(204);
+    api.post(&format!("/uploads/{}/restore", keyed.id()), &tokens, json!({})).expect(200);
+    api.get("/changes", &tokens).expect(200);
     api.list_files(&tokens, "").expect(200);
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
