@@ -162,7 +162,7 @@ fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() 
 fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
     for (table, task) in [
         ("password_reset_requests", "password resets"),
-        ("files", "files of deleted users"),
+        ("files", "records of deleted users and files"),
         ("sessions", "expired sessions"),
         ("used_password_reset_tokens", "used reset tokens"),
         ("outbox", "mail given up"),

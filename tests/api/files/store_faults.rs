@@ -176,7 +176,10 @@ fn a_slow_store_keeps_no_other_background_work_waiting() {
     }
     let (database, data) = (api.database.clone(), api.data.clone());
     drop(api);
-    database.run("UPDATE deleted_contents SET deleted_at = now() - interval '8 days'");
+    database.run(
+        "INSERT INTO deleted_contents SELECT id, '-infinity' FROM deleted_files;
+         DELETE FROM deleted_files",
+    );
     proxy.misbehave(StoreFault::Late(Duration::from_secs(2)), "DELETE");
     let url = proxy.url();
     let api = Server::start_with(&database, &data, &store_settings(&url));
