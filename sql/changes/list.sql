@@ -5,7 +5,7 @@
 -- number of a deletion that is forgotten. If there is no change, one row has only these. No row: there is no such user.
 -- The history is the installation and the timeline of the database's server: a restored database and a promoted standby,
 -- which may lack what was committed last, give numbers anew. It is that of the server's present WAL file, because
--- pg_control names a new timeline only after the next checkpoint.
+-- pg_control names a new timeline only after the next checkpoint. A standby has none, and the history is null.
 WITH owner AS MATERIALIZED (
     SELECT u.id, u.forgotten_change,
            greatest(u.forgotten_change,
@@ -22,7 +22,8 @@ WITH owner AS MATERIALIZED (
      ORDER BY change_number LIMIT (SELECT $5))
     ORDER BY change_number, file_id LIMIT (SELECT $5)
 )
-SELECT left(md5(concat(installation.id, left(pg_walfile_name(pg_current_wal_lsn()), 8))), 16) AS history,
+SELECT CASE WHEN NOT pg_is_in_recovery()
+            THEN left(md5(installation.id || left(pg_walfile_name(pg_current_wal_lsn()), 8)), 16) END AS history,
        owner.latest_change, owner.forgotten_change, change.change_number, change.file_id, change.is_deleted, change.at,
        f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
        f.upload_date, f.updated_at, f.is_public, f.version

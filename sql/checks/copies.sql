@@ -28,6 +28,12 @@ WITH days AS (
     SELECT 'account_totals', count(*)
     FROM ((TABLE accounts EXCEPT TABLE counted_accounts) UNION ALL (TABLE counted_accounts EXCEPT TABLE accounts)) a
     UNION ALL
+    SELECT 'users (deleted files)', count(*)
+    FROM users u LEFT JOIN (
+        SELECT user_id, count(*) AS files, sum(file_size) AS bytes FROM deleted_files GROUP BY user_id
+    ) d ON d.user_id = u.id
+    WHERE (u.deleted_files, u.deleted_bytes) <> (coalesce(d.files, 0), coalesce(d.bytes, 0))
+    UNION ALL
     SELECT 'file_totals', count(*)
     FROM ((TABLE file_sums EXCEPT TABLE counted_files) UNION ALL (TABLE counted_files EXCEPT TABLE file_sums)) f
 )

@@ -23,7 +23,7 @@ pub struct ChangePage {
 
 /// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there. Fails
 /// with [`Error::ChangesForgotten`] if the cursor is of another history of the database, or if a deletion after it may
-/// be forgotten.
+/// be forgotten, and with [`Error::Unavailable`] by a standby, whose next history is not known.
 pub fn list(
     db: &Database,
     user: Uuid,
@@ -35,7 +35,9 @@ pub fn list(
     // One more than asked for tells whether there are more.
     let mut rows = db.read(sql!("changes/list"), &[&user, &number, &file, &begin, &(limit + 1)])?;
     let first = rows.first().ok_or(Error::UserNotUsable)?;
-    let (history, latest): (String, i64) = (first.get("history"), first.get("latest_change"));
+    let (history, latest): (Option<String>, i64) =
+        (first.get("history"), first.get("latest_change"));
+    let history = history.ok_or(Error::Unavailable)?;
     let is_known = |cursor: &ChangeCursor| {
         cursor.history == history
             && first.get::<_, i64>("forgotten_change") <= cursor.number.max(cursor.begin)

@@ -71,7 +71,9 @@ mod db {
 }
 
 mod files {
+    mod changes;
     mod conditional_requests;
+    mod deleted_files;
     mod downloads;
     mod file_faults;
     mod file_management;

@@ -13,7 +13,7 @@ import struct
 import time
 
 from client import MULTIPART, address
-from clients import MAX_ANSWER, PASSWORD, Client, Reader, Refreshes, Session, SignIns, Uploads, form
+from clients import MAX_ANSWER, PASSWORD, Client, Mirror, Reader, Refreshes, Session, SignIns, Uploads, form
 
 # Most bytes of one user's files together.
 USER_QUOTA = 1_000_000
@@ -43,6 +43,10 @@ class Probe(Behind, Client):
 
 
 class Readers(Behind, Reader):
+    pass
+
+
+class Mirrors(Behind, Mirror):
     pass
 
 
@@ -177,5 +181,7 @@ def totp(secret):
 def clients(url, over):
     kinds = (Probe, Readers, Readers, SigningIn, SigningIn, Refreshing, Refreshing, *[Files] * 4, Exports, Links, Links)
     found = [kind(url, over) for kind in (*kinds, SecondFactors, SecondFactors)]
+    owners = [client for client in found if isinstance(client, Files)]
+    found += [Mirrors(url, over, owner) for owner in owners * 2]
     full = Quota(url, over)
     return [*found, full, Quota(url, over, full)]

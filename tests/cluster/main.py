@@ -182,6 +182,7 @@ class Compared(Comparison):
                 self.look(self.full, client)
             else:
                 self.look(self.uploads, client)
+        self.look(self.mirrors, 2)
         for text, query in DISAGREEMENTS.items():
             count = self.server.sql(query)
             self.expect(count == "0", f"{count} {text}")

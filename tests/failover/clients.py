@@ -196,6 +196,57 @@ class Uploads(Session):
                 return found
 
 
+class Mirror(Client):
+    """Keeps a copy of the list of another client's files by following its changes, and begins anew when it must."""
+
+    kind = "changes"
+    # How long a request waits for changes, in seconds.
+    wait = 2
+
+    def __init__(self, url, over, owner):
+        super().__init__(url, over)
+        self.owner = owner
+        self.begins = 0
+        self.repeated = []
+        self._begin()
+
+    def _begin(self):
+        # Hashes of contents by the ids of their files, and the changes that were told.
+        self.files, self.told, self.after = {}, set(), ""
+        self.begins += 1
+
+    def step(self):
+        path = f"/changes?limit=10&wait={self.wait}{self.after}"
+        answer = self.api(self.kind, "GET", path, token=self.owner.access)
+        if answer.status == 410:
+            answer.kind = ""  # No failure: the cursor is of before a failover.
+            self._begin()
+        if answer.is_good:
+            self._take(answer.json())
+        return answer
+
+    def _take(self, page):
+        for change in page["changes"]:
+            file_id, is_present = change["file_id"], change["change"] == "present"
+            # Files of the owner are made once, never changed, and deleted once.
+            if (file_id, is_present) in self.told:
+                self.repeated.append(file_id)
+            self.told.add((file_id, is_present))
+            if is_present:
+                self.files[file_id] = change["file"]["file_hash"].removeprefix("sha256:")
+            else:
+                self.files.pop(file_id, None)
+        self.after = f"&after={page['next']}"
+
+    def settle(self):
+        """Follows until there is nothing left to tell."""
+        self.wait = 0
+        for _ in range(10_000):
+            answer = self.step()
+            if answer.status != 410 and (not answer.is_good or not answer.json()["changes"]):
+                return
+
+
 def session_of(access):
     """The id of the session in an access token (RFC 7519, 3)."""
     claims = access.split(".")[1]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from clients import Refreshes, SignIns, Uploads
+from clients import Mirror, Refreshes, SignIns, Uploads
 from servers import DATABASE_TIMEOUT
 
 # How long the service may take after the promotion until it serves again, in seconds.
@@ -112,9 +112,20 @@ class Comparison:
         self.counts["unknown"] += len(client.unknown_uploads) + len(client.unknown_deletions)
         self.counts["unknown, but made"] += len(others) + len(client.unknown_deletions - recorded.keys())
 
+    def mirrors(self, begins):
+        """Each copy is what the service has, was told of each change once, and began as often as it had to."""
+        for mirror in [client for client in self.clients if isinstance(client, Mirror)]:
+            mirror.settle()
+            rows = self.server.rows("SELECT f.id, f.file_hash FROM files f JOIN users u ON u.id = f.user_id "
+                                    f"WHERE u.username = '{mirror.owner.username}'")
+            self.expect(mirror.files == dict(rows), f"a mirror has {len(mirror.files)} files of {len(rows)}")
+            self.expect(not mirror.repeated, f"a mirror was told {len(mirror.repeated)} changes twice")
+            self.expect(mirror.begins == begins, f"a mirror began {mirror.begins} times, not {begins}")
+            self.counts["changes told"] += len(mirror.told)
+
     def contents(self):
         """Every record has its content; others are only those of uploads and deletions with an unknown outcome."""
-        recorded = {file for (file,) in self.server.rows("SELECT id FROM files")}
+        recorded = {file for (file,) in self.server.rows("SELECT id FROM recorded_contents")}
         stored = {path.name for path in (self.data / "files").rglob("*") if path.is_file()}
         self.expect(recorded <= stored, f"{len(recorded - stored)} files without their content")
         extra = len(stored - recorded)
@@ -134,6 +145,7 @@ class Comparison:
                 self.look(self.refreshes, client)
             if isinstance(client, Uploads):
                 self.look(self.uploads, client)
+        self.look(self.mirrors, 2)
         self.contents()
         for text, query in DISAGREEMENTS.items():
             count = self.server.sql(query)

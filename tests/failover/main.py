@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import fcntl
+import itertools
 import os
 import pathlib
 import shutil
@@ -13,12 +14,14 @@ from collections import Counter
 
 import processes
 from client import ERRORS
-from clients import Client, Reader, Refreshes, SignIns, Uploads
+from clients import Client, Mirror, Reader, Refreshes, SignIns, Uploads
 from comparison import MAX_RETURN, Comparison
 from servers import DATABASE_TIMEOUT, Postgres, Service, remove, wait_until
 
 # Clients of each kind. Most of the load writes, and several requests are under way when the primary is lost.
 LOAD = (Client, Reader, Reader, *[SignIns] * 3, *[Refreshes] * 3, *[Uploads] * 6)
+# Clients that follow the changes of those that upload.
+MIRRORS = 8
 # Each kind of request has succeeded so often before the primary is lost.
 MIN_REQUESTS = 30
 # How long the standby gets nothing before the primary is killed, in seconds.
@@ -70,6 +73,9 @@ class Round:
             # The load changes more than the audit log has events for, and the comparison looks for each of them.
             primary.sql("ALTER TABLE audit_events DISABLE TRIGGER audit_events_own_changes")
             self.clients = [kind(service.url, self.over) for kind in LOAD]
+            owners = [client for client in self.clients if isinstance(client, Uploads)]
+            followed = itertools.islice(itertools.cycle(owners), MIRRORS)
+            self.clients += [Mirror(service.url, self.over, owner) for owner in followed]
             stack.callback(self.over.set)
             for client in self.clients:
                 client.start()
@@ -115,7 +121,7 @@ class Round:
 
     def successes(self, since):
         """How often each kind of request has succeeded since then."""
-        counts = Counter({kind.kind: 0 for kind in LOAD})
+        counts = Counter({kind.kind: 0 for kind in (*LOAD, Mirror)})
         for client in self.clients:
             counts.update(answer.kind for answer in list(client.answers) if answer.is_good and answer.ended >= since)
         del counts[""]
