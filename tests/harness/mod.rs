@@ -40,7 +40,7 @@ pub use connection::{RawAnswer, RawConnection, ask};
 pub use data_directory::{Directory, make_older, mode};
 pub use database::{Database, OpenTransaction};
 pub use database_proxy::{DatabaseProxy, contains, listen_before};
-pub use documented::{document, follow, key, keys_of, note_service, operation, response};
+pub use documented::{Document, Operation, document, key, members, note_service};
 pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
 pub use installation::{Installation, findings_of, listing, one_names};
 pub use jwt::{

@@ -9,7 +9,6 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::*;
-use crate::openapi::document::operations;
 
 const KEY: (&str, &str) = ("X-API-Key", "a-key-for-tests-0123456789");
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
@@ -298,22 +297,22 @@ fn reasons_of_the_table() -> BTreeSet<&'static str> {
 
 /// The keys of the errors that the document shows for statuses other than 403 and 422.
 fn documented_keys(document: &Value) -> BTreeSet<String> {
-    let all = operations(document).into_iter();
-    let responses = all.flat_map(|(_, _, operation)| operation["responses"].as_object());
-    let others =
-        responses.flatten().filter(|(status, _)| !["403", "422"].contains(&status.as_str()));
-    let errors = others.filter(|(status, _)| !status.starts_with(['2', '3']));
-    errors.flat_map(|(_, response)| keys_of(document, response)).collect()
+    let mut keys = BTreeSet::new();
+    for operation in Operation::all(document) {
+        let others = operation.responses().filter(|(status, _)| !["403", "422"].contains(status));
+        let errors = others.filter(|(status, _)| !status.starts_with(['2', '3']));
+        keys.extend(errors.flat_map(|(_, response)| operation.keys_of(response)));
+    }
+    keys
 }
 
 /// Fails unless the document shows this error for the operation of its request, if it has that.
 #[track_caller]
 fn assert_shown(document: &Value, request: &Request, status: u16, key: &str) {
     let Some(operation) = request.operation(document).filter(|_| status != 422) else { return };
-    let listed = response(document, operation, status);
-    let mut shown = listed.map(|listed| keys_of(document, listed)).unwrap_or_default();
-    shown.extend(keys_of(document, &operation["responses"]["default"]));
-    assert!(shown.contains(key), "{}: {key}: {shown:#?}", operation["operationId"]);
+    let (_, default) = operation.responses().find(|(status, _)| *status == "default").expect("it");
+    let shown = &operation.keys(status) | &operation.keys_of(default);
+    assert!(shown.contains(key), "{}: {key}: {shown:#?}", operation.id());
 }
 
 #[test]
