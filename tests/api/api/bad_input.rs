@@ -86,23 +86,13 @@ fn text_that_is_not_utf_8_is_told_so() {
     api.login("", "").invalid(&[short_name, ("body.password", "string_too_short")]);
 }
 
+/// The unit tests of `model/rules.rs` have the rules of usernames and addresses.
 #[test]
-fn registration_fields_obey_their_rules() {
+fn registration_takes_one_address_and_the_longest_texts_and_ignores_other_fields() {
     let api = Server::start(&[]);
-    let good =
-        json!({"username": "ann", "email": "ann@example.com", "password": PASSWORD, "name": "Ann"});
-    for (field, value) in [
-        ("username", "ann lee"),
-        ("username", "ann@example.com"),
-        ("username", "\u{e4}nne"),
-        ("email", ""),
-        ("email", "ann"),
-        ("email", "ann\u{0}@example.com"),
-        ("email", "ann@example.com, bob@example.com"),
-        ("email", "ann@example.com\r\nBcc: bob@example.com"),
-    ] {
-        let answer = api.register_with(with_member(&good, field, json!(value)));
-        answer.invalid(&[(&format!("body.{field}"), "value_error")]);
+    for email in ["ann@example.com, bob@example.com", "ann@example.com\r\nBcc: bob@example.com"] {
+        let answer = api.register_with(json!({"email": email, "password": PASSWORD}));
+        answer.invalid(&[("body.email", "value_error")]);
     }
     let nulls = json!({"username": null, "email": null, "password": null, "name": null});
     api.register_with(nulls).invalid(&[("body.email", "missing"), ("body.password", "missing")]);
@@ -114,7 +104,6 @@ fn registration_fields_obey_their_rules() {
         "is_admin": true,
         "role": "admin",
     });
-    // Unknown fields are ignored.
     api.register_with(longest).expect(201).has(json!({"role": "user"}));
 }
 
