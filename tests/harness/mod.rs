@@ -11,9 +11,11 @@ mod database;
 mod database_proxy;
 mod documented;
 mod form;
+mod http_message;
 mod installation;
 mod jwt;
 mod nginx;
+mod port;
 mod process;
 mod received_mail;
 mod request;
@@ -48,6 +50,7 @@ pub use jwt::{
     without_member,
 };
 pub use nginx::NginxProcess;
+pub use port::Port;
 pub use process::{
     BINARY, OutputText, PRODUCTION, RESET_URL, command, command_at, mail_settings, run, run_in,
     swept, within_shell,

@@ -75,8 +75,7 @@ impl Server {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("the server runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("the server runs");
     }
 
     /// Waits for the end of the process and returns its exit status; `None` if a signal ended it.

@@ -88,8 +88,7 @@ impl Follower {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("it runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
     }
 
     /// Waits for the end of the process, and returns its exit status, what it still printed, and its errors.

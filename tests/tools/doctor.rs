@@ -202,16 +202,16 @@ fn the_mail_server_is_asked_as_far_as_a_message_and_sent_none() {
         expect_finding(&report, word, "mail", part);
     };
     let url = mail.url();
-    expect(&url, "ok", &format!("smtp://(not shown)@localhost:{} ", mail.address.port()));
+    expect(&url, "ok", &format!("smtp://(not shown)@localhost:{} ", mail.port.address.port()));
     let counts = [SmtpStep::Auth, SmtpStep::Quit, SmtpStep::Mail].map(|step| mail.count(step));
     assert_eq!((counts, mail.received().len()), ([1, 1, 0], 0));
     expect(&mail.url_with(Some(("ann", "s3cret-other"))), "fault", "AUTH: 535");
     expect("none", "ok", "none");
     // A host that is not known to be this one.
-    expect(&format!("smtp://127.1:{}", open.address.port()), "warning", "no encryption");
+    expect(&format!("smtp://127.1:{}", open.port.address.port()), "warning", "no encryption");
     mail.misbehave(SmtpStep::Ehlo, Misbehaviour::Hang);
     expect(&url, "fault", "EHLO: no answer in time");
-    mail.stop();
+    mail.port.close();
     expect(&url, "fault", "connecting: Connection refused");
     let incomplete = [("CLOAKROOM_SMTP_URL", &*url)];
     let report = doctor(&database.url, &data, &incomplete);

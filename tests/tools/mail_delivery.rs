@@ -42,7 +42,7 @@ fn a_message_is_delivered_and_the_dialogue_is_shown() {
     let shown = output.out();
     let expected = [
         &format!("Sending a test message through {}", server.url()),
-        &format!("* connecting to {}", server.address),
+        &format!("* connecting to {}", server.port.address),
         "< 220 test ESMTP",
         &format!("> EHLO {name}"),
         "< 250-test greets you",
@@ -197,7 +197,7 @@ fn the_wrong_scheme_for_a_port_or_no_server_fails_with_advice() {
     encrypted.misbehave(SmtpStep::Greeting, Misbehaviour::Close);
     let url = encrypted.url().replace("smtps://", "smtp://");
     expect_failure(send(&url, &[]), "smtps:// is for port 465");
-    plain.stop();
+    plain.port.close();
     expect_failure(send(&plain.url(), &[]), "connecting: Connection refused");
     expect_failure(send("smtp://mail.invalid:25", &[]), "connecting: ");
 }

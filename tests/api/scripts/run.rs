@@ -145,8 +145,7 @@ impl Run {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("scripts/run runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("scripts/run runs");
     }
 
     /// Sends the signal, waits for the end and returns the exit status; `None` where the signal ended it.
