@@ -20,7 +20,8 @@ struct OpenPort {
 }
 
 impl Port {
-    /// Opens a free one. Each connection is served by a thread of its own, and ends with it.
+    /// Opens a free one. Each connection is served by a thread of its own. It stays open when that ends, unless it is
+    /// shut down.
     pub fn open(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Port {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -41,17 +42,12 @@ impl Port {
             let mut threads = Vec::new();
             for socket in listener.incoming() {
                 let socket = socket.expect("a connection");
-                let copy = || socket.try_clone().expect("a socket");
                 match all.lock().expect("no panic").as_mut() {
-                    Some(sockets) => sockets.push(copy()),
+                    Some(sockets) => sockets.push(socket.try_clone().expect("a socket")),
                     None => break,
                 }
-                let (serve, own) = (serve.clone(), copy());
-                threads.push(thread::spawn(move || {
-                    serve(socket);
-                    // The copies keep it open otherwise.
-                    let _ = own.shutdown(Shutdown::Both);
-                }));
+                let serve = serve.clone();
+                threads.push(thread::spawn(move || serve(socket)));
             }
             drop(listener);
             threads

@@ -1,7 +1,7 @@
 //! What stands between a service and its store, and does to requests and answers what networks and broken stores do.
 
 use std::io::{self, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -53,7 +53,10 @@ impl StoreProxy {
     pub fn start(store: &StoreServer) -> StoreProxy {
         let shared = Arc::new(Shared { store: store.port.address, fault: Mutex::default() });
         let of_port = shared.clone();
-        let port = Port::open(move |socket| drop(pass_all(socket, &of_port)));
+        let port = Port::open(move |socket| {
+            let _ = pass_all(&socket, &of_port);
+            let _ = socket.shutdown(Shutdown::Both);
+        });
         StoreProxy { port, shared }
     }
 
@@ -88,15 +91,15 @@ impl Shared {
 }
 
 /// Passes requests and answers on, until either side ends the connection.
-fn pass_all(socket: TcpStream, shared: &Shared) -> io::Result<()> {
+fn pass_all(socket: &TcpStream, shared: &Shared) -> io::Result<()> {
     let mut client = BufReader::new(socket);
     let mut store = BufReader::new(TcpStream::connect(shared.store)?);
     loop {
         let is_idle_closed = shared.fault_for("") == Some(StoreFault::CloseIdle);
         let idle = is_idle_closed.then_some(Duration::from_millis(100));
-        client.get_ref().set_read_timeout(idle)?;
+        socket.set_read_timeout(idle)?;
         let mut request = HttpMessage { head: read_head(&mut client)?, body: Vec::new() };
-        client.get_ref().set_read_timeout(None)?;
+        socket.set_read_timeout(None)?;
         let fault = shared.fault_for(&request.head);
         while fault == Some(StoreFault::Stall) {
             // What is in the buffers of the connection is not read until the test ends this.
@@ -118,7 +121,7 @@ fn pass_all(socket: TcpStream, shared: &Shared) -> io::Result<()> {
             Some(StoreFault::Drop) => return Ok(()),
             _ => {}
         }
-        send(client.get_mut(), &answer.bytes(), fault)?;
+        send(socket, &answer.bytes(), fault)?;
     }
 }
 
@@ -141,7 +144,7 @@ fn ask(
 }
 
 /// Sends an answer, or as much of it as the fault lets through.
-fn send(client: &mut TcpStream, bytes: &[u8], fault: Option<StoreFault>) -> io::Result<()> {
+fn send(mut client: &TcpStream, bytes: &[u8], fault: Option<StoreFault>) -> io::Result<()> {
     let (first, second) = bytes.split_at(bytes.len() / 2);
     client.write_all(first)?;
     match fault {
