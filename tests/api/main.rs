@@ -13,11 +13,10 @@ mod api {
     mod address_limits;
     mod api_keys;
     mod bad_input;
-    mod console;
-    mod docs_pages;
     mod exports;
     mod features;
     mod metrics;
+    mod pages;
     mod protocol;
     mod rate_limits;
     mod test_only;
@@ -99,11 +98,11 @@ mod mail {
 mod openapi {
     mod code_samples;
     mod document;
+    mod examples;
     mod inputs;
     mod reasons;
     mod refusals;
-    mod request_examples;
-    mod response_examples;
+    pub mod scene;
 }
 
 mod scripts {

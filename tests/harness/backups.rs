@@ -7,7 +7,7 @@ use std::process::{Child, Output, Stdio};
 use serde_json::{Value, json};
 
 use super::database::OpenTransaction;
-use super::{Directory, OutputText, Server, command, sha256, wait_until};
+use super::{Directory, OutputText, Server, command, digits_of_sha256, entries, wait_until};
 
 /// A directory for backups.
 pub struct Backups(Directory);
@@ -39,20 +39,18 @@ impl Backups {
 
     /// The whole backups, the oldest first.
     pub fn whole(&self) -> Vec<PathBuf> {
-        self.directories(|name| name.ends_with('Z'))
+        self.with_ending("Z")
     }
 
     /// The backups that are not whole.
     pub fn partial(&self) -> Vec<PathBuf> {
-        self.directories(|name| name.ends_with(".partial"))
+        self.with_ending(".partial")
     }
 
-    fn directories(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path()).expect("backups").map(|entry| entry.expect("one"));
-        let wanted = entries.filter(|entry| is_wanted(&entry.file_name().to_string_lossy()));
-        let mut paths: Vec<_> = wanted.map(|entry| entry.path()).collect();
-        paths.sort();
-        paths
+    fn with_ending(&self, ending: &str) -> Vec<PathBuf> {
+        let mut found = entries(self.path());
+        found.retain(|path| path.to_string_lossy().ends_with(ending));
+        found
     }
 
     /// Begins a backup, and holds it where its dump begins, after the snapshot was taken.
@@ -113,9 +111,8 @@ pub fn rewrite_manifest(backup: &Path, change: impl FnOnce(&mut Value)) {
 /// Makes the manifest of a backup agree with the dump that it holds.
 pub fn adopt_dump(backup: &Path, schema_version: i32) {
     let dump = fs::read(backup.join("database.dump")).expect("a dump");
-    let hash = sha256(&dump).trim_start_matches("sha256:").to_owned();
     rewrite_manifest(backup, |manifest| {
-        manifest["dump"] = json!({"size": dump.len(), "sha256": hash});
+        manifest["dump"] = json!({"size": dump.len(), "sha256": digits_of_sha256(&dump)});
         manifest["schema_version"] = json!(schema_version);
     });
 }

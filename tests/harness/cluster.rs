@@ -1,5 +1,6 @@
 //! A PostgreSQL server that a test may stop, start again and suspend.
 
+use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,16 +71,33 @@ impl Cluster {
     /// Stops or continues all processes. A signal takes effect a moment later, and the server may start a process for a
     /// new connection meanwhile, so this repeats until it sees all processes in the wanted state.
     fn signal_all(&self, signal: Signal) {
-        let (_, port) = self.address().rsplit_once(':').expect("a port");
-        let wanted = signal == Signal::STOP;
         wait_until(|| {
-            let processes = processes_of(port);
-            for process in processes.iter().filter(|process| process.is_stopped != wanted) {
+            let processes = self.processes();
+            let is_stopped = signal == Signal::STOP;
+            let wrong: Vec<_> = processes.iter().filter(|it| it.1 != is_stopped).collect();
+            for (process, _) in &wrong {
                 // It may have ended meanwhile.
-                let _ = kill_process(process.pid(), signal);
+                let _ = kill_process(*process, signal);
             }
-            processes.iter().all(|process| process.is_stopped == wanted)
+            wrong.is_empty()
         });
+    }
+
+    /// All processes of it, which work in its directory, and whether they are stopped.
+    fn processes(&self) -> Vec<(Pid, bool)> {
+        let directory = fs::canonicalize(self.directory.join("cluster")).expect("a cluster");
+        let entries = fs::read_dir("/proc").expect("/proc").filter_map(|entry| {
+            let process = entry.ok()?.path();
+            let id = process.file_name()?.to_str()?.parse().ok()?;
+            // The state follows the name, which is in parentheses (proc_pid_stat(5)).
+            let stat = fs::read_to_string(process.join("stat")).ok()?;
+            let state = stat.rsplit_once(") ")?.1.chars().next()?;
+            let is_own = fs::read_link(process.join("cwd")).ok()? == directory;
+            is_own.then_some((Pid::from_raw(id)?, state == 'T'))
+        });
+        let found: Vec<_> = entries.collect();
+        assert!(!found.is_empty(), "no server in {}", directory.display());
+        found
     }
 }
 
@@ -108,49 +126,4 @@ fn script(command: &str, directory: &Path, options: &str) -> (String, String) {
         .expect("scripts/postgres");
     let output = output.exits(0);
     (output.out().trim().to_owned(), output.err())
-}
-
-struct Process {
-    id: i32,
-    parent: i32,
-    is_stopped: bool,
-    command_line: String,
-}
-
-impl Process {
-    /// Reads `/proc/PID/stat`, where the state and the parent follow the name in parentheses, and `cmdline`. Gives
-    /// nothing if the process has ended.
-    fn read(id: i32) -> Option<Process> {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let command_line = std::fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
-        let (state, rest) = stat.rsplit_once(") ")?.1.split_once(' ')?;
-        let parent = rest.split(' ').next()?.parse().ok()?;
-        Some(Process { id, parent, is_stopped: state == "T", command_line })
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.id).expect("a process id")
-    }
-}
-
-/// The PostgreSQL server that listens on the port, and its children.
-fn processes_of(port: &str) -> Vec<Process> {
-    let entries = std::fs::read_dir("/proc").expect("/proc");
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let all: Vec<_> = ids.filter_map(Process::read).collect();
-    let arguments = format!("\0-p\0{port}\0");
-    let named: Vec<_> = all
-        .iter()
-        .filter(|process| {
-            process.command_line.contains("\0-D\0") && process.command_line.contains(&arguments)
-        })
-        .collect();
-    // A process for a new connection has the server's command line at first: the server is the one that is no child.
-    let is_child = |process: &Process| named.iter().any(|other| other.id == process.parent);
-    let server = named
-        .iter()
-        .find(|process| !is_child(process))
-        .unwrap_or_else(|| panic!("no server on {port}"))
-        .id;
-    all.into_iter().filter(|process| process.id == server || process.parent == server).collect()
 }

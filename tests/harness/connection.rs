@@ -1,10 +1,12 @@
 //! Connections on which a test sends what no HTTP library would.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::http_message::{HttpMessage, read_head};
 
 /// One connection. Reads and writes fail after 40 seconds without progress.
 pub struct RawConnection {
@@ -52,29 +54,14 @@ impl RawConnection {
     }
 
     pub fn try_answer(&mut self) -> io::Result<RawAnswer> {
-        let head = self.head()?;
-        let field = |name: &str| {
-            head.lines().find_map(|line| {
-                let (key, value) = line.split_once(':')?;
-                key.eq_ignore_ascii_case(name).then(|| value.trim())
-            })
-        };
-        let length = field("Content-Length").map_or(0, |text| text.parse().expect("a length"));
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-        Ok(RawAnswer { status, head, body })
+        let message = HttpMessage::read(&mut self.stream, true)?;
+        let status = message.word(1).parse().expect("a status");
+        Ok(RawAnswer { status, head: message.head, body: message.body })
     }
 
     /// Reads a head up to its empty line.
     pub fn head(&mut self) -> io::Result<String> {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if self.stream.read_line(&mut head)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        Ok(head)
+        read_head(&mut self.stream)
     }
 
     /// Reads until the server closes or resets the connection.

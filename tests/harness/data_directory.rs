@@ -37,25 +37,22 @@ impl Directory {
 
     /// The paths of all contents in the trash, sorted.
     pub fn trash(&self) -> Vec<PathBuf> {
-        let days = std::fs::read_dir(self.0.join("trash")).expect("the trash");
-        let entries = |day: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_dir(day.expect("an entry").path()).expect("a day of the trash")
-        };
-        let mut paths: Vec<_> =
-            days.flat_map(entries).map(|entry| entry.expect("an entry").path()).collect();
-        paths.sort();
-        paths
+        entries(self.join("trash")).into_iter().flat_map(entries).collect()
     }
 
-    /// The paths of all stored contents and of all uploads in progress, sorted.
+    /// The paths of all stored contents and of all uploads in progress.
     pub fn contents(&self) -> Vec<PathBuf> {
-        let entries =
-            |directory| std::fs::read_dir(self.0.join(directory)).expect("a directory of contents");
-        let all = ["files", "tmp"].into_iter().flat_map(entries);
-        let mut paths: Vec<_> = all.map(|entry| entry.expect("an entry").path()).collect();
-        paths.sort();
-        paths
+        ["files", "tmp"].into_iter().flat_map(|name| entries(self.join(name))).collect()
     }
+}
+
+/// The paths of all that is in a directory, sorted.
+#[track_caller]
+pub fn entries(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(directory).expect("a directory");
+    let mut paths: Vec<_> = found.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
 }
 
 impl Drop for Directory {

@@ -59,8 +59,7 @@ impl Database {
     fn new(superuser_url: &str, template: &str) -> Database {
         let name = format!("cloakroom_test_{}", unique_name());
         let url = create(superuser_url, &name, template);
-        let (direct_url, superuser_url) = (url.clone(), superuser_url.to_owned());
-        Database { url, direct_url, name, superuser_url }
+        Database { direct_url: url.clone(), url, name, superuser_url: superuser_url.to_owned() }
     }
 
     pub fn name(&self) -> &str {
@@ -75,6 +74,12 @@ impl Database {
     #[track_caller]
     pub fn value<T: for<'a> FromSql<'a>>(&self, sql: &str) -> T {
         self.client().query_one(sql, &[]).expect("a row").get(0)
+    }
+
+    /// The texts in the first column of a query.
+    #[track_caller]
+    pub fn texts(&self, sql: &str) -> Vec<String> {
+        self.client().query(sql, &[]).expect("rows").iter().map(|row| row.get(0)).collect()
     }
 
     /// The number of rows of `FROM {from}`, where `from` may have a `WHERE`.

@@ -42,22 +42,9 @@ pub fn document(settings: &[(&str, &str)]) -> Value {
     serde_json::from_str(&printed).expect("JSON")
 }
 
-/// The operation of a request in a document; `None` for a path or a method that it does not have.
-pub fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
-    let path = path.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(path);
-    let segments: Vec<&str> = path.split('/').collect();
-    let ids = |template: &str| {
-        let parts: Vec<&str> = template.split('/').collect();
-        let fits = |(part, segment): (&&str, &&str)| part.starts_with('{') || part == segment;
-        let is_match = parts.len() == segments.len() && parts.iter().zip(&segments).all(fits);
-        is_match.then(|| template.matches('{').count())
-    };
-    let paths = document["paths"].as_object().expect("paths");
-    // Of several templates that match, the one with fewer ids is meant.
-    let matching = paths.iter().filter_map(|(template, item)| Some((ids(template)?, item)));
-    let (_, item) = matching.min_by_key(|(ids, _)| *ids)?;
-    let method = if method == "HEAD" { "get" } else { &method.to_ascii_lowercase() };
-    item.get(method)
+/// The members of an object; of anything else none.
+pub fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
 
 /// The value itself, or the component that it refers to.
@@ -68,13 +55,100 @@ pub fn follow<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// What an operation says about a status; `None` if it says nothing.
-pub fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> Option<&'a Value> {
-    let responses = &operation["responses"];
-    let is_any = ANY_OPERATION.contains(&status);
-    let listed = responses.get(status.to_string());
-    let found = listed.or_else(|| responses.get("default").filter(|_| is_any));
-    found.map(|response| follow(document, response))
+/// An operation of a document.
+#[derive(Clone)]
+pub struct Operation<'a> {
+    document: &'a Value,
+    pub method: String,
+    pub path: &'a str,
+    pub json: &'a Value,
+}
+
+impl<'a> Operation<'a> {
+    pub fn all(document: &'a Value) -> Vec<Operation<'a>> {
+        let of_path = |(path, item): (&'a str, &'a Value)| {
+            members(item).map(move |(method, json)| Operation {
+                document,
+                method: method.to_ascii_uppercase(),
+                path,
+                json,
+            })
+        };
+        members(&document["paths"]).flat_map(of_path).collect()
+    }
+
+    /// The operation with this id.
+    #[track_caller]
+    pub fn named(document: &'a Value, id: &str) -> Operation<'a> {
+        let mut all = Operation::all(document).into_iter();
+        all.find(|operation| operation.id() == id).unwrap_or_else(|| panic!("no operation {id}"))
+    }
+
+    /// The operation of a request; `None` for a path or a method that the document does not have.
+    pub fn of_request(document: &'a Value, method: &str, path: &str) -> Option<Operation<'a>> {
+        let path = path.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(path);
+        let segments: Vec<_> = path.split('/').collect();
+        let is_match = |template: &&str| {
+            let parts: Vec<_> = template.split('/').collect();
+            let fits = |(part, segment): (&&str, &&str)| part.starts_with('{') || part == segment;
+            parts.len() == segments.len() && parts.iter().zip(&segments).all(fits)
+        };
+        // Of several templates that match, the one with fewer ids is meant.
+        let templates = members(&document["paths"]).map(|(template, _)| template);
+        let template = templates.filter(is_match).min_by_key(|path| path.matches('{').count())?;
+        let method = if method == "HEAD" { "GET" } else { method };
+        let mut all = Operation::all(document).into_iter();
+        all.find(|operation| operation.path == template && operation.method == method)
+    }
+
+    pub fn id(&self) -> &'a str {
+        self.json["operationId"].as_str().expect("an id")
+    }
+
+    pub fn follow(&self, value: &'a Value) -> &'a Value {
+        follow(self.document, value)
+    }
+
+    pub fn parameters(&self) -> impl Iterator<Item = &'a Value> {
+        let listed = self.json["parameters"].as_array().into_iter().flatten();
+        listed.map(|parameter| follow(self.document, parameter))
+    }
+
+    /// The media types of a body, with their contents.
+    pub fn bodies(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        members(&self.json["requestBody"]["content"])
+    }
+
+    /// The statuses, of which one is `default`, with their responses.
+    pub fn responses(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let all = members(&self.json["responses"]);
+        all.map(|(status, response)| (status, follow(self.document, response)))
+    }
+
+    /// What it says about a status; `None` if it says nothing.
+    pub fn response(&self, status: u16) -> Option<&'a Value> {
+        let of = |name: &str| self.responses().find(|(status, _)| *status == name);
+        let is_any = ANY_OPERATION.contains(&status);
+        let found = of(&status.to_string()).or_else(|| of("default").filter(|_| is_any));
+        found.map(|(_, response)| response)
+    }
+
+    /// The named examples of a content.
+    pub fn examples(&self, content: &'a Value) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let all = members(&content["examples"]);
+        all.map(|(name, example)| (name, &follow(self.document, example)["value"]))
+    }
+
+    /// The keys of the errors that a response has as examples.
+    pub fn keys_of(&self, response: &'a Value) -> BTreeSet<String> {
+        let examples = self.examples(&response["content"]["application/json"]);
+        examples.map(|(_, error)| key(error)).collect()
+    }
+
+    /// The keys of the errors that it shows for a status.
+    pub fn keys(&self, status: u16) -> BTreeSet<String> {
+        self.response(status).map(|response| self.keys_of(response)).unwrap_or_default()
+    }
 }
 
 /// What identifies an error: its code, reason, message and fields, and its hint; without figures.
@@ -82,13 +156,6 @@ pub fn key(body: &Value) -> String {
     let (code, reason) = (&body["error_code"], &body["reason"]);
     let text = format!("{code} {reason} {} {}", body["detail"], body["hint"]);
     text.replace(|c: char| c.is_ascii_digit(), "")
-}
-
-/// The keys of the errors that a response of the document has as examples.
-pub fn keys_of(document: &Value, response: &Value) -> BTreeSet<String> {
-    let content = &follow(document, response)["content"]["application/json"];
-    let examples = content["examples"].as_object().into_iter().flat_map(|all| all.values());
-    examples.map(|example| key(&follow(document, example)["value"])).collect()
 }
 
 /// Notes the settings of a service, so that its responses are compared with the document that it serves.
@@ -113,20 +180,20 @@ pub fn assert_documented(method: &str, url: &str, answer: &Answer) {
     let path = format!("/{}", path.split('?').next().unwrap_or_default());
     let service = SERVICES.lock().unwrap_or_else(PoisonError::into_inner).get(address).cloned();
     let Some(document) = service.map(Document::of) else { return };
-    if let Some(operation) = operation(&document.json, method, &path)
-        && let Err(problem) = document.check(operation, method, answer)
+    if let Some(operation) = Operation::of_request(&document.json, method, &path)
+        && let Err(problem) = document.check(&operation, method, answer)
     {
         panic!("not as the OpenAPI document says: {problem}: {answer:?}");
     }
 }
 
 /// A document, and its schemas as the validator uses them.
-struct Document {
-    json: Value,
-    is_limited: bool,
+pub struct Document {
+    pub json: Value,
     schemas: Schemas,
     /// The schemas by the references to them.
     by_reference: HashMap<String, SchemaIndex>,
+    is_limited: bool,
 }
 
 impl Document {
@@ -135,40 +202,55 @@ impl Document {
         let make = || {
             let pairs: Vec<_> =
                 settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            let is_limited = pairs.contains(&("CLOAKROOM_RATE_LIMIT_ENABLED", "true"));
-            Arc::new(Document::compile(document(&pairs), is_limited))
+            Arc::new(Document::new(&pairs))
         };
         documents.entry(settings.clone()).or_insert_with(make).clone()
     }
 
-    fn compile(json: Value, is_limited: bool) -> Document {
+    pub fn new(settings: &[(&str, &str)]) -> Document {
+        let json = document(settings);
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.enable_format_assertions();
         compiler.add_resource("file:///openapi.json", json.clone()).expect("a document");
-        let names = json["components"]["schemas"].as_object().expect("schemas").keys();
-        let mut compiled = |name: &String| {
+        let mut compiled = |(name, _): (&str, &Value)| {
             let reference = format!("#/components/schemas/{name}");
             let url = format!("file:///openapi.json{reference}");
             let index = compiler.compile(&url, &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
             (reference, index)
         };
-        let by_reference = names.map(&mut compiled).collect();
-        Document { json, is_limited, schemas, by_reference }
+        let by_reference = members(&json["components"]["schemas"]).map(&mut compiled).collect();
+        let is_limited = settings.contains(&("CLOAKROOM_RATE_LIMIT_ENABLED", "true"));
+        Document { json, schemas, by_reference, is_limited }
+    }
+
+    /// Says how a value differs from the schema of a content. Only texts and the document itself have schemas without a
+    /// name.
+    pub fn validate(&self, content: &Value, value: &Value) -> Result<(), String> {
+        let schema = &content["schema"];
+        match (schema["$ref"].as_str(), schema["type"].as_str()) {
+            (Some(reference), _) => {
+                let index = self.by_reference[reference];
+                self.schemas.validate(value, index).map_err(|e| format!("{e:#}"))
+            }
+            (None, Some("string")) if value.is_string() => Ok(()),
+            (None, Some("object")) if value["openapi"].is_string() => Ok(()),
+            _ => Err(format!("no schema: {schema}")),
+        }
     }
 
     /// Says how a response differs from what is documented.
-    fn check(&self, operation: &Value, method: &str, answer: &Answer) -> Result<(), String> {
+    fn check(&self, operation: &Operation, method: &str, answer: &Answer) -> Result<(), String> {
         let body = String::from_utf8_lossy(&answer.bytes);
         let is_by_settings = BY_SETTINGS.iter().any(|reason| body.contains(reason));
-        let default = || follow(&self.json, &operation["responses"]["default"]);
-        let listed = response(&self.json, operation, answer.status);
+        let default = || follow(&self.json, &operation.json["responses"]["default"]);
+        let listed = operation.response(answer.status);
         let Some(documented) = listed.or_else(|| is_by_settings.then(default)) else {
             return Err(format!("no status {}", answer.status));
         };
         if !answer.has_header("X-Request-ID") {
             return Err("no header X-Request-ID".to_owned());
         }
-        for (name, header) in documented["headers"].as_object().into_iter().flatten() {
+        for (name, header) in members(&documented["headers"]) {
             let is_required = follow(&self.json, header)["required"] == true;
             let is_of_limit = self.is_limited && name.starts_with("X-RateLimit-");
             if (is_required || is_of_limit) && !answer.has_header(name) {
@@ -188,17 +270,6 @@ impl Document {
         if method == "HEAD" || !is_readable {
             return Ok(());
         }
-        let body = serde_json::from_slice(&answer.bytes).map_err(|e| e.to_string())?;
-        match content["schema"]["$ref"].as_str() {
-            Some(reference) => {
-                let index = self.by_reference[reference];
-                self.schemas.validate(&body, index).map_err(|e| format!("{e:#}"))
-            }
-            // Only the document itself has no schema with a name.
-            None if operation["operationId"] == "get_openapi_document" && body.is_object() => {
-                Ok(())
-            }
-            None => Err("no schema".to_owned()),
-        }
+        self.validate(content, &serde_json::from_slice(&answer.bytes).map_err(|e| e.to_string())?)
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{Database, Directory, OutputText, Server, command, run_in};
+use super::{Database, Directory, OutputText, Server, command, entries, run_in};
 
 /// A database and a data directory.
 pub struct Installation {
@@ -62,11 +62,8 @@ impl Installation {
 
     /// The names in the data directory, sorted.
     pub fn entries(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.data.path()).expect("a directory");
-        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
-        let mut names: Vec<_> = entries.map(|entry| name(entry.expect("an entry"))).collect();
-        names.sort();
-        names
+        let name = |path: &PathBuf| path.file_name()?.to_str().map(str::to_owned);
+        entries(self.data.path()).iter().filter_map(name).collect()
     }
 
     /// Number of tables in the database.
@@ -123,9 +120,7 @@ pub fn listing(directory: &Path) -> BTreeMap<PathBuf, (SystemTime, u64)> {
     while let Some(path) = open.pop() {
         let metadata = fs::metadata(&path).expect("an entry");
         if metadata.is_dir() {
-            open.extend(
-                fs::read_dir(&path).expect("a directory").map(|entry| entry.unwrap().path()),
-            );
+            open.extend(entries(&path));
         }
         found.insert(path, (metadata.modified().expect("a time"), metadata.len()));
     }

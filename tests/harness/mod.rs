@@ -11,9 +11,11 @@ mod database;
 mod database_proxy;
 mod documented;
 mod form;
+mod http_message;
 mod installation;
 mod jwt;
 mod nginx;
+mod port;
 mod process;
 mod received_mail;
 mod request;
@@ -33,33 +35,30 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-pub use backups::{Backups, adopt_dump, fill, listed, manifest, rewrite_manifest};
-pub use certificates::{CertificateAuthority, certificate};
-pub use cluster::Cluster;
-pub use connection::{RawAnswer, RawConnection, ask};
-pub use data_directory::{Directory, make_older, mode};
-pub use database::{Database, OpenTransaction};
-pub use database_proxy::{DatabaseProxy, contains, listen_before};
-pub use documented::{document, follow, key, keys_of, note_service, operation, response};
-pub use form::{BOUNDARY, Form, PNG, file_form, numbers, status_of};
-pub use installation::{Installation, findings_of, listing, one_names};
-pub use jwt::{
-    claims, header, now, sign, sign_with, token_without_session, tokens_of_session, with_member,
-    without_member,
-};
-pub use nginx::NginxProcess;
-pub use process::{
-    BINARY, OutputText, PRODUCTION, RESET_URL, command, command_at, mail_settings, run, run_in,
-    swept, within_shell,
-};
-pub use received_mail::ReceivedMail;
-pub use request::{Anonymous, Answer, Credentials, Request, Tokens, names_of};
-pub use second_factor::{SecondFactor, within_one_step};
-pub use server::{Server, service_with_mail};
-pub use smtp::{Misbehaviour, SmtpOptions, SmtpServer, SmtpStep, SmtpTls};
-pub use store_proxy::{StoreFault, StoreProxy};
-pub use store_server::{StoreServer, store_settings};
-pub use terminal::Terminal;
+pub use backups::*;
+pub use certificates::*;
+pub use cluster::*;
+pub use connection::*;
+pub use data_directory::*;
+pub use database::*;
+pub use database_proxy::*;
+pub use documented::*;
+pub use form::*;
+pub use http_message::*;
+pub use installation::*;
+pub use jwt::*;
+pub use nginx::*;
+pub use port::*;
+pub use process::*;
+pub use received_mail::*;
+pub use request::*;
+pub use second_factor::*;
+pub use server::*;
+pub use smtp::*;
+pub use store_proxy::*;
+pub use store_server::*;
+pub use terminal::*;
+pub use verbs::*;
 
 /// The secret with which every server of a test signs tokens, so that tests can sign tokens of their own.
 pub const SECRET: &str = "a-secret-for-tests-0123456789abcdef-0123456789abcdef-0123456789abcdef";
@@ -154,6 +153,10 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
 
 /// The hash of a content as the API writes it.
 pub fn sha256(content: &[u8]) -> String {
-    let digits: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{digits}")
+    format!("sha256:{}", digits_of_sha256(content))
+}
+
+/// The hash of a content as PostgreSQL and the program `sha256sum` write it.
+pub fn digits_of_sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }

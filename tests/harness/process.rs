@@ -98,6 +98,10 @@ pub trait OutputText {
     fn err(&self) -> String;
     /// Fails unless the command ended with this exit status.
     fn exits(self, code: i32) -> Self;
+    /// Fails unless this is in what it printed to standard output.
+    fn prints(self, text: &str) -> Self;
+    /// Fails unless this is in what it wrote to standard error.
+    fn reports(self, text: &str) -> Self;
 }
 
 impl OutputText for Output {
@@ -112,6 +116,18 @@ impl OutputText for Output {
     #[track_caller]
     fn exits(self, code: i32) -> Output {
         assert_eq!(self.status.code(), Some(code), "{}{}", self.out(), self.err());
+        self
+    }
+
+    #[track_caller]
+    fn prints(self, text: &str) -> Output {
+        assert!(self.out().contains(text), "no {text}: {}{}", self.out(), self.err());
+        self
+    }
+
+    #[track_caller]
+    fn reports(self, text: &str) -> Output {
+        assert!(self.err().contains(text), "no {text}: {}", self.err());
         self
     }
 }

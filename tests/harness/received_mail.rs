@@ -29,11 +29,6 @@ impl ReceivedMail {
         message
     }
 
-    /// The names of all headers, in their order.
-    pub fn header_names(&self) -> Vec<String> {
-        self.parsed().headers_raw().map(|(name, _)| name.to_owned()).collect()
-    }
-
     /// The value of the only header of that name as it came, without the line breaks.
     #[track_caller]
     pub fn header(&self, name: &str) -> String {

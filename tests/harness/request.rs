@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use ureq::http;
 
 use super::claims;
-use super::documented::{assert_documented, operation};
+use super::documented::{Operation, assert_documented};
 
 /// The tokens of a signed-in user, and the user as the login answered it.
 #[derive(Debug, Clone)]
@@ -107,9 +107,9 @@ impl Request {
     }
 
     /// Its operation in a document.
-    pub fn operation<'a>(&self, document: &'a Value) -> Option<&'a Value> {
+    pub fn operation<'a>(&self, document: &'a Value) -> Option<Operation<'a>> {
         let path = self.url.splitn(4, '/').nth(3)?.split('?').next()?;
-        operation(document, &self.method, &format!("/{path}"))
+        Operation::of_request(document, &self.method, &format!("/{path}"))
     }
 
     #[track_caller]

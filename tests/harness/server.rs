@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Database, Directory, OutputText, Request, SmtpOptions, SmtpServer, command, eventually,
-    mail_settings, note_service, within_shell,
+    mail_settings, note_service, run_in, within_shell,
 };
 
 /// A process that serves. It is killed when this is dropped.
@@ -75,8 +75,7 @@ impl Server {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.pid().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("the server runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("the server runs");
     }
 
     /// Waits for the end of the process and returns its exit status; `None` if a signal ended it.
@@ -102,8 +101,7 @@ impl Server {
 
     /// The CPU time that the process has used so far, in clock ticks, which are hundredths of a second.
     pub fn cpu_ticks(&self) -> u64 {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("a process");
+        let stat = self.read("stat");
         // The name of the program, in parentheses, may hold blanks. `utime` and `stime` are the 14th and 15th fields.
         let (_, fields) = stat.rsplit_once(')').expect("a name");
         let ticks = fields.split_whitespace().skip(11).take(2);
@@ -112,12 +110,14 @@ impl Server {
 
     /// A line of the process's status that is a number of KiB.
     fn memory(&self, name: &str) -> u64 {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");
-        let line = status.lines().find(|line| line.starts_with(name)).expect(name);
-        let kilobytes: u64 =
-            line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
-        kilobytes * 1024
+        let status = self.read("status");
+        let value = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+        value.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
+    /// What the kernel tells about the process.
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{name}", self.pid())).expect("a process")
     }
 
     /// Runs `cloakroom gc` beside the server and returns what it printed.
@@ -127,8 +127,7 @@ impl Server {
 
     /// Runs a command on the server's database and data directory.
     pub fn run_beside(&self, arguments: &[&str]) -> Output {
-        let mut command = command(&self.database.url, &self.data, &[]);
-        command.args(arguments).output().expect("the binary runs")
+        run_in(&self.data, &self.database.url, arguments, &[])
     }
 
     /// Everything logged so far.

@@ -5,16 +5,16 @@
 //! `STARTTLS`, and offers neither `SMTPUTF8` nor a choice of what it offers.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use super::certificates::ServerCertificate;
-use super::{ReceivedMail, eventually, wait_until};
+use super::{Port, ReceivedMail, eventually, wait_until};
 
 /// What a mail server offers and asks for.
 #[derive(Clone)]
@@ -76,9 +76,8 @@ pub enum Misbehaviour {
 
 /// A mail server. It stops when this is dropped.
 pub struct SmtpServer {
-    pub address: SocketAddr,
+    pub port: Port,
     shared: Arc<Shared>,
-    running: Mutex<Option<Running>>,
 }
 
 /// What all connections share.
@@ -91,20 +90,14 @@ struct Shared {
     steps: Mutex<Vec<SmtpStep>>,
 }
 
-struct Running {
-    listener: TcpListener,
-    /// `None` once it stops.
-    sockets: Arc<Mutex<Option<Vec<TcpStream>>>>,
-    thread: JoinHandle<()>,
-}
-
 impl SmtpServer {
     /// Starts a server on a free port of 127.0.0.1.
     pub fn start(options: SmtpOptions) -> SmtpServer {
         let shared = Arc::new(Shared { options, ..Shared::default() });
-        let running = Running::start(SocketAddr::from(([127, 0, 0, 1], 0)), &shared);
-        let address = running.listener.local_addr().expect("an address");
-        SmtpServer { address, shared, running: Mutex::new(Some(running)) }
+        let of_port = shared.clone();
+        // A connection that ends early is an error here, and what the test wants to see on the other side.
+        let port = Port::open(move |socket| drop(Dialogue::run(socket, &of_port)));
+        SmtpServer { port, shared }
     }
 
     /// The URL for the setting, with `localhost` as the host, the name in the certificates of these tests, and with the
@@ -123,20 +116,8 @@ impl SmtpServer {
             |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
         let credentials =
             user.map(|(user, password)| format!("{}:{}@", encode(user), encode(password)));
-        let port = self.address.port();
+        let port = self.port.address.port();
         format!("{scheme}://{}localhost:{port}", credentials.unwrap_or_default())
-    }
-
-    /// Closes the port and all connections. What was received stays.
-    pub fn stop(&self) {
-        let running = self.running.lock().expect("no panic").take();
-        running.expect("a running server").stop();
-    }
-
-    /// Starts again, on the same port.
-    pub fn start_again(&self) {
-        let running = Running::start(self.address, &self.shared);
-        *self.running.lock().expect("no panic") = Some(running);
     }
 
     /// Misbehaves at this step from now on.
@@ -184,54 +165,6 @@ impl SmtpServer {
     #[track_caller]
     pub fn wait_for_mail_to(&self, address: &str) -> ReceivedMail {
         eventually(|| self.received().into_iter().find(|mail| mail.recipient == address))
-    }
-}
-
-impl Drop for SmtpServer {
-    fn drop(&mut self) {
-        if let Ok(Some(running)) = self.running.get_mut().map(Option::take) {
-            running.stop();
-        }
-    }
-}
-
-impl Running {
-    fn start(address: SocketAddr, shared: &Arc<Shared>) -> Running {
-        let listener = TcpListener::bind(address).expect("the port is free");
-        let sockets = Arc::new(Mutex::new(Some(Vec::new())));
-        let (accepting, all) = (listener.try_clone().expect("a socket"), sockets.clone());
-        let shared = shared.clone();
-        let thread = thread::spawn(move || {
-            let mut threads = Vec::new();
-            for socket in accepting.incoming() {
-                let Ok(socket) = socket else { break };
-                match all.lock().expect("no panic").as_mut() {
-                    Some(sockets) => sockets.push(socket.try_clone().expect("a socket")),
-                    None => break,
-                }
-                let shared = shared.clone();
-                // A connection that ends early is an error here, and what the test wants to see on the other side.
-                threads.push(thread::spawn(move || drop(Dialogue::run(socket, &shared))));
-            }
-            for thread in threads {
-                thread.join().expect("the server does not panic");
-            }
-        });
-        Running { listener, sockets, thread }
-    }
-
-    fn stop(self) {
-        let sockets = self.sockets.lock().expect("no panic").take();
-        for socket in sockets.into_iter().flatten() {
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        // Wakes the thread that waits in `accept`.
-        let _ = TcpStream::connect(self.listener.local_addr().expect("an address"));
-        drop(self.listener);
-        let outcome = self.thread.join();
-        if !thread::panicking() {
-            outcome.expect("the server does not panic");
-        }
     }
 }
 

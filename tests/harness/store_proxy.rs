@@ -1,13 +1,14 @@
 //! What stands between a service and its store, and does to requests and answers what networks and broken stores do.
 
-use std::io::{BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::store_server::{HttpMessage, url_at};
-use super::{StoreServer, eventually};
+use super::http_message::{HttpMessage, read_head};
+use super::store_server::{refusal, url_at};
+use super::{Port, StoreServer};
 
 /// What the proxy does in place of passing a request and its answer on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +37,9 @@ pub enum StoreFault {
     CloseIdle,
 }
 
-/// A proxy before a store. It runs until the end of the process.
+/// A proxy before a store.
 pub struct StoreProxy {
-    pub address: SocketAddr,
+    port: Port,
     shared: Arc<Shared>,
 }
 
@@ -46,67 +47,37 @@ struct Shared {
     store: SocketAddr,
     /// The present fault and the beginning of the requests that it concerns, such as their method.
     fault: Mutex<Option<(StoreFault, &'static str)>>,
-    open: Mutex<Vec<TcpStream>>,
 }
 
 impl StoreProxy {
     pub fn start(store: &StoreServer) -> StoreProxy {
-        let shared =
-            Shared { store: store.address, fault: Mutex::default(), open: Mutex::default() };
-        let shared = Arc::new(shared);
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let proxy = StoreProxy { address: listener.local_addr().expect("an address"), shared };
-        proxy.listen(listener);
-        proxy
-    }
-
-    fn listen(&self, listener: TcpListener) {
-        let shared = self.shared.clone();
-        thread::spawn(move || {
-            for socket in listener.incoming() {
-                let (socket, shared) = (socket.expect("a connection"), shared.clone());
-                if shared.fault_for("") == Some(StoreFault::Refuse) {
-                    return; // which closes the port
-                }
-                let copy = || socket.try_clone().expect("a socket");
-                shared.open.lock().expect("no panic").push(copy());
-                let own = copy();
-                thread::spawn(move || {
-                    pass_all(socket, &shared);
-                    // The copies keep it open otherwise.
-                    let _ = own.shutdown(Shutdown::Both);
-                });
-            }
+        let shared = Arc::new(Shared { store: store.port.address, fault: Mutex::default() });
+        let of_port = shared.clone();
+        let port = Port::open(move |socket| {
+            let _ = pass_all(&socket, &of_port);
+            let _ = socket.shutdown(Shutdown::Both);
         });
+        StoreProxy { port, shared }
     }
 
     /// The setting with which a service uses the store through it.
     pub fn url(&self) -> String {
-        url_at("http", self.address)
+        url_at("http", self.port.address)
     }
 
     /// Misbehaves from now on for requests that begin like this, such as with a method.
     pub fn misbehave(&self, fault: StoreFault, beginning: &'static str) {
         *self.shared.fault.lock().expect("no panic") = Some((fault, beginning));
         if fault == StoreFault::Refuse {
-            // Wakes the thread that listens, and waits until the port is closed.
-            while TcpStream::connect(self.address).is_ok() {}
-            self.end_connections();
+            self.port.close();
         }
     }
 
     /// Passes all on again, over new connections.
     pub fn behave(&self) {
-        let before = self.shared.fault.lock().expect("no panic").take();
-        self.end_connections();
-        if matches!(before, Some((StoreFault::Refuse, _))) {
-            self.listen(eventually(|| TcpListener::bind(self.address).ok()));
-        }
-    }
-
-    fn end_connections(&self) {
-        for socket in self.shared.open.lock().expect("no panic").drain(..) {
-            let _ = socket.shutdown(Shutdown::Both);
+        match self.shared.fault.lock().expect("no panic").take() {
+            Some((StoreFault::Refuse, _)) => self.port.open_again(),
+            _ => self.port.end_connections(),
         }
     }
 }
@@ -119,71 +90,70 @@ impl Shared {
     }
 }
 
-/// Passes requests and answers on, until either side ends. `None` is that end.
-fn pass_all(socket: TcpStream, shared: &Shared) -> Option<()> {
+/// Passes requests and answers on, until either side ends the connection.
+fn pass_all(socket: &TcpStream, shared: &Shared) -> io::Result<()> {
     let mut client = BufReader::new(socket);
-    let mut store = BufReader::new(TcpStream::connect(shared.store).ok()?);
+    let mut store = BufReader::new(TcpStream::connect(shared.store)?);
     loop {
         let is_idle_closed = shared.fault_for("") == Some(StoreFault::CloseIdle);
         let idle = is_idle_closed.then_some(Duration::from_millis(100));
-        client.get_ref().set_read_timeout(idle).ok()?;
-        let mut request = HttpMessage::read_head(&mut client)?;
-        client.get_ref().set_read_timeout(None).ok()?;
-        let method = request.method().to_owned();
-        let fault = shared.fault_for(&request.first_line);
-        if fault == Some(StoreFault::Stall) {
-            // Until the test ends it: what is in the buffers of the connection is not read.
-            while shared.fault_for(&request.first_line) == fault {
-                thread::sleep(Duration::from_millis(50));
+        socket.set_read_timeout(idle)?;
+        let mut request = HttpMessage { head: read_head(&mut client)?, body: Vec::new() };
+        socket.set_read_timeout(None)?;
+        let fault = shared.fault_for(&request.head);
+        while fault == Some(StoreFault::Stall) {
+            // What is in the buffers of the connection is not read until the test ends this.
+            thread::sleep(Duration::from_millis(50));
+            if shared.fault_for(&request.head) != fault {
+                return Ok(());
             }
-            return None;
         }
         request.read_body(&mut client)?;
-        let own = match fault {
-            Some(StoreFault::Hang) => {
-                // The client or the test ends the connection.
-                HttpMessage::read(&mut client, true);
-                return None;
-            }
-            Some(StoreFault::Answer(status, code)) => Some(HttpMessage::refusal(status, code)),
-            Some(StoreFault::Pretend) => Some(HttpMessage::answer(200, &[], b"")),
-            Some(StoreFault::Flip) if !request.body.is_empty() => {
-                flip(&mut request.body);
-                None
-            }
-            _ => None,
-        };
-        let has_flipped = fault == Some(StoreFault::Flip) && !request.body.is_empty();
-        let mut answer = match own {
-            Some(answer) => answer,
-            None => {
-                store.get_mut().write_all(&request.bytes()).ok()?;
-                HttpMessage::read(&mut store, method != "HEAD")?
-            }
+        let answer = match fault {
+            // The client or the test ends the connection.
+            Some(StoreFault::Hang) => return HttpMessage::read(&mut client, true).map(drop),
+            Some(StoreFault::Answer(status, code)) => refusal(status, code),
+            Some(StoreFault::Pretend) => HttpMessage::answer(200, "", b""),
+            _ => ask(&mut store, request, fault == Some(StoreFault::Flip))?,
         };
         match fault {
             Some(StoreFault::Late(by)) => thread::sleep(by),
-            Some(StoreFault::Drop) => return None,
-            Some(StoreFault::Flip) if !has_flipped => flip(&mut answer.body),
+            Some(StoreFault::Drop) => return Ok(()),
             _ => {}
         }
-        let bytes = answer.bytes();
-        let (first, second) = bytes.split_at(bytes.len() / 2);
-        let to = client.get_mut();
-        match fault {
-            Some(StoreFault::Cut) => {
-                to.write_all(first).ok()?;
-                return None;
-            }
-            Some(StoreFault::Drip) => {
-                to.write_all(first).ok()?;
-                for byte in second {
-                    thread::sleep(Duration::from_millis(100));
-                    to.write_all(&[*byte]).ok()?;
-                }
-            }
-            _ => to.write_all(&bytes).ok()?,
-        }
+        send(socket, &answer.bytes(), fault)?;
+    }
+}
+
+/// Passes a request on and returns the answer, with a flipped bit in one of them if that is wanted.
+fn ask(
+    store: &mut BufReader<TcpStream>,
+    mut request: HttpMessage,
+    flips: bool,
+) -> io::Result<HttpMessage> {
+    let flips_answer = flips && request.body.is_empty();
+    if flips {
+        flip(&mut request.body);
+    }
+    store.get_mut().write_all(&request.bytes())?;
+    let mut answer = HttpMessage::read(store, request.word(0) != "HEAD")?;
+    if flips_answer {
+        flip(&mut answer.body);
+    }
+    Ok(answer)
+}
+
+/// Sends an answer, or as much of it as the fault lets through.
+fn send(mut client: &TcpStream, bytes: &[u8], fault: Option<StoreFault>) -> io::Result<()> {
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    client.write_all(first)?;
+    match fault {
+        Some(StoreFault::Cut) => Err(io::ErrorKind::ConnectionAborted.into()),
+        Some(StoreFault::Drip) => second.iter().try_for_each(|byte| {
+            thread::sleep(Duration::from_millis(100));
+            client.write_all(&[*byte])
+        }),
+        _ => client.write_all(second),
     }
 }
 

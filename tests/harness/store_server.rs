@@ -2,10 +2,10 @@
 //! `HEAD`, `DELETE` and `ListObjectsV2`. It verifies signatures, hashes and checksums, and keeps objects in memory.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,9 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::Port;
 use super::certificates::ServerCertificate;
+use super::http_message::HttpMessage;
 
 pub const ACCESS_KEY: &str = "a-key-of-the-store";
 pub const SECRET_KEY: &str = "a-secret-of-the-store";
@@ -22,75 +24,10 @@ pub const REGION: &str = "test-1";
 /// The prefix of the URLs of tests, so that keys are `room/files/<id>`.
 pub const PREFIX: &str = "room";
 
-/// A request or an answer: its first line, its headers with names in lower case, and its body.
-#[derive(Clone, Default)]
-pub struct HttpMessage {
-    pub first_line: String,
-    pub headers: BTreeMap<String, String>,
-    pub body: Vec<u8>,
-}
-
-impl HttpMessage {
-    /// Reads a message with a body of known length. `None` at the end of the connection. `has_body` is false for the
-    /// answer to `HEAD`.
-    pub fn read(from: &mut impl BufRead, has_body: bool) -> Option<HttpMessage> {
-        let mut message = HttpMessage::read_head(from)?;
-        if has_body {
-            message.read_body(from)?;
-        }
-        Some(message)
-    }
-
-    /// Reads a message up to its body.
-    pub fn read_head(from: &mut impl BufRead) -> Option<HttpMessage> {
-        let mut line = |text: &mut String| from.read_line(text).ok().filter(|count| *count > 0);
-        let mut message = HttpMessage::default();
-        line(&mut message.first_line)?;
-        loop {
-            let mut text = String::new();
-            line(&mut text)?;
-            let Some((name, value)) = text.trim_end().split_once(':') else { break };
-            message.headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-        }
-        Some(message)
-    }
-
-    /// Reads the body of a message whose head was read.
-    pub fn read_body(&mut self, from: &mut impl BufRead) -> Option<()> {
-        self.body.resize(self.header("content-length").parse().unwrap_or(0), 0);
-        from.read_exact(&mut self.body).ok()
-    }
-
-    /// The message as it is sent.
-    pub fn bytes(&self) -> Vec<u8> {
-        let headers: String =
-            self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let mut bytes = format!("{}\r\n{headers}\r\n", self.first_line.trim_end()).into_bytes();
-        bytes.extend_from_slice(&self.body);
-        bytes
-    }
-
-    pub fn method(&self) -> &str {
-        self.first_line.split(' ').next().unwrap_or_default()
-    }
-
-    fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", String::as_str)
-    }
-
-    /// An answer.
-    pub fn answer(status: u16, headers: &[(&str, String)], body: &[u8]) -> HttpMessage {
-        let mut headers: BTreeMap<String, String> =
-            headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        headers.entry("content-length".to_owned()).or_insert(body.len().to_string());
-        HttpMessage { first_line: format!("HTTP/1.1 {status} X"), headers, body: body.to_owned() }
-    }
-
-    /// The answer to a request that is refused.
-    pub fn refusal(status: u16, code: &str) -> HttpMessage {
-        let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>");
-        HttpMessage::answer(status, &[], body.as_bytes())
-    }
+/// The answer to a request that is refused.
+pub fn refusal(status: u16, code: &str) -> HttpMessage {
+    let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>");
+    HttpMessage::answer(status, "", body.as_bytes())
 }
 
 struct Object {
@@ -104,14 +41,14 @@ struct Shared {
     objects: Mutex<BTreeMap<String, Object>>,
     requests: Mutex<Vec<String>>,
     /// Whether acknowledgements name no checksum, as those of older stores.
-    names_no_checksum: Mutex<bool>,
+    names_no_checksum: AtomicBool,
     /// Whether conditions of uploads are not known, as in older stores.
-    knows_no_conditions: Mutex<bool>,
+    knows_no_conditions: AtomicBool,
 }
 
-/// A running store. It serves until the end of the process.
+/// A running store.
 pub struct StoreServer {
-    pub address: SocketAddr,
+    pub port: Port,
     scheme: &'static str,
     shared: Arc<Shared>,
 }
@@ -127,27 +64,19 @@ impl StoreServer {
     }
 
     fn serve(certificate: Option<ServerCertificate>) -> StoreServer {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared::default());
         let scheme = if certificate.is_some() { "https" } else { "http" };
-        let server = StoreServer { address, scheme, shared: shared.clone() };
-        thread::spawn(move || {
-            for socket in listener.incoming() {
-                let (socket, shared) = (socket.expect("a connection"), shared.clone());
-                let certificate = certificate.clone();
-                thread::spawn(move || match certificate {
-                    None => answer_all(socket, &shared),
-                    Some(certificate) => answer_all(certificate.encrypt(socket), &shared),
-                });
-            }
+        let of_port = shared.clone();
+        let port = Port::open(move |socket| match &certificate {
+            None => answer_all(socket, &of_port),
+            Some(certificate) => answer_all(certificate.encrypt(socket), &of_port),
         });
-        server
+        StoreServer { port, scheme, shared }
     }
 
     /// The setting with which a service uses it.
     pub fn url(&self) -> String {
-        url_at(self.scheme, self.address)
+        url_at(self.scheme, self.port.address)
     }
 
     /// The content of a file; `None` if it is not there.
@@ -197,12 +126,12 @@ impl StoreServer {
 
     /// From now on names no checksums in acknowledgements.
     pub fn name_no_checksums(&self) {
-        *self.shared.names_no_checksum.lock().expect("no panic") = true;
+        self.shared.names_no_checksum.store(true, Ordering::Relaxed);
     }
 
     /// From now on refuses uploads with a condition.
     pub fn know_no_conditions(&self) {
-        *self.shared.knows_no_conditions.lock().expect("no panic") = true;
+        self.shared.knows_no_conditions.store(true, Ordering::Relaxed);
     }
 
     /// How many requests with this method have come.
@@ -233,10 +162,10 @@ fn content_key(id: &str) -> String {
 
 fn answer_all(stream: impl Read + Write, shared: &Shared) {
     let mut stream = BufReader::new(stream);
-    while let Some(request) = HttpMessage::read(&mut stream, true) {
-        shared.requests.lock().expect("no panic").push(request.first_line.clone());
+    while let Ok(request) = HttpMessage::read(&mut stream, true) {
+        shared.requests.lock().expect("no panic").push(request.head.clone());
         let mut answer = answer(&request, shared);
-        if request.method() == "HEAD" {
+        if request.word(0) == "HEAD" {
             answer.body.clear();
         }
         if stream.get_mut().write_all(&answer.bytes()).is_err() {
@@ -246,45 +175,45 @@ fn answer_all(stream: impl Read + Write, shared: &Shared) {
 }
 
 fn answer(request: &HttpMessage, shared: &Shared) -> HttpMessage {
-    let target = request.first_line.split(' ').nth(1).unwrap_or_default();
+    let target = request.word(1);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if let Some(refusal) = check_signature(request, path, query) {
         return refusal;
     }
     let Some(key) = path.strip_prefix(&format!("/{BUCKET}/")) else {
-        return HttpMessage::refusal(404, "NoSuchBucket");
+        return refusal(404, "NoSuchBucket");
     };
     let mut objects = shared.objects.lock().expect("no panic");
     let is_conditional = request.header("if-none-match") == "*";
-    match (request.method(), objects.get(key)) {
+    match (request.word(0), objects.get(key)) {
         ("GET", _) if key.is_empty() => list(&objects, query),
-        ("GET" | "HEAD", None) => HttpMessage::refusal(404, "NoSuchKey"),
+        ("GET" | "HEAD", None) => refusal(404, "NoSuchKey"),
         ("GET" | "HEAD", Some(object)) => part(object, request.header("range")),
         ("DELETE", _) => {
             objects.remove(key);
-            HttpMessage::answer(204, &[], b"")
+            HttpMessage::answer(204, "", b"")
         }
-        ("PUT", _) if is_conditional && *shared.knows_no_conditions.lock().expect("no panic") => {
-            HttpMessage::refusal(501, "NotImplemented")
+        ("PUT", _) if is_conditional && shared.knows_no_conditions.load(Ordering::Relaxed) => {
+            refusal(501, "NotImplemented")
         }
-        ("PUT", Some(_)) if is_conditional => HttpMessage::refusal(412, "PreconditionFailed"),
+        ("PUT", Some(_)) if is_conditional => refusal(412, "PreconditionFailed"),
         ("PUT", _) => {
             let hash = Sha256::digest(&request.body);
             let checksum = BASE64_STANDARD.encode(hash);
             if hex(&hash) != request.header("x-amz-content-sha256") {
-                return HttpMessage::refusal(400, "XAmzContentSHA256Mismatch");
+                return refusal(400, "XAmzContentSHA256Mismatch");
             }
             if checksum != request.header("x-amz-checksum-sha256") {
-                return HttpMessage::refusal(400, "BadDigest");
+                return refusal(400, "BadDigest");
             }
             let object =
                 Object { bytes: request.body.clone(), modified: OffsetDateTime::now_utc() };
             objects.insert(key.to_owned(), object);
-            let named = [("x-amz-checksum-sha256", checksum)];
-            let is_silent = *shared.names_no_checksum.lock().expect("no panic");
-            HttpMessage::answer(200, if is_silent { &[] } else { &named }, b"")
+            let named = format!("x-amz-checksum-sha256: {checksum}\r\n");
+            let is_silent = shared.names_no_checksum.load(Ordering::Relaxed);
+            HttpMessage::answer(200, if is_silent { "" } else { &named }, b"")
         }
-        _ => HttpMessage::refusal(405, "MethodNotAllowed"),
+        _ => refusal(405, "MethodNotAllowed"),
     }
 }
 
@@ -292,14 +221,14 @@ fn answer(request: &HttpMessage, shared: &Shared) -> HttpMessage {
 fn part(object: &Object, range: &str) -> HttpMessage {
     let Some((from, to)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'))
     else {
-        return HttpMessage::answer(200, &[], &object.bytes);
+        return HttpMessage::answer(200, "", &object.bytes);
     };
     let (from, to): (usize, usize) = (from.parse().expect("a number"), to.parse().expect("one"));
     let Some(bytes) = object.bytes.get(from..=to) else {
-        return HttpMessage::refusal(416, "InvalidRange");
+        return refusal(416, "InvalidRange");
     };
-    let range = format!("bytes {from}-{to}/{}", object.bytes.len());
-    HttpMessage::answer(206, &[("content-range", range)], bytes)
+    let range = format!("Content-Range: bytes {from}-{to}/{}\r\n", object.bytes.len());
+    HttpMessage::answer(206, &range, bytes)
 }
 
 fn list(objects: &BTreeMap<String, Object>, query: &str) -> HttpMessage {
@@ -330,7 +259,7 @@ fn list(objects: &BTreeMap<String, Object>, query: &str) -> HttpMessage {
          xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>{BUCKET}</Name><EncodingType>url</EncodingType>\
          <IsTruncated>{is_truncated}</IsTruncated>{entries}</ListBucketResult>"
     );
-    HttpMessage::answer(200, &[], body.as_bytes())
+    HttpMessage::answer(200, "", body.as_bytes())
 }
 
 /// Why a request is refused, if its signature is not the one that its parts have (AWS Signature Version 4).
@@ -340,7 +269,7 @@ fn check_signature(request: &HttpMessage, path: &str, query: &str) -> Option<Htt
         let (_, rest) = authorization.split_once(name)?;
         rest.split(',').next()
     };
-    let refusal = |code| Some(HttpMessage::refusal(403, code));
+    let refusal = |code| Some(refusal(403, code));
     let Some(scope) = field("Credential=") else { return refusal("AccessDenied") };
     let Some(scope) = scope.strip_prefix(&format!("{ACCESS_KEY}/")) else {
         return refusal("InvalidAccessKeyId");
@@ -353,7 +282,7 @@ fn check_signature(request: &HttpMessage, path: &str, query: &str) -> Option<Htt
     let headers: String =
         names.split(';').map(|name| format!("{name}:{}\n", request.header(name))).collect();
     let hash = request.header("x-amz-content-sha256");
-    let method = request.method();
+    let method = request.word(0);
     let canonical = format!("{method}\n{path}\n{query}\n{headers}\n{names}\n{hash}");
     let date = request.header("x-amz-date");
     let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&Sha256::digest(canonical)));

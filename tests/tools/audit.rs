@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, ChildStdout, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,33 +18,24 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
          FROM generate_series(1, 2500) n",
     );
     // Of all settings only those of the database matter.
-    let broken = [
-        ("CLOAKROOM_ENV", "production"),
-        ("CLOAKROOM_WORKERS", "many"),
-        ("CLOAKROOM_JWT_SECRET", "x"),
-    ];
     let print = |arguments: &[&str]| {
         let arguments = [&["audit"], arguments].concat();
-        let output = run(&api.database.url, &arguments, &broken).exits(0);
+        let output = run(&api.database.url, &arguments, &[("CLOAKROOM_WORKERS", "many")]).exits(0);
         output.out().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let recent = print(&["--since", "1h"]);
     assert_eq!(recent, print(&[]), "a day is the default");
     assert_eq!(recent.len(), 2, "{recent:?}");
-    let events = api.all_events(&root, "limit=2");
+    let (id, events) = (root.id(), api.all_events(&root, "limit=2"));
     for (line, event) in recent.iter().rev().zip(events) {
         let text = |name: &str| event[name].as_str().expect("text").to_owned();
+        let [at, action, request] = ["at", "action", "request_id"].map(text);
         let expected = format!(
-            "{} success {} actor={id} actor_name=root subject=user:{id} subject_name=root address=127.0.0.1 request={}",
-            text("at"),
-            text("action"),
-            text("request_id"),
-            id = root.id()
+            "{at} success {action} actor={id} actor_name=root subject=user:{id} subject_name=root \
+             address=127.0.0.1 request={request} {}",
+            event["details"]
         );
-        let details = event["details"].as_object().expect("an object");
-        let details =
-            if details.is_empty() { String::new() } else { format!(" {}", event["details"]) };
-        assert_eq!(*line, expected + &details);
+        assert_eq!(*line, expected.trim_end_matches(" {}"));
     }
     let all = print(&["--since", "7d"]);
     assert_eq!(all.len(), 2502);
@@ -53,11 +43,9 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
     for since in ["x", "1", "1s", "-1h", "99999d"] {
         run(&api.database.url, &["audit", "--since", since], &[]).exits(2);
     }
-    let text = run("", &["audit"], &[]).exits(2).err();
-    assert!(text.contains("CLOAKROOM_DATABASE_URL"), "{text}");
+    run("", &["audit"], &[]).exits(2).reports("CLOAKROOM_DATABASE_URL");
     let empty = Database::create();
-    let text = run(&empty.url, &["audit"], &[]).exits(1).err();
-    assert!(text.contains("audit_events"), "{text}");
+    run(&empty.url, &["audit"], &[]).exits(1).reports("audit_events");
     assert_eq!(empty.count("pg_tables WHERE schemaname = 'public'"), 0, "it migrates nothing");
 }
 
@@ -88,8 +76,14 @@ impl Follower {
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("it runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+    }
+
+    /// Expects that a signal ends it without a further event, so that it has printed each once.
+    #[track_caller]
+    fn ends_after(self, signal: Signal) {
+        self.signal(signal);
+        assert_eq!(self.end(), (Some(0), Vec::new(), String::new()));
     }
 
     /// Waits for the end of the process, and returns its exit status, what it still printed, and its errors.
@@ -117,13 +111,10 @@ fn the_command_goes_on_printing_what_comes_until_a_signal_ends_it() {
     for (signal, name) in [(Signal::INT, "bob"), (Signal::TERM, "eve")] {
         let count = api.database.count("audit_events");
         let mut follower = Follower::start(&api.database.url);
-        for _ in 0..count {
-            follower.next();
-        }
+        (0..count).for_each(|_| drop(follower.next()));
         api.register(name).expect(201);
         follower.expect("auth.register");
-        follower.signal(signal);
-        assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+        follower.ends_after(signal);
     }
 }
 
@@ -135,13 +126,10 @@ fn an_event_is_printed_however_late_it_is_committed_and_none_twice() {
     let mut follower = Follower::start(&database.url);
     follower.expect("auth.register");
     follower.expect("auth.login");
-    let late = database.begin(
-        "INSERT INTO audit_events (at, action) VALUES (now() - interval '5 min', 'admin.create')",
-    );
+    let insert = "INSERT INTO audit_events (at, action) VALUES";
+    let late = database.begin(&format!("{insert} (now() - interval '5 min', 'admin.create')"));
     // The clock of a host that writes events may be ahead of the others.
-    database.run(
-        "INSERT INTO audit_events (at, action) VALUES (now() + interval '1 hour', 'user.create')",
-    );
+    database.run(&format!("{insert} (now() + interval '1 hour', 'user.create')"));
     follower.expect("user.create");
     for name in ["bob", "eve"] {
         api.register(name).expect(201);
@@ -149,17 +137,13 @@ fn an_event_is_printed_however_late_it_is_committed_and_none_twice() {
     }
     late.commit();
     follower.expect("admin.create");
-    follower.signal(Signal::TERM);
-    assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+    follower.ends_after(Signal::TERM);
 }
 
 #[test]
 fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_service() {
-    let (database, data) = (Database::create_migrated(), Arc::new(Directory::create()));
-    let api = Server::start_with(&database, &data, &[]);
-    api.register("ann").expect(201);
-    api.signal(Signal::TERM);
-    assert_eq!(api.exit_code(), Some(0));
+    let (service, _) = Installation::after(|api| api.register("ann").expect(201));
+    let database = &service.database;
     database.run(
         "INSERT INTO password_reset_requests (email, requested_at)
          VALUES ('ann@example.com', now() - interval '3 hours')",
@@ -170,12 +154,11 @@ fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_servi
         database.run("INSERT INTO audit_events (action) VALUES ('user.update')");
         follower.expect("user.update");
     }
-    let _api = Server::start_with(&database, &data, &[]);
+    let _api = service.serve();
     follower.expect("password.reset_request");
     database.run("INSERT INTO audit_events (action) VALUES ('user.update')");
     follower.expect("user.update");
-    follower.signal(Signal::TERM);
-    assert_eq!(follower.end(), (Some(0), Vec::new(), String::new()), "each event once");
+    follower.ends_after(Signal::TERM);
 }
 
 /// What is asked before each look at the log: a later look begins where no unfinished transaction can add anything.
@@ -183,12 +166,10 @@ fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_servi
 fn events_of_a_transaction_that_is_not_finished_are_still_to_come() {
     let database = Database::create_migrated();
     let sql = include_str!("../../sql/audit/settled_before.sql").replace("$1::float8", "0");
-    let age = || -> f64 {
-        database.value(&format!(
-            "SELECT extract(epoch FROM clock_timestamp() - settled_before)::float8
-             FROM ({sql}) AS found"
-        ))
+    let seconds = |of: &str| -> f64 {
+        database.value(&format!("SELECT extract(epoch FROM {of})::float8 FROM ({sql}) AS found"))
     };
+    let age = || seconds("clock_timestamp() - settled_before");
     assert!(age() < 1.0);
     let reads = database.begin("SELECT count(*) FROM audit_events");
     let writes = database.begin("INSERT INTO audit_events (action) VALUES ('user.create')");
@@ -198,8 +179,7 @@ fn events_of_a_transaction_that_is_not_finished_are_still_to_come() {
          ORDER BY xact_start LIMIT 1",
     );
     wait_until(|| age() > 1.0);
-    let found: f64 = database
-        .value(&format!("SELECT extract(epoch FROM settled_before)::float8 FROM ({sql}) AS found"));
+    let found = seconds("settled_before");
     assert!((found - begun).abs() < 0.001, "{found} {begun}");
     writes.commit();
     assert!(age() < 1.0, "a transaction that only reads adds nothing");

@@ -7,19 +7,15 @@ use std::sync::Arc;
 
 use crate::harness::*;
 
-/// Waits until the server has noticed that the process of a backup is gone.
-fn wait_for_unlock(database: &Database) {
-    let locks = "pg_locks WHERE locktype = 'advisory'
-                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-    wait_until(|| database.count(locks) == 0);
-}
-
 /// Asserts that an interrupted run has left only a backup that is not whole, and that the next run makes a whole one.
 #[track_caller]
 fn next_is_whole(api: &Server, backups: &Backups) {
     assert_eq!(backups.whole().len(), 0);
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
-    wait_for_unlock(&api.database);
+    // Until the server has noticed that the process is gone.
+    let locks = "pg_locks WHERE locktype = 'advisory'
+                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    wait_until(|| api.database.count(locks) == 0);
     let (_, printed) = backups.make(api);
     let removed = format!("removed {}, which was not whole\n", partial.display());
     assert!(printed.starts_with(&removed), "{printed}");
@@ -103,18 +99,18 @@ fn a_second_backup_at_the_same_time_is_refused_and_disturbs_nothing() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let (other, elsewhere) = (Server::start(&[]), Backups::create());
     let held = backups.begin(&api);
-    let output = api.run_beside(&backups.arguments()).exits(1);
-    let refusal = format!(
-        "cloakroom: another backup is writing to {}: nothing was done\n",
-        backups.path().display()
-    );
-    assert_eq!((output.out(), output.err()), (String::new(), refusal.clone()));
-    let output = api.run_beside(&elsewhere.arguments()).exits(1);
-    let same_database = "cloakroom: another backup of this database, or a migration, is running: nothing was done\n";
-    assert_eq!((output.out(), output.err()), (String::new(), same_database.into()));
+    let same_directory = format!("another backup is writing to {}", backups.path().display());
+    let same_database = "another backup of this database, or a migration, is running";
     // That of another service in the same directory may not remove what is being written.
-    let output = other.run_beside(&backups.arguments()).exits(1);
-    assert_eq!((output.out(), output.err()), (String::new(), refusal));
+    for (service, directory, reason) in [
+        (&api, &backups, &*same_directory),
+        (&api, &elsewhere, same_database),
+        (&other, &backups, &same_directory),
+    ] {
+        let output = service.run_beside(&directory.arguments()).exits(1);
+        let refusal = format!("cloakroom: {reason}: nothing was done\n");
+        assert_eq!((output.out(), output.err()), (String::new(), refusal));
+    }
     elsewhere.make(&other);
     held.end().exits(0);
     assert_eq!((backups.whole().len(), backups.partial().len()), (1, 0));
@@ -127,8 +123,7 @@ fn a_connection_that_is_lost_fails_the_backup() {
     let held = backups.begin(&api);
     api.database
         .end_connections("state = 'idle in transaction' AND application_name = 'cloakroom'");
-    let output = held.end().exits(1);
-    assert!(output.err().starts_with("cloakroom: the database at 127.0.0.1:"), "{}", output.err());
+    held.end().exits(1).reports("cloakroom: the database at 127.0.0.1:");
     next_is_whole(&api, &backups);
 }
 
@@ -156,8 +151,8 @@ fn a_full_disk_is_one_line_that_names_the_file() {
     for (kilobytes, name) in [(4, "database.dump"), (300, &*format!("files/{file}"))] {
         let mut command = command(&api.database.url, &api.data, &[]);
         command.args(backups.arguments());
-        let mut command = within_shell(&format!("ulimit -f {kilobytes}"), command);
-        let output = command.output().expect("the binary runs").exits(1);
+        let limited = within_shell(&format!("ulimit -f {kilobytes}"), command).output();
+        let output = limited.expect("the binary runs").exits(1);
         let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
         let error =
             format!("cloakroom: {}: File too large (os error 27)\n", partial.join(name).display());
@@ -170,7 +165,7 @@ fn a_full_disk_is_one_line_that_names_the_file() {
 
 #[test]
 fn a_missing_pg_dump_of_the_servers_version_is_one_line_that_says_what_to_install() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
+    let api = Server::start(&[]);
     // A function of this name, found before PostgreSQL's own, makes it a server of another version.
     api.database.run(
         "CREATE SCHEMA later;
@@ -178,13 +173,10 @@ fn a_missing_pg_dump_of_the_servers_version_is_one_line_that_says_what_to_instal
     );
     let options = "options=-c%20search_path%3Dlater,public,pg_catalog";
     let url = format!("{}?{options}", api.database.url);
-    let directory = backups.path().join("backups");
-    let mut command = command(&url, &api.data, &[]);
-    let output = command.arg("backup").arg(&directory).output().expect("the binary runs").exits(1);
-    let error = output.err();
+    let error = run_in(&api.data, &url, &["backup", "backups"], &[]).exits(1).err();
     assert!(error.starts_with("cloakroom: pg_dump of PostgreSQL 99 is needed"), "{error}");
     assert!(error.ends_with("`apt-get install postgresql-client-99`\n"), "{error}");
-    assert_eq!((error.lines().count(), directory.exists()), (1, false));
+    assert_eq!((error.lines().count(), api.data.join("backups").exists()), (1, false));
 }
 
 #[test]
@@ -204,7 +196,7 @@ fn what_is_no_complete_installation_is_refused_and_left_as_it_is() {
         assert_eq!(backups.whole().len(), 0);
     };
     refused(&both, "CLOAKROOM_DATA_DIR=");
-    assert!(fs::read_dir(data.path()).expect("a directory").next().is_none());
+    assert!(entries(data.path()).is_empty());
     fs::create_dir(data.join("files")).expect("a directory");
     refused(&both, "the database has schema version 23, this program has version ");
     assert_eq!(database.value::<i32>("SELECT max(version) FROM refinery_schema_history"), 23);
@@ -221,8 +213,6 @@ fn what_is_no_complete_installation_is_refused_and_left_as_it_is() {
 #[test]
 fn a_place_that_cannot_be_written_is_named() {
     let api = Server::start(&[]);
-    let file = api.data.join("a file");
-    fs::write(&file, "").expect("a file");
-    let output = api.run_beside(&["backup", file.to_str().expect("a path")]).exits(1);
-    assert!(output.err().contains(&*file.to_string_lossy()), "{}", output.err());
+    fs::write(api.data.join("a file"), "").expect("a file");
+    api.run_beside(&["backup", "a file"]).exits(1).reports("a file");
 }

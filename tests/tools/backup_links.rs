@@ -119,9 +119,8 @@ fn the_size_is_compared_and_the_rest_read_by_the_share_that_has_a_content() {
     let halves = [(); 2].map(|()| backup(&api, &backups, &["--verify-share", "1/2"]));
     assert_eq!(halves.iter().filter(|half| half.status.success()).count(), 1);
     fs::write(api.data.content(&cut), "cu").expect("cut");
-    let output = backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1);
     let line = format!("files/{cut} (\"a.txt\", owner ann) has 2 bytes, not 3\n");
-    assert!(output.out().contains(&line), "{}", output.out());
+    backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1).prints(&line);
 }
 
 #[test]
@@ -130,25 +129,19 @@ fn of_linked_contents_a_share_is_read_and_the_last_line_says_how_many_were_right
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
     let (first, _) = backups.make(&api);
-    for entry in fs::read_dir(first.join("files")).expect("contents") {
-        rot(&entry.expect("an entry").path());
-    }
+    entries(first.join("files")).iter().for_each(|path| rot(path));
     let output = backup(&api, &backups, &["--verify-share", "1/4"]).exits(0);
     let read = output.err().lines().filter(|line| line.contains("has another SHA-256")).count();
     // A quarter of random ids.
     assert!((20..=90).contains(&read), "{read}");
-    let expected = format!(
-        "{read} copied, {} linked to the backup before; {read} of {COUNT} contents read and right, in ",
-        COUNT - read
-    );
-    assert!(output.out().contains(&expected), "{}", output.out());
+    let rest = COUNT - read;
+    let linked = "linked to the backup before";
+    output.prints(&format!(
+        "{read} copied, {rest} {linked}; {read} of {COUNT} contents read and right, in "
+    ));
     // All are read where nothing is said.
-    let output = backup(&api, &backups, &[]).exits(0);
-    let expected = format!(
-        "{} copied, {read} linked to the backup before; {COUNT} of {COUNT} contents read",
-        COUNT - read
-    );
-    assert!(output.out().contains(&expected), "{}", output.out());
+    let expected = format!("{rest} copied, {read} {linked}; {COUNT} of {COUNT} contents read");
+    backup(&api, &backups, &[]).exits(0).prints(&expected);
     for wrong in ["0", "1/0", "2/3", "7%"] {
         backup(&api, &backups, &["--verify-share", wrong]).exits(2);
     }

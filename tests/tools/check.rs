@@ -74,16 +74,17 @@ fn damaged_contents_are_named_with_their_files_and_owners() {
     let before = listing(service.data.path());
     for arguments in [&[][..], &["--repair"]] {
         let faults = service.faults(arguments);
-        let name = |id: &str| format!("files/{id} (\"a.txt\", owner ann) ");
-        one_names(&faults, &[&name(changed), "another SHA-256"]);
-        one_names(&faults, &[&name(truncated), "has 2 bytes, not 3"]);
-        one_names(&faults, &[&name(longer), "has 6 bytes, not 5"]);
-        one_names(&faults, &[&name(missing), "is missing"]);
-        one_names(&faults, &[&name(linked), "is not a file"]);
-        one_names(
-            &faults,
-            &[&format!("files/{quoted} (\"le \\\"b\\\".txt\", owner {bob}) "), "is not a file"],
-        );
+        for (id, fault) in [
+            (changed, "another SHA-256"),
+            (truncated, "has 2 bytes, not 3"),
+            (longer, "has 6 bytes, not 5"),
+            (missing, "is missing"),
+            (linked, "is not a file"),
+        ] {
+            one_names(&faults, &[&format!("files/{id} (\"a.txt\", owner ann) "), fault]);
+        }
+        let name = format!("files/{quoted} (\"le \\\"b\\\".txt\", owner {bob}) ");
+        one_names(&faults, &[&name, "is not a file"]);
         one_names(&faults, &["records: 7 files", "; 6 damaged"]);
         assert_eq!(faults.len(), 7, "{faults:#?}");
         assert!(!faults.concat().contains(whole) && !faults.concat().contains("example.com"));
@@ -111,8 +112,7 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
         fs::write(&path, "x").expect("a file");
         make_older(&path, hours);
     };
-    let [young, swept, old] =
-        ["1", "2", "3"].map(|n| format!("{n}0000000-1111-4111-8111-111111111111"));
+    let [young, swept, old] = [1, 2, 3].map(uuid);
     place(&young, 0);
     place(&swept, 1);
     make_older(&service.data.content(&deleted), 100);
@@ -123,18 +123,13 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
     one_names(&warnings, &[&format!("files/{swept} has no record: {sweep}")]);
     one_names(&warnings, &[&format!("files/{deleted} is of a deleted file: {sweep}")]);
     one_names(&warnings, &["\"note.txt\" is no content of this program"]);
-    one_names(
-        &warnings,
-        &["contents: 2 over an hour old looked up in the database; 2 without a record"],
-    );
+    let looked_up = "over an hour old looked up in the database";
+    one_names(&warnings, &[&format!("contents: 2 {looked_up}; 2 without a record")]);
     assert_eq!(warnings.len(), 4, "{warnings:#?}");
     place(&old, 2);
     let faults = service.faults(&[]);
     one_names(&faults, &[&format!("files/{old} has no record")]);
-    one_names(
-        &faults,
-        &["contents: 3 over an hour old looked up in the database; 3 without a record"],
-    );
+    one_names(&faults, &[&format!("contents: 3 {looked_up}; 3 without a record")]);
     assert_eq!(faults.len(), 2, "{faults:#?}");
     // What the sweep does makes all of it well but what is not the program's.
     service.run(&["gc"], &[]).exits(0);
@@ -142,70 +137,23 @@ fn contents_without_a_record_are_faults_unless_the_sweep_is_to_come() {
 }
 
 #[test]
-fn nothing_is_compared_or_backed_up_with_a_wrong_database_or_directory() {
-    let (service, _) = Installation::after(|api| api.new_file(api.sign_up("ann"), "a.txt", "one"));
-    let (other, _) = Installation::after(|api| api.new_file(api.sign_up("bob"), "b.txt", "two"));
-    let wrong = Installation { database: service.database.clone(), data: other.data.clone() };
-    let before = listing(other.data.path());
-    let refuses = |service: &Installation, arguments: &[&str], texts: &[&str]| {
-        let output = service.check(arguments).exits(1);
-        one_names(&findings_of(&output, "fault"), texts);
+fn what_cannot_be_compared_is_named_and_not_made() {
+    let empty = Installation::on(&Installation::after(|_| ()).0.database);
+    let refuses = |settings: &[(&str, &str)], text: &str| {
+        let output = empty.run(&["check"], settings).exits(1);
+        one_names(&findings_of(&output, "fault"), &[text]);
         assert_eq!(output.out().lines().count(), 2, "{}", output.out());
-        let backups = Backups::create();
-        let error = service.run(&backups.arguments(), &[]).exits(1).err();
-        assert!(texts.iter().all(|text| error.contains(text)), "{error}");
-        assert!(listing(backups.path()).len() == 1, "nothing was begun");
+        assert!(!(output.out() + &output.err()).contains("s3cret"));
     };
-    let ids = [&service, &other]
-        .map(|service| service.database.value::<String>("SELECT id::text FROM installation"));
-    refuses(&wrong, &["--repair"], &["do not belong together", &ids[0], &ids[1]]);
-    // A side without an id gets none.
-    fs::rename(other.data.join("installation-id"), other.data.join("kept")).expect("renamed");
-    refuses(&other, &[], &["is none", "adopt-data-dir none"]);
-    assert!(!other.data.join("installation-id").exists());
-    fs::rename(other.data.join("kept"), other.data.join("installation-id")).expect("renamed");
-    other.database.run("DELETE FROM installation");
-    refuses(&other, &[], &["is none"]);
-    assert_eq!(other.database.count("installation"), 0);
-    assert_eq!(before.len(), listing(other.data.path()).len());
-    // A restoration that was broken off leaves this.
-    fs::create_dir(other.data.join("restore.partial")).expect("a directory");
-    refuses(&other, &["--repair"], &["restore.partial"]);
-    // A directory that is not there is not made, nor is what it should have.
-    let empty = Installation::on(&service.database);
-    refuses(&empty, &[], &["CLOAKROOM_DATA_DIR=", "/files: No such file"]);
+    refuses(&[], "/files: No such file");
+    empty.run(&["backup", "backups"], &[]).exits(1).reports("/files: No such file");
+    let missing = empty.data.join("missing").display().to_string();
+    refuses(&[("CLOAKROOM_DATA_DIR", &missing)], "missing: No such file");
     assert_eq!(listing(empty.data.path()).len(), 1);
-    let missing = empty.data.join("missing");
-    let settings = [("CLOAKROOM_DATA_DIR", missing.to_str().expect("a path"))];
-    let output = empty.run(&["check"], &settings).exits(1);
-    one_names(&findings_of(&output, "fault"), &["missing: No such file"]);
-    assert!(!missing.exists());
     fs::create_dir(empty.data.join("files")).expect("a directory");
-    let settings =
+    let nowhere =
         [("CLOAKROOM_DATABASE_URL", NOWHERE), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")];
-    let output = empty.run(&["check"], &settings).exits(1);
-    one_names(&findings_of(&output, "fault"), &["the database cannot be reached"]);
-    assert!(!(output.out() + &output.err()).contains("s3cret"));
-}
-
-#[test]
-fn a_restored_installation_has_no_faults_but_those_of_the_backup() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let ann = api.sign_up("ann");
-    let files = ["one", "two"].map(|text| api.new_file(&ann, "a.txt", text));
-    let (backup, _) = backups.make(&api);
-    let restored = |arguments: &[&str]| {
-        let target = Installation::empty();
-        target.command(&backup, arguments).output().expect("the binary runs").exits(0);
-        target
-    };
-    let service = restored(&[]);
-    assert!(service.warnings(&["--repair"]).is_empty());
-    fs::remove_file(service.data.content(&files[0])).expect("removed");
-    one_names(&service.faults(&[]), &[&files[0], "is missing; the trash does not have it"]);
-    // What was skipped has no record either.
-    fs::write(backup.join("files").join(&files[1]), "twx").expect("changed");
-    assert!(restored(&["--skip-damaged"]).warnings(&[]).is_empty());
+    refuses(&nowhere, "the database cannot be reached");
 }
 
 #[test]
@@ -262,19 +210,10 @@ fn ten_thousand_files_and_users_are_compared() {
     let output = service.check(&[]).exits(0);
     let ok = findings_of(&output, "ok");
     one_names(&ok, &["records: 10000 files", "; 0 damaged"]);
-    one_names(
-        &ok,
-        &["contents: 10000 over an hour old looked up in the database; 0 without a record"],
-    );
+    let all = "contents: 10000 over an hour old looked up in the database; 0 without a record";
+    one_names(&ok, &[all]);
     // Faults in several batches.
-    let ids: Vec<String> = service
-        .database
-        .client()
-        .query("SELECT id::text FROM files ORDER BY id", &[])
-        .expect("rows")
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let ids = service.database.texts("SELECT id::text FROM files ORDER BY id");
     for id in ids.iter().step_by(4) {
         fs::remove_file(service.data.content(id)).expect("removed");
     }
@@ -309,9 +248,9 @@ fn discard(data: &Directory, id: &str) -> PathBuf {
 fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whole() {
     let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
-        ["one", "two", "three", "four"].map(|text| api.new_file(&ann, "a.txt", text))
+        ["one", "two", "three", "four", "five"].map(|text| api.new_file(&ann, "a.txt", text))
     });
-    let [whole, changed, twice, damaged] = &ids;
+    let [whole, changed, twice, damaged, lost] = &ids;
     let (data, content) = (&service.data, |id: &str| service.data.content(id));
     let place = discard(data, whole);
     fs::write(discard(data, changed), "twx").expect("changed");
@@ -323,6 +262,7 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
     // What is there stays, whatever the trash has.
     fs::copy(content(damaged), earlier.with_file_name(damaged)).expect("copied");
     fs::write(content(damaged), "fouR").expect("changed");
+    fs::remove_file(content(lost)).expect("removed");
     let before = listing(data.path());
     let faults = service.faults(&[]);
     let advice = "`cloakroom check --repair` moves it back";
@@ -330,6 +270,7 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
     one_names(&faults, &[twice, "is missing; it is ", &earlier.display().to_string(), advice]);
     one_names(&faults, &[changed, "is missing; ", "is not what was uploaded"]);
     one_names(&faults, &[damaged, "another SHA-256"]);
+    one_names(&faults, &[lost, "is missing; the trash does not have it"]);
     assert_eq!(listing(data.path()), before);
 
     let output = service.check(&["--repair"]).exits(1);
@@ -339,9 +280,9 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
     let faults = findings_of(&output, "fault");
     one_names(&faults, &[changed, "is missing; "]);
     one_names(&faults, &[damaged, "another SHA-256"]);
-    assert_eq!(fs::read_to_string(content(whole)).expect("a content"), "one");
-    assert_eq!(fs::read_to_string(content(twice)).expect("a content"), "three");
-    assert_eq!(fs::read_to_string(content(damaged)).expect("a content"), "fouR");
+    for (id, text) in [(whole, "one"), (twice, "three"), (damaged, "fouR")] {
+        assert_eq!(fs::read_to_string(content(id)).expect("a content"), text);
+    }
     assert!(!content(changed).exists() && !place.exists() && !earlier.exists());
     assert!(later.join(twice).exists());
     // A second run finds nothing more to do, and the sweep leaves what was brought back where it is.
@@ -357,9 +298,7 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
 fn repairs_and_sweeps_at_the_same_time_lose_nothing() {
     let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
-        let mut ids = Vec::new();
-        ids.resize_with(60, || api.new_file(&ann, "a.txt", "one"));
-        ids
+        [(); 60].map(|()| api.new_file(&ann, "a.txt", "one"))
     });
     for id in &ids {
         make_older(&discard(&service.data, id), 5);

@@ -48,32 +48,27 @@ fn a_command_asks_only_for_the_settings_it_uses_also_in_production() {
     let without_database = BAD_SETTINGS.iter().filter(|(_, value)| *value == "x");
     let without_database = without_database.map(|(name, _)| (*name, "")).collect::<Vec<_>>();
     let mail = [&without_database[..], &mail, &[("CLOAKROOM_DATABASE_POOL_SIZE", "x")]].concat();
-    let (url, cost, days, format, sender) = (
-        "DATABASE_URL is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database, or \
-         key/value text, such as host=localhost dbname=cloakroom",
-        "SCRYPT holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
-         such as 14,8,5",
-        "TRASH_DAYS holds \"x\"; allowed: a whole number from 1 to 3650",
-        "ERROR_FORMAT holds \"x\"; allowed: detail, envelope",
-        "MAIL_FROM holds \"x\"; allowed: an e-mail address, such as Cloakroom <noreply@example.com>",
-    );
-    // The command, the settings that it uses, and with one of them bad or missing, what it says about that.
-    type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], (&'a str, &'a str), &'a str);
-    let cases: &[Case] = &[
-        (&["migrate"], &used, ("CLOAKROOM_DATABASE_URL", ""), url),
-        (&["audit"], &used, ("CLOAKROOM_DATABASE_URL", ""), url),
-        (&["create-admin", "--email", "a@example.com"], &used, ("CLOAKROOM_SCRYPT", "x"), cost),
-        (&["gc"], &used, ("CLOAKROOM_TRASH_DAYS", "x"), days),
-        (&["adopt-data-dir", "none"], &used, ("CLOAKROOM_DATABASE_URL", ""), url),
-        (&["send-test-mail", "--to", "a@example.com"], &mail, ("CLOAKROOM_MAIL_FROM", "x"), sender),
-        (&["openapi"], &mail, ("CLOAKROOM_ERROR_FORMAT", "x"), format),
-    ];
-    for (arguments, used, bad, fault) in cases {
+    let url = "is not set; allowed: a PostgreSQL URL, such as postgres://user:password@host/database, or \
+               key/value text, such as host=localhost dbname=cloakroom";
+    let cost = "holds \"x\"; allowed: log2 N (1 to 24), r (1 to 32) and p (1 to 64), at most 1 GiB a hash, \
+                such as 14,8,5";
+    let days = "holds \"x\"; allowed: a whole number from 1 to 3650";
+    let format = "holds \"x\"; allowed: detail, envelope";
+    let sender = "holds \"x\"; allowed: an e-mail address, such as Cloakroom <noreply@example.com>";
+    // The command, the settings that it uses, one of them, a bad value of it, and what is said about that.
+    for (arguments, used, name, bad, fault) in [
+        (&["migrate"][..], &used[..], "CLOAKROOM_DATABASE_URL", "", url),
+        (&["audit"], &used, "CLOAKROOM_DATABASE_URL", "", url),
+        (&["create-admin", "--email", "a@example.com"], &used, "CLOAKROOM_SCRYPT", "x", cost),
+        (&["gc"], &used, "CLOAKROOM_TRASH_DAYS", "x", days),
+        (&["adopt-data-dir", "none"], &used, "CLOAKROOM_DATABASE_URL", "", url),
+        (&["send-test-mail", "--to", "a@example.com"], &mail, "CLOAKROOM_MAIL_FROM", "x", sender),
+        (&["openapi"], &mail, "CLOAKROOM_ERROR_FORMAT", "x", format),
+    ] {
         let settings = [BAD_SETTINGS, used].concat();
         run("", arguments, &settings).exits(0);
-        let text = run("", arguments, &[&settings[..], &[*bad]].concat()).exits(2).err();
-        let expected =
-            format!("cloakroom cannot start with these settings:\n  CLOAKROOM_{fault}\n");
+        let text = run("", arguments, &[&settings[..], &[(name, bad)]].concat()).exits(2).err();
+        let expected = format!("cloakroom cannot start with these settings:\n  {name} {fault}\n");
         assert!(text.starts_with(&expected), "{arguments:?}: {text}");
     }
     for command in ["config", "serve"] {
@@ -147,9 +142,8 @@ fn every_command_ends_with_the_status_that_the_readme_says() {
 #[test]
 fn a_taken_port_is_reported() {
     let api = Server::start(&[]);
-    let text =
-        run(&api.database.url, &["serve"], &[("CLOAKROOM_LISTEN", &api.address)]).exits(1).err();
-    assert!(text.contains(&format!("cannot listen on {}", api.address)), "{text}");
+    let output = run(&api.database.url, &["serve"], &[("CLOAKROOM_LISTEN", &api.address)]);
+    output.exits(1).reports(&format!("cannot listen on {}", api.address));
 }
 
 #[test]
@@ -163,38 +157,31 @@ fn the_version_is_told_and_help_is_at_most_a_hundred_columns_wide() {
     let names = names.filter_map(|line| line.split_whitespace().next());
     let names: Vec<_> = names.filter(|name| *name != "help").collect();
     assert!(names.contains(&"serve") && names.contains(&"send-test-mail"), "{names:?}");
-    for text in names.iter().map(|name| help(&[name])).chain([commands.clone()]) {
-        for line in text.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
-        }
-    }
+    let all = names.iter().map(|name| help(&[name])).collect::<String>() + &commands;
+    assert_eq!(all.lines().find(|line| line.chars().count() > 100), None);
 }
 
 #[test]
 fn a_reader_that_closes_the_pipe_early_is_no_failure() {
     let api = Server::start(&[]);
-    let commands: [&[&str]; 9] = [
-        &["openapi"],
-        &["config"],
-        &["migrate"],
-        &["audit"],
-        &["gc"],
-        &["check"],
-        &["backup", "backups"],
-        &["--help"],
-        &["create-admin", "--email", "a@example.com"],
-    ];
-    for arguments in commands {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        drop(reader);
+    let pipe = || std::io::pipe().expect("a pipe").1;
+    for arguments in [
+        "openapi",
+        "config",
+        "migrate",
+        "audit",
+        "gc",
+        "check",
+        "backup backups",
+        "--help",
+        "create-admin --email a@example.com",
+    ] {
         let password = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
         let mut command = command(&api.database.url, &api.data, &password);
-        let output = command.args(arguments).stdout(writer).output().expect("it runs");
+        let output = command.args(arguments.split(' ')).stdout(pipe()).output().expect("it runs");
         assert_eq!(output.exits(0).err(), "", "{arguments:?}");
     }
     // Standard error may be closed, too; the status says that the command failed.
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
     let mut command = command("", &api.data, &[]);
-    command.arg("config").stderr(writer).output().expect("it runs").exits(2);
+    command.arg("config").stderr(pipe()).output().expect("it runs").exits(2);
 }

@@ -1,6 +1,7 @@
 //! Contents that no record owns: the command `gc` and the sweep at start move them to the trash.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::harness::*;
@@ -26,8 +27,7 @@ fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
         fs::write(&path, "x").expect("a file");
         path
     };
-    let old = "11111111-1111-4111-8111-111111111111";
-    let young = "22222222-2222-4222-8222-222222222222";
+    let [old, young] = [1, 2].map(uuid);
     let (moved, removed) = (place(&format!("files/{old}")), place(&format!("tmp/{old}")));
     let too_young = [place(&format!("files/{young}")), place(&format!("tmp/{young}"))];
     // An id is only recognised as one in its usual form, with hyphens.
@@ -38,9 +38,7 @@ fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
     let printed = api.collect_garbage();
     assert!(!moved.exists() && !removed.exists());
     let [trashed] = &api.data.trash()[..] else { panic!("{printed}") };
-    let today: String =
-        api.database.value("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD')");
-    assert_eq!(*trashed, api.data.join(format!("trash/{today}/{old}")));
+    assert_eq!(*trashed, day_of_trash(&api, 0).join(&old));
     assert_eq!(fs::read_to_string(trashed).expect("a content"), "x");
     let moved = format!("moved {} to {}\n", moved.display(), trashed.display());
     let removed = format!("removed {}\n", removed.display());
@@ -49,6 +47,13 @@ fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
         assert!(path.exists(), "{}", path.display());
     }
     assert!(printed.ends_with(&swept(1, 1, 0)), "{printed}");
+}
+
+/// The directory of the trash for what went there so many days ago.
+fn day_of_trash(api: &Server, ago: i32) -> PathBuf {
+    let day =
+        format!("to_char((now() AT TIME ZONE 'UTC') - {ago} * interval '1 day', 'YYYY-MM-DD')");
+    api.data.join("trash").join(api.database.value::<String>(&format!("SELECT {day}")))
 }
 
 /// Makes that many old contents without a record; the names of those of another `series` differ.
@@ -63,20 +68,14 @@ fn make_orphans(data: &Directory, series: u32, count: u32) {
 #[test]
 fn the_trash_is_emptied_after_as_many_days_as_the_setting_says() {
     let api = start_swept();
-    let day = |ago: i32| {
-        let day: String = api.database.value(&format!(
-            "SELECT to_char((now() AT TIME ZONE 'UTC') - {ago} * interval '1 day', 'YYYY-MM-DD')"
-        ));
-        api.data.join("trash").join(day)
-    };
+    let day = |ago| day_of_trash(&api, ago);
     let (old, kept) = (day(8), [day(7), day(-1), api.data.join("trash/2020-01-01-notes")]);
     for path in kept.iter().chain([&old]) {
         fs::create_dir(path).expect("a directory");
-        fs::write(path.join("11111111-1111-4111-8111-111111111111"), "x").expect("a file");
+        fs::write(path.join(uuid(1)), "x").expect("a file");
     }
     let printed = api.collect_garbage();
-    let removed = format!("removed {}\n", old.display());
-    assert_eq!(printed, removed + &swept(0, 1, 0));
+    assert_eq!(printed, format!("removed {}\n{}", old.display(), swept(0, 1, 0)));
     assert!(!old.exists() && kept.iter().all(|path| path.exists()));
     let settings = [("CLOAKROOM_TRASH_DAYS", "6")];
     let server = Server::start_with(&api.database, &api.data, &settings);
@@ -92,9 +91,8 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     // Twenty-one of 419 are over five percent.
     let ann = api.sign_up("ann");
     api.database.insert_files(ann.id(), &[1; 398]);
-    let rows = api.database.client().query("SELECT id::text FROM files", &[]).expect("rows");
-    for row in rows {
-        fs::write(api.data.content(row.get(0)), "x").expect("a content");
+    for id in api.database.texts("SELECT id::text FROM files") {
+        fs::write(api.data.content(&id), "x").expect("a content");
     }
     make_orphans(&api.data, 1, 21);
     assert_eq!(api.data.contents().len(), 419);
@@ -103,8 +101,7 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
     fs::create_dir(&old).expect("a directory");
     let output = api.run_beside(&["gc"]).exits(1);
     assert_eq!(output.out(), swept(0, 0, 0));
-    let error = output.err();
-    assert!(error.contains("21 of 419 contents") && error.contains("gc --confirm"), "{error}");
+    output.reports("21 of 419 contents").reports("gc --confirm");
     let server = Server::start_with(&api.database, &api.data, &[]);
     server.logged("21 of 419 contents have no record");
     assert_eq!((api.data.contents().len(), api.data.trash().len()), (419, 20));
@@ -179,9 +176,8 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     let output = api.run_beside(&["gc"]).exits(1);
     let line = format!("files/{missing} (\"a.txt\", owner ann) is missing\n");
     assert_eq!(output.out(), line + &swept(0, 0, 1));
-    let advice =
-        "cloakroom: contents are missing: restore them from a backup, or delete their files\n";
-    assert_eq!(output.err(), advice);
+    let advice = "contents are missing: restore them from a backup, or delete their files";
+    assert_eq!(output.err(), format!("cloakroom: {advice}\n"));
     api.delete_file(&ann, &missing).expect(204);
     assert_eq!(api.collect_garbage(), swept(0, 0, 0));
 }

@@ -46,11 +46,8 @@ fn they_use_the_tls_and_the_servers_of_the_settings_and_hide_the_password() {
     let api = Server::start_on(&database, &[]);
     api.new_file(api.sign_up("ann"), "a.txt", "content");
     let backups = Backups::create();
-    let (user, rest) =
-        database.url.split_once("://").and_then(|(_, rest)| rest.split_once(':')).expect("a URL");
-    let (password, rest) = rest.split_once('@').expect("a URL");
-    let (_, port) = cluster.address().rsplit_once(':').expect("a port");
-    let (_, name) = rest.split_once('/').expect("a URL");
+    let parts: Vec<_> = database.url.split(['/', ':', '@']).collect();
+    let [_, _, _, user, password, _, port, name] = parts[..] else { panic!("{parts:?}") };
     let of_two = format!(
         "host=127.0.0.1,127.0.0.1 port=1,{port} user={user} password={password} dbname={name} \
          target_session_attrs=read-write sslmode=require"
@@ -99,10 +96,10 @@ fn one_of_another_version_in_the_path_is_passed_over() {
         "#!/bin/sh\n[ \"$1\" = --version ] && echo 'pg_dump (PostgreSQL) 9.6.24' || touch '{}'\n",
         marker.display()
     );
-    fs::write(programs.join("pg_dump"), script).expect("written");
-    fs::set_permissions(programs.join("pg_dump"), fs::Permissions::from_mode(0o755))
-        .expect("executable");
-    let path = format!("{}:{}", programs.path().display(), "/usr/bin:/bin");
+    let program = programs.join("pg_dump");
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    let path = format!("{}:/usr/bin:/bin", programs.path().display());
     run_in(&api.data, &api.database.url, &backups.arguments(), &[("PATH", &path)]).exits(0);
     assert!(!marker.exists());
 }

@@ -33,6 +33,7 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     assert_ne!(manifest(&backup)["installation_id"], json!(id));
     assert_eq!(mode(&target.data.join("files")), 0o700);
     assert_eq!(mode(&target.data.content(&file)), 0o600);
+    assert!(target.warnings(&["--repair"]).is_empty());
     let restored = target.serve();
     restored.login("ann", NEW_PASSWORD).expect(401);
     restored.login("carl", PASSWORD).expect(401);
@@ -42,8 +43,7 @@ fn accounts_and_files_are_as_they_were_in_the_backup_under_a_new_installation_id
     restored.admin_stats(restored.sign_in("root")).expect(200);
     // Both go on separately.
     restored.new_file(&ann, "b.txt", "more");
-    let printed = restored.collect_garbage();
-    assert_eq!(printed, swept(0, 0, 0));
+    assert_eq!(restored.collect_garbage(), swept(0, 0, 0));
     api.readyz().expect(200);
 }
 
@@ -59,21 +59,19 @@ fn nothing_that_gave_access_before_the_restoration_gives_it_afterwards() {
     let carl = api.sign_up("carl");
     api.database.run(&format!("SELECT end_sessions('{}')", carl.id()));
     let before = api.reset_token("bob@example.com");
-    let claims = json!({"sub": bob.id(), "iat": now() - 5, "exp": FAR_FUTURE});
-    let foreign = sign(claims);
+    let foreign = sign(json!({"sub": bob.id(), "iat": now() - 5, "exp": FAR_FUTURE}));
     api.me(&foreign).expect(200);
     let (backup, _) = backups.make(&api);
     // Made after the backup, for the version of the credentials that the next change will lead to.
     api.reset_password(&before, NEW_PASSWORD).expect(200);
     let after = api.reset_token("bob@example.com");
     let target = Installation::empty();
-    let printed = target.restore(&backup).exits(0).out();
-    assert!(printed.contains("Ended: 2 sessions, 1 personal token, 1 link. "), "{printed}");
+    target.restore(&backup).exits(0).prints("Ended: 2 sessions, 1 personal token, 1 link. ");
     let restored = target.serve();
-    restored.me(&ann).expect(401);
+    for token in [&ann.access, &personal, &foreign] {
+        restored.me(token).expect(401);
+    }
     restored.refresh(&ann.refresh).expect(401);
-    restored.me(&personal).expect(401);
-    restored.me(&foreign).expect(401);
     restored.open_link(&link).expect(404);
     for token in [&before, &after] {
         restored.reset_password(token, "another password").expect(400);
@@ -100,9 +98,8 @@ fn messages_that_waited_are_not_sent_again_and_those_that_failed_stay_as_records
     let (backup, _) = backups.make(&api);
     let target = Installation::empty();
     target.restore(&backup).exits(0);
-    assert_eq!(target.database.count("outbox"), 1);
-    assert_eq!(target.database.count("outbox WHERE failed_at IS NOT NULL"), 1);
-    assert_eq!(target.database.count("password_reset_requests"), 0);
+    let left = ["outbox", "outbox WHERE failed_at IS NOT NULL", "password_reset_requests"];
+    assert_eq!(left.map(|rows| target.database.count(rows)), [1, 1, 0]);
 }
 
 #[test]
@@ -113,8 +110,7 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
     for name in ["files", "trash", "installation-id"] {
         let target = Installation::empty();
         fs::create_dir(target.data.join(name)).expect("made");
-        let error = target.restore(&backup).exits(1).err();
-        assert!(error.contains(&format!("it holds {name}, ")), "{error}");
+        target.restore(&backup).exits(1).reports(&format!("it holds {name}, "));
         assert_eq!((target.entries(), target.tables()), (vec![name.to_owned()], 0));
     }
     for table in [
@@ -123,24 +119,18 @@ fn a_target_that_is_not_empty_is_refused_by_name_and_not_changed() {
     ] {
         let target = Installation::empty();
         target.database.run(&format!("CREATE {table} OWNER TO CURRENT_USER"));
-        let error = target.restore(&backup).exits(1).err();
-        assert!(
-            error.contains("is not empty: it has the table ") && error.contains(".t."),
-            "{error}"
-        );
+        target.restore(&backup).exits(1).reports("is not empty: it has the table ").reports(".t.");
         assert_eq!(target.entries(), Vec::<String>::new());
     }
     let target = Installation::empty();
     fs::write(target.data.join("data"), "a file").expect("written");
     let mut command = target.command(&backup, &[]);
-    command.env("CLOAKROOM_DATA_DIR", target.data.join("data"));
-    let error = command.output().expect("it runs").exits(1).err();
-    assert!(error.contains("Not a directory"), "{error}");
+    command.env("CLOAKROOM_DATA_DIR", "data");
+    command.output().expect("it runs").exits(1).reports("Not a directory");
     assert_eq!((target.entries(), target.tables()), (vec!["data".to_owned()], 0));
     // The running service's own place.
     let before = api.data.contents();
-    let error = api.run_beside(&["restore", backup.to_str().expect("a path")]).exits(1).err();
-    assert!(error.contains("is not empty"), "{error}");
+    api.run_beside(&["restore", backup.to_str().expect("a path")]).exits(1).reports("is not empty");
     assert_eq!(api.data.contents(), before);
     api.sign_in("ann");
 }
@@ -169,18 +159,14 @@ fn a_backup_of_a_newer_schema_or_a_newer_postgresql_is_refused_and_an_older_sche
     let (backup, _) = backups.make(&api);
     let newest = manifest(&backup)["schema_version"].as_i64().expect("a version") as i32;
     let target = Installation::empty();
-    rewrite_manifest(&backup, |header| header["schema_version"] = json!(newest + 1));
-    let error = target.restore(&backup).exits(1).err();
-    let versions =
-        format!("has schema version {}, this program knows versions up to {newest}", newest + 1);
-    assert!(error.contains(&versions), "{error}");
+    let next = newest + 1;
+    rewrite_manifest(&backup, |header| header["schema_version"] = json!(next));
+    let refusal = format!("has schema version {next}, this program knows versions up to {newest}");
+    target.restore(&backup).exits(1).reports(&refusal);
     adopt_dump(&backup, newest);
     rewrite_manifest(&backup, |header| header["postgresql"] = json!("99.1"));
-    let error = target.restore(&backup).exits(1).err();
-    assert!(
-        error.contains("the backup is of PostgreSQL 99.1, the server is PostgreSQL "),
-        "{error}"
-    );
+    let refusal = "the backup is of PostgreSQL 99.1, the server is PostgreSQL ";
+    target.restore(&backup).exits(1).reports(refusal);
     target.is_untouched();
     rewrite_manifest(&backup, |header| header["postgresql"] = json!("15.0"));
     // A database as an earlier version has left it.
@@ -213,13 +199,10 @@ fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_th
     ] {
         let target = Installation::empty();
         let (role, database) = (target.database.name(), target.database.name());
-        let owner = if is_owner {
-            format!("ALTER DATABASE {database} OWNER TO {role};")
-        } else {
-            String::new()
-        };
+        let owner = if is_owner { role } else { "CURRENT_USER" };
         target.database.run(&format!(
-            "CREATE ROLE {role} LOGIN PASSWORD 'p w'; {owner} GRANT CREATE ON SCHEMA public TO {role}; {prepare}"
+            "CREATE ROLE {role} LOGIN PASSWORD 'p w'; ALTER DATABASE {database} OWNER TO {owner};
+             GRANT CREATE ON SCHEMA public TO {role}; {prepare}"
         ));
         let (_, server) = target.database.url.rsplit_once('@').expect("a URL");
         let url = format!("postgres://{role}:p%20w@{server}");
@@ -227,18 +210,13 @@ fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_th
         let output = command.env("CLOAKROOM_DATABASE_URL", &url).output().expect("it runs");
         if succeeds {
             output.exits(0);
-            let owner: String = target
-                .database
-                .value("SELECT tableowner::text FROM pg_tables WHERE tablename = 'users'");
-            assert_eq!(owner, role);
-            assert_eq!(
-                target.database.count("pg_indexes WHERE indexname = 'listed_users_search'"),
-                1
-            );
+            let count = |from: &str| target.database.count(from);
+            let owned = format!("pg_tables WHERE tablename = 'users' AND tableowner = '{role}'");
+            assert_eq!(count(&owned), 1);
+            assert_eq!(count("pg_indexes WHERE indexname = 'listed_users_search'"), 1);
         } else {
-            let error = output.exits(1).err();
-            assert!(error.contains("permission denied to create extension \"pg_trgm\""), "{error}");
-            assert!(error.ends_with("Nothing was restored.\n"), "{error}");
+            let output = output.reports("permission denied to create extension \"pg_trgm\"");
+            output.exits(1).reports("Nothing was restored.\n");
             target.is_untouched();
         }
         target.database.run(&format!(

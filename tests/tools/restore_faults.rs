@@ -27,12 +27,17 @@ fn kill(mut process: Child, target: &Installation) {
 #[track_caller]
 fn is_marked(target: &Installation) {
     let before = target.entries();
-    for arguments in [&["serve"][..], &["gc"], &["backup", "."], &["adopt-data-dir", "none"]] {
-        let error = target.run(arguments, &[]).exits(1).err();
-        assert!(
-            error.contains("it holds restore.partial, because `cloakroom restore` "),
-            "{error}"
-        );
+    let commands: [&[&str]; 5] = [
+        &["serve"],
+        &["gc"],
+        &["check", "--repair"],
+        &["backup", "."],
+        &["adopt-data-dir", "none"],
+    ];
+    for arguments in commands {
+        let output = target.run(arguments, &[]).exits(1);
+        let said = output.out() + &output.err();
+        assert!(said.contains("it holds restore.partial, because `cloakroom restore` "), "{said}");
     }
     assert_eq!(target.entries(), before);
 }
@@ -40,9 +45,8 @@ fn is_marked(target: &Installation) {
 /// Asserts that a backup with `count` files is restored into a new database and the same data directory.
 #[track_caller]
 fn is_restored_anew(target: Installation, backup: &Path, count: usize) {
-    let error = target.restore(backup).exits(1).err();
-    let advice = "one that an interrupted restore has left is removed first (dropdb)";
-    assert!(error.contains("is not empty") && error.contains(advice), "{error}");
+    let refused = target.restore(backup).exits(1).reports("is not empty");
+    refused.reports("one that an interrupted restore has left is removed first (dropdb)");
     finishes(Installation { database: Database::create(), data: target.data }, backup, count);
 }
 
@@ -52,8 +56,8 @@ fn finishes(target: Installation, backup: &Path, count: usize) {
     target.restore(backup).exits(0);
     assert_eq!(target.entries(), ["files", "installation-id"]);
     let restored = target.serve();
-    assert_eq!(fs::read_dir(target.data.join("files")).expect("files").count(), count);
-    assert_eq!(target.database.count("files"), count as i64);
+    let found = (entries(target.data.join("files")).len(), target.database.count("files"));
+    assert_eq!(found, (count, count as i64));
     restored.collect_garbage();
 }
 
@@ -104,11 +108,8 @@ fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
         assert_eq!(target.tables() > 0, is_filled, "{statement}");
         assert_eq!(target.entries(), ["restore.lock", "restore.partial"]);
         is_marked(&target);
-        if is_filled {
-            is_restored_anew(target, &backup, COUNT);
-        } else {
-            finishes(target, &backup, COUNT);
-        }
+        let finish = if is_filled { is_restored_anew } else { finishes };
+        finish(target, &backup, COUNT);
     }
 }
 
@@ -133,15 +134,11 @@ fn of_two_restorations_into_one_database_or_one_directory_the_second_is_refused(
     let process = target.begin(&backup);
     target.database.wait_for_blocked_statement();
     let same_database = Installation::on(&target.database);
-    let error = same_database.restore(&backup).exits(1).err();
-    assert!(
-        error.contains("another `cloakroom restore` is writing to the database at "),
-        "{error}"
-    );
+    let refusal = "another `cloakroom restore` is writing to ";
+    same_database.restore(&backup).exits(1).reports(&format!("{refusal}the database at "));
     assert_eq!(same_database.entries(), Vec::<String>::new());
     let same_directory = Installation { database: Database::create(), data: target.data.clone() };
-    let error = same_directory.restore(&backup).exits(1).err();
-    assert!(error.contains("another `cloakroom restore` is writing to it"), "{error}");
+    same_directory.restore(&backup).exits(1).reports(&format!("{refusal}it"));
     assert_eq!(same_directory.tables(), 0);
     table.roll_back();
     process.wait_with_output().expect("it ends").exits(0);
@@ -160,18 +157,13 @@ fn a_database_that_fails_meanwhile_or_a_full_disk_leaves_the_target_as_it_was() 
     target.database.wait_for_blocked_statement();
     target.database.end_connections("application_name = 'pg_restore'");
     let output = process.wait_with_output().expect("it ends").exits(1);
-    assert!(
-        output.err().contains("terminating connection due to administrator command"),
-        "{}",
-        output.err()
-    );
+    let output = output.reports("terminating connection due to administrator command");
     assert!(output.err().ends_with("Nothing was restored.\n"), "{}", output.err());
     table.roll_back();
     target.is_untouched();
     // Files of this process may have 1 KiB.
     let mut limited = within_shell("ulimit -f 1", target.command(&backup, &[]));
-    let error = limited.output().expect("bash runs").exits(1).err();
-    assert!(error.contains("restore.partial: File too large"), "{error}");
+    limited.output().expect("bash runs").exits(1).reports("restore.partial: File too large");
     target.is_untouched();
     target.restore(&backup).exits(0);
 }

@@ -1,18 +1,15 @@
 //! The commands with contents in a store: check, backup, restore, doctor and move-contents.
 
-use std::fs;
 use std::process::Output;
-use std::sync::Arc;
 
 use crate::harness::*;
 
 /// A stopped service with contents in a store.
 struct World {
     store: StoreServer,
-    database: Arc<Database>,
-    data: Arc<Directory>,
+    service: Installation,
     ann: Tokens,
-    ids: Vec<String>,
+    ids: [String; 4],
 }
 
 const TEXTS: [&str; 4] = ["one", "two", "three", ""];
@@ -20,28 +17,26 @@ const TEXTS: [&str; 4] = ["one", "two", "three", ""];
 impl World {
     fn create() -> World {
         let store = StoreServer::start();
-        let url = store.url();
-        let api = Server::start(&store_settings(&url));
+        let api = Server::start(&store_settings(&store.url()));
         let ann = api.sign_up("ann");
-        let ids = TEXTS.map(|text| api.new_file(&ann, "a.txt", text)).to_vec();
-        World { store, database: api.database.clone(), data: api.data.clone(), ann, ids }
+        let ids = TEXTS.map(|text| api.new_file(&ann, "a.txt", text));
+        let service = Installation { database: api.database.clone(), data: api.data.clone() };
+        World { store, service, ann, ids }
     }
 
     /// Runs a command on the database, the data directory and the store.
     fn run(&self, arguments: &[&str]) -> Output {
-        run_on(&self.database, &self.data, &self.store.url(), arguments)
+        run_on(&self.service, &self.store.url(), arguments)
     }
 
-    /// Starts a service whose contents are in the store or, without it, in the data directory.
-    fn serve(&self, is_in_store: bool) -> Server {
-        let url = self.store.url();
-        let settings = store_settings(&url);
-        Server::start_with(&self.database, &self.data, if is_in_store { &settings } else { &[] })
+    /// Removes the content of a file from the store.
+    fn remove(&self, id: &str) {
+        self.store.remove_object(&format!("room/files/{id}"));
     }
 }
 
-fn run_on(database: &Database, data: &Directory, url: &str, arguments: &[&str]) -> Output {
-    run_in(data, &database.url, arguments, &store_settings(url))
+fn run_on(service: &Installation, url: &str, arguments: &[&str]) -> Output {
+    service.run(arguments, &store_settings(url))
 }
 
 #[track_caller]
@@ -54,12 +49,11 @@ fn has_texts(api: &Server, ann: &Tokens, ids: &[String]) {
 #[test]
 fn check_compares_records_with_the_store() {
     let world = World::create();
-    let printed = world.run(&["check"]).exits(0).out();
-    assert!(printed.contains("records: 4 files compared with their contents; 0"), "{printed}");
-    let [one, two, three, _] = &world.ids[..] else { panic!("four") };
+    world.run(&["check"]).exits(0).prints("records: 4 files compared with their contents; 0");
+    let [one, two, three, _] = &world.ids;
     world.store.put_content(one, b"onE");
     world.store.put_content(two, b"tw");
-    world.store.remove_object(&format!("room/files/{three}"));
+    world.remove(three);
     // The sweep may not have seen the one that is young, and has to have listed the other one.
     for (n, minutes) in [(1, 30), (2, 90), (3, 150)] {
         world.store.put_content(&uuid(n), b"x");
@@ -83,63 +77,51 @@ fn check_compares_records_with_the_store() {
 
 #[test]
 fn a_backup_of_a_store_is_restored_into_another_one_or_a_directory() {
-    let world = World::create();
-    let backups = Backups::create();
-    let printed = world.run(&backups.arguments()).exits(0).out();
-    assert!(printed.contains("4 copied, 0 linked"), "{printed}");
-    let printed = world.run(&backups.arguments()).exits(0).out();
-    assert!(printed.contains("0 copied, 4 linked"), "{printed}");
-    let [.., backup] = &backups.whole()[..] else { panic!("a backup") };
-    let backup = backup.to_str().expect("a path");
-
+    let (world, backups) = (World::create(), Backups::create());
+    world.run(&backups.arguments()).exits(0).prints("4 copied, 0 linked");
+    world.run(&backups.arguments()).exits(0).prints("0 copied, 4 linked");
+    let backup = backups.whole().remove(1).display().to_string();
     // Not over the contents of an installation.
-    let (database, data) = (Database::create(), Arc::new(Directory::create()));
-    let refused = run_on(&database, &data, &world.store.url(), &["restore", backup]).exits(1).err();
-    assert!(refused.contains("restore below an empty prefix"), "{refused}");
+    let target = Installation::empty();
+    let restore = |store: &StoreServer| run_on(&target, &store.url(), &["restore", &backup]);
+    restore(&world.store).exits(1).reports("restore below an empty prefix");
     assert_eq!(world.store.contents().len(), 4);
 
     let store = StoreServer::start();
-    let printed = run_on(&database, &data, &store.url(), &["restore", backup]).exits(0).out();
-    assert!(printed.contains("contents: 4 files, 11 bytes"), "{printed}");
+    restore(&store).exits(0).prints("contents: 4 files, 11 bytes");
     let url = store.url();
-    let api = Server::start_with(&database, &data, &store_settings(&url));
-    has_texts(&api, &api.login("ann", PASSWORD).tokens(), &world.ids);
-    assert!(!data.join("restore.partial").exists() && !data.join("files").exists());
+    let api = Server::start_with(&target.database, &target.data, &store_settings(&url));
+    has_texts(&api, &api.sign_in("ann"), &world.ids);
+    assert!(!target.data.join("restore.partial").exists() && !target.data.join("files").exists());
 
     let target = Installation::empty();
     target.restore(backup.as_ref()).exits(0);
     let api = target.serve();
-    has_texts(&api, &api.login("ann", PASSWORD).tokens(), &world.ids);
+    has_texts(&api, &api.sign_in("ann"), &world.ids);
 }
 
 #[test]
 fn a_backup_names_contents_that_the_store_has_lost_or_changed() {
-    let world = World::create();
-    world.store.remove_object(&format!("room/files/{}", world.ids[0]));
+    let (world, backups) = (World::create(), Backups::create());
+    world.remove(&world.ids[0]);
     world.store.put_content(&world.ids[1], b"twx");
-    let backups = Backups::create();
-    let output = world.run(&backups.arguments()).exits(1);
-    assert!(output.err().contains("missing or damaged, 2 in all"), "{}", output.err());
-    let printed = output.out();
-    assert!(
-        printed.contains(&format!("{} (\"a.txt\", owner ann) is missing", world.ids[0])),
-        "{printed}"
-    );
-    assert!(printed.contains("has another SHA-256 than is recorded"), "{printed}");
+    let output = world.run(&backups.arguments()).exits(1).reports("missing or damaged, 2 in all");
+    output
+        .prints(&format!("{} (\"a.txt\", owner ann) is missing", world.ids[0]))
+        .prints("has another SHA-256 than is recorded");
     assert!(backups.whole().is_empty());
 }
 
 #[test]
 fn a_store_that_goes_away_is_no_damage_of_contents() {
-    let world = World::create();
+    let (world, backups) = (World::create(), Backups::create());
     let proxy = StoreProxy::start(&world.store);
-    let backups = Backups::create();
     let of_backup = backups.arguments();
     let to_directory = ["move-contents", "--to", "directory"];
     for fault in [StoreFault::Answer(503, "SlowDown"), StoreFault::Cut, StoreFault::Drop] {
         proxy.misbehave(fault, "GET /files/room/files/");
         for arguments in [&of_backup[..], &to_directory, &["check"]] {
-            let output = run_on(&world.database, &world.data, &proxy.url(), arguments).exits(1);
+            let output = run_on(&world.service, &proxy.url(), arguments).exits(1);
             let said = output.out() + &output.err();
             assert!(said.contains("the store does not serve contents"), "{fault:?}: {said}");
             assert!(!said.contains("damaged:") && !said.contains("owner ann"), "{fault:?}: {said}");
@@ -147,70 +129,64 @@ fn a_store_that_goes_away_is_no_damage_of_contents() {
     }
     assert!(backups.whole().is_empty());
     proxy.behave();
-    run_on(&world.database, &world.data, &proxy.url(), &to_directory).exits(0);
+    run_on(&world.service, &proxy.url(), &to_directory).exits(0);
 }
 
 #[test]
 fn a_restoration_that_the_store_breaks_off_restores_nothing() {
-    let world = World::create();
-    let backups = Backups::create();
+    let (world, backups, target) = (World::create(), Backups::create(), Installation::empty());
     world.run(&backups.arguments()).exits(0);
-    let backup = backups.whole()[0].to_str().expect("a path").to_owned();
+    let backup = backups.whole().remove(0).display().to_string();
     let store = StoreServer::start();
     let proxy = StoreProxy::start(&store);
+    let restore = || run_on(&target, &proxy.url(), &["restore", &backup]);
     proxy.misbehave(StoreFault::Answer(500, "InternalError"), "PUT");
-    let (database, data) = (Database::create(), Arc::new(Directory::create()));
-    let refused = run_on(&database, &data, &proxy.url(), &["restore", &backup]).exits(1).err();
-    assert!(refused.contains("Nothing was restored."), "{refused}");
+    restore().exits(1).reports("Nothing was restored.");
     assert!(store.keys().is_empty());
     proxy.behave();
-    run_on(&database, &data, &proxy.url(), &["restore", &backup]).exits(0);
+    restore().exits(0);
     assert_eq!(store.contents().len(), 4);
 }
 
 #[test]
 fn doctor_asks_the_store() {
     let world = World::create();
-    let printed = world.run(&["doctor"]).exits(0).out();
-    assert!(printed.contains("installation id: "), "{printed}");
-    assert!(printed.contains("ok      contents: s3://files/room/ at localhost:"), "{printed}");
+    let printed = world.run(&["doctor"]).exits(0).prints("installation id: ");
+    printed.prints("ok      contents: s3://files/room/ at localhost:");
     let proxy = StoreProxy::start(&world.store);
     proxy.misbehave(StoreFault::Refuse, "");
+    let doctor = |url: &str| run_on(&world.service, url, &["doctor"]).exits(1);
     let nowhere = world.store.url().replace("localhost", "nowhere.invalid");
     for (url, cause) in [(&proxy.url(), "Connection refused"), (&nowhere, "nowhere.invalid")] {
-        let printed = run_on(&world.database, &world.data, url, &["doctor"]).exits(1).out();
-        assert!(printed.contains("fault   contents: the store s3://files/room/"), "{printed}");
-        assert!(printed.contains(cause), "{printed}");
+        doctor(url).prints("fault   contents: the store s3://files/room/").prints(cause);
     }
-    let missing = world.store.url().replace("s3://files/", "s3://others/");
-    let printed = run_on(&world.database, &world.data, &missing, &["doctor"]).exits(1).out();
-    assert!(printed.contains("404 NoSuchBucket"), "{printed}");
+    doctor(&world.store.url().replace("s3://files/", "s3://others/")).prints("404 NoSuchBucket");
 }
 
 #[test]
 fn contents_move_to_the_store_and_back_while_the_service_runs() {
     let world = World::create();
-    let to = |place: &str| world.run(&["move-contents", "--to", place]);
-    let printed = to("directory").exits(0).out();
-    assert!(printed.contains("4 contents copied to "), "{printed}");
-    assert!(to("directory").exits(0).out().contains("nothing is left to do"), "{printed}");
-    let api = world.serve(false);
-    has_texts(&api, &world.ann, &world.ids);
+    let (service, ann) = (&world.service, &world.ann);
+    let to = |place: &str| world.run(&["move-contents", "--to", place]).exits(0);
+    to("directory").prints("4 contents copied to ");
+    to("directory").prints("nothing is left to do");
+    let api = service.serve();
+    has_texts(&api, ann, &world.ids);
     // The service goes on with the directory: one upload more, and one deletion.
-    let later = api.new_file(&world.ann, "b.txt", "later");
-    api.delete_file(&world.ann, &world.ids[0]).expect(204);
-    world.store.remove_object(&format!("room/files/{}", world.ids[1]));
-    let printed = to("s3").exits(0).out();
-    assert!(printed.contains("2 contents copied to s3://files/room/"), "{printed}");
+    let later = api.new_file(ann, "b.txt", "later");
+    api.delete_file(ann, &world.ids[0]).expect(204);
+    world.remove(&world.ids[1]);
+    to("s3").prints("2 contents copied to s3://files/room/");
     assert_eq!(world.store.content(&later).expect("stored"), b"later");
-    assert!(to("s3").exits(0).out().contains("0 contents copied"));
+    to("s3").prints("0 contents copied");
     drop(api);
-    let api = world.serve(true);
-    assert_eq!(api.download(&world.ann, &later).text(), "later");
-    assert_eq!(api.download(&world.ann, &world.ids[1]).text(), "two");
+    let url = world.store.url();
+    let api = Server::start_with(&service.database, &service.data, &store_settings(&url));
+    assert_eq!(api.download(ann, &later).text(), "later");
+    assert_eq!(api.download(ann, &world.ids[1]).text(), "two");
     // What was deleted from the directory is known to the sweep, and goes when its days are over.
     assert!(world.store.content(&world.ids[0]).is_some());
-    world.database.run("UPDATE deleted_contents SET deleted_at = now() - interval '8 days'");
+    service.database.run("UPDATE deleted_contents SET deleted_at = now() - interval '8 days'");
     world.run(&["gc"]).exits(0);
     assert!(world.store.content(&world.ids[0]).is_none());
 }
@@ -218,26 +194,17 @@ fn contents_move_to_the_store_and_back_while_the_service_runs() {
 #[test]
 fn nothing_is_moved_to_a_foreign_place_or_without_a_store() {
     let world = World::create();
-    let to_store = ["move-contents", "--to", "s3"];
-    let error = run_in(&world.data, &world.database.url, &to_store, &[]).exits(2).err();
-    assert!(error.contains("CLOAKROOM_STORAGE_URL is not set"), "{error}");
-    let other = Server::start(&[]);
-    let user = other.sign_up("bob");
-    other.new_file(&user, "a.txt", "of others");
-    let error = run_on(
-        &world.database,
-        &other.data,
-        &world.store.url(),
-        &["move-contents", "--to", "directory"],
-    );
-    let error = error.exits(1).err();
-    assert!(error.contains("nothing was copied"), "{error}");
+    let [to_store, to_directory] =
+        ["s3", "directory"].map(|place| ["move-contents", "--to", place]);
+    world.service.run(&to_store, &[]).exits(2).reports("CLOAKROOM_STORAGE_URL is not set");
+    let (other, _) = Installation::after(|api| api.new_file(api.sign_up("bob"), "a.txt", "x"));
+    let other = Installation { database: world.service.database.clone(), data: other.data };
+    run_on(&other, &world.store.url(), &to_directory).exits(1).reports("nothing was copied");
     assert_eq!(other.data.contents().len(), 1);
     // A damaged content is named, and the others are copied.
     world.store.put_content(&world.ids[0], b"onE");
-    let output = world.run(&["move-contents", "--to", "directory"]).exits(1);
-    assert!(output.out().contains(&format!("files/{} ", world.ids[0])), "{}", output.out());
-    assert!(output.err().contains("1 content missing or damaged"), "{}", output.err());
-    assert_eq!(fs::read_dir(world.data.join("files")).expect("contents").count(), 3);
-    assert_eq!(fs::read_dir(world.data.join("tmp")).expect("drafts").count(), 0);
+    let output = world.run(&to_directory).exits(1).reports("1 content missing or damaged");
+    output.prints(&format!("files/{} ", world.ids[0]));
+    let found = ["files", "tmp"].map(|name| entries(world.service.data.join(name)).len());
+    assert_eq!(found, [3, 0]);
 }

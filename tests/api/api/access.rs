@@ -178,35 +178,3 @@ fn the_role_is_the_tokens_until_it_ends() {
     promote();
     api.list_users(&again, "").expect(200);
 }
-
-#[test]
-fn a_request_refused_by_its_role_counts_and_is_429_once_the_bucket_is_empty() {
-    let api = Server::start(&[
-        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
-        ("CLOAKROOM_RATE_LIMIT_ADMIN", "2"),
-    ]);
-    let ann = api.sign_up("ann");
-    for remaining in [1, 0] {
-        let answer = api.admin_stats(&ann).refused(403, "Admin privileges required.");
-        assert_eq!(answer.rate_limit(), (2, remaining));
-    }
-    api.admin_stats(&ann).refused(429, "Rate limit exceeded");
-    // Another class has a bucket of its own.
-    api.profile(&ann).expect(200);
-}
-
-#[test]
-fn the_admin_class_is_200_a_minute_for_each_admin() {
-    let api = Server::start(&[
-        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
-        ("CLOAKROOM_RATE_LIMIT_AUTH", "100"),
-    ]);
-    let (root, other) = (api.sign_up_admin("root"), api.sign_up_admin("other"));
-    for path in ["/admin/stats", "/users", "/admin/users", "/users/no-id"] {
-        assert_eq!(api.get(path, &root).rate_limit().0, 200, "{path}");
-    }
-    let refused =
-        (0..400).map(|_| api.show_user(&root, "no-id")).find(|answer| answer.status == 429);
-    refused.expect("an empty bucket").refused(429, "Rate limit exceeded");
-    api.show_user(&other, "no-id").expect(422);
-}

@@ -1,5 +1,7 @@
 //! What holds for every endpoint: request ids, methods, paths, headers, error bodies, CORS, probes, logs.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -133,19 +135,6 @@ fn errors_have_the_configured_format() {
             "timestamp": null,
         })
     );
-    let body = envelope.request_at_root("GET", "/nope").send().expect(404).json();
-    let hint = "The endpoints of the API are below /api/v1; /docs describes them.";
-    let error = with_member(&body["error"], "timestamp", Value::Null);
-    assert_eq!(
-        error,
-        json!({
-            "code": "NOT_FOUND",
-            "reason": "PATH_NOT_FOUND",
-            "message": "Not Found",
-            "details": [{ "hint": hint }],
-            "timestamp": null,
-        })
-    );
 }
 
 const ALLOW_ORIGIN: &str = "Access-Control-Allow-Origin";
@@ -161,54 +150,46 @@ fn cross_origin(api: &Server, origin: &str) -> Answer {
 }
 
 #[test]
-fn cors_is_off_unless_configured() {
-    let api = Server::start(&[]);
-    assert!(!cross_origin(&api, "https://app.example").has_header(ALLOW_ORIGIN));
-    preflight(&api, "/api/v1/auth/me", "https://app.example").expect(405);
-}
-
-#[test]
-fn cors_allows_the_configured_origins_and_no_others() {
-    let api =
-        Server::start(&[("CLOAKROOM_CORS_ORIGINS", "https://app.example, http://localhost:3000")]);
-    let answer = preflight(&api, "/api/v1/users/me", "https://app.example").expect(204);
-    assert_eq!(answer.header(ALLOW_ORIGIN), "https://app.example");
-    assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
-    let words = |answer: &Answer, name: &str| {
-        answer.header(name).split(", ").map(str::to_owned).collect::<Vec<_>>()
-    };
-    let allowed = words(&answer, "Access-Control-Allow-Headers");
-    for name in [
-        "Authorization",
-        "Content-Type",
-        "Range",
-        "If-Range",
-        "If-None-Match",
-        "If-Match",
-        "Idempotency-Key",
+fn cors_allows_the_configured_origins_and_no_others_and_no_credentials() {
+    let list = "https://app.example, http://localhost:3000";
+    for (setting, origin, allowed) in [
+        ("", "https://app.example", None),
+        (list, "https://app.example", Some("https://app.example")),
+        (list, "http://localhost:3000", Some("http://localhost:3000")),
+        (list, "https://evil.example", None),
+        (list, "null", None),
+        (list, "https://app.example.evil.example", None),
+        ("*", "https://app.example", Some("*")),
     ] {
-        assert!(allowed.iter().any(|word| word == name), "{name}: {allowed:?}");
+        let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", setting)]);
+        let status = if setting.is_empty() { 405 } else { 204 };
+        let answer = preflight(&api, "/api/v1/users/me", origin).expect(status);
+        for answer in [answer, cross_origin(&api, origin)] {
+            let found =
+                answer.headers.get(ALLOW_ORIGIN).map(|value| value.to_str().expect("ASCII"));
+            assert_eq!(found, allowed, "{setting} {origin}");
+            assert!(!answer.has_header("Access-Control-Allow-Credentials"), "{answer:?}");
+        }
     }
-    assert_eq!(answer.header("Vary"), "Origin");
-    let answer = cross_origin(&api, "http://localhost:3000");
-    assert_eq!(answer.header(ALLOW_ORIGIN), "http://localhost:3000");
-    let exposed = words(&answer, "Access-Control-Expose-Headers");
-    for name in ["X-Request-ID", "ETag", "Content-Range", "Location", "Repr-Digest"] {
-        assert!(exposed.iter().any(|word| word == name), "{name}: {exposed:?}");
-    }
-    for origin in ["https://evil.example", "null", "https://app.example.evil.example"] {
-        let answer = preflight(&api, "/api/v1/users/me", origin).expect(204);
-        assert!(!answer.has_header(ALLOW_ORIGIN), "{origin}");
-    }
-    preflight(&api, "/api/v1/nope", "https://app.example").expect(404);
 }
 
 #[test]
-fn cors_for_any_origin_allows_no_credentials() {
-    let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "*")]);
-    let answer = preflight(&api, "/api/v1/users/me", "https://app.example").expect(204);
-    assert_eq!(answer.header(ALLOW_ORIGIN), "*");
-    assert!(!answer.has_header("Access-Control-Allow-Credentials"));
+fn cors_allows_and_exposes_the_headers_that_the_api_has() {
+    let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "https://app.example")]);
+    let preflight = |path: &str| preflight(&api, path, "https://app.example");
+    let answer = preflight("/api/v1/users/me").expect(204);
+    assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
+    assert_eq!(answer.header("Vary"), "Origin");
+    let has = |answer: &Answer, header: &str, names: &str| {
+        let words: BTreeSet<_> = answer.header(header).split(", ").collect();
+        let missing: Vec<_> = names.split(' ').filter(|name| !words.contains(name)).collect();
+        assert!(missing.is_empty(), "{missing:?}: {answer:?}");
+    };
+    let names = "Authorization Content-Type Range If-Range If-None-Match If-Match Idempotency-Key";
+    has(&answer, "Access-Control-Allow-Headers", names);
+    let names = "X-Request-ID ETag Content-Range Location Repr-Digest";
+    has(&cross_origin(&api, "https://app.example"), "Access-Control-Expose-Headers", names);
+    preflight("/api/v1/nope").expect(404);
 }
 
 #[test]
@@ -216,7 +197,7 @@ fn each_request_is_one_line_without_secrets() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     api.login("ann@example.com", "wrong horse").expect(401);
-    api.get("/auth/me?token=s3cret&email=ann@example.com", &ann).expect(200);
+    let answer = api.get("/auth/me?token=s3cret&email=ann@example.com", &ann).expect(200);
     for path in ["/users/ann@example.com/x", "/users/ann%40example.com/x", "/a%0AINFO%20forged"] {
         api.get(path, Anonymous).expect(404);
     }
@@ -228,123 +209,87 @@ fn each_request_is_one_line_without_secrets() {
     }
     assert_eq!(log.lines().filter(|line| line.contains("request_id=")).count(), 7, "{log}");
     assert!(!log.contains("\nINFO forged"));
-}
-
-/// What stands in a line between its level and the time that the request took, which is the only part that is not known
-/// beforehand, and what stands after that.
-fn around_the_time(line: &str) -> (String, String) {
-    let (_, line) = line.split_once(" INFO  ").expect("a level");
+    // Between its beginning and its end a line has only the time that the request took.
+    let id = answer.header("X-Request-ID");
+    let line = api.logged(id);
     let (start, end) = line.split_once(" ms ").expect("a time");
-    let (start, ms) = start.rsplit_once(' ').expect("a number");
+    let (_, start) = start.split_once(" INFO  ").expect("a level");
+    let ms = start.strip_prefix("GET /api/v1/auth/me 200 ").expect("its beginning");
     assert!(ms.split_once('.').is_some_and(|(_, tenth)| tenth.len() == 1), "{line}");
-    assert!(ms.parse::<f64>().is_ok_and(|ms| ms < 60_000.0), "{line}");
-    (start.to_owned(), end.to_owned())
+    assert_eq!(end, format!("user={} client=127.0.0.1 request_id={id}", ann.id()));
 }
 
+/// The unit tests of `telemetry/access_log.rs` show that lines of text have the same parts.
 #[test]
-fn a_line_has_its_parts_in_order_and_the_message_of_a_refusal() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let expect = |answer: Answer, before: &str, after: &str| {
-        let id = answer.header("X-Request-ID");
-        let expected = format!("{after} client=127.0.0.1 request_id={id}");
-        assert_eq!(around_the_time(&api.logged(id)), (before.to_owned(), expected));
-    };
-    let user = format!("user={}", ann.id());
-    expect(api.me(&ann), "GET /api/v1/auth/me 200", &user);
-    expect(api.me("nonsense"), "GET /api/v1/auth/me 401", "\"Invalid token\" user=-");
-    let by_ann = |message: &str| format!("\"{message}\" {user}");
-    let stats = by_ann("Admin privileges required.");
-    expect(api.admin_stats(&ann), "GET /api/v1/admin/stats 403", &stats);
-    let update = api.update_me(&ann, json!({"email": "s3cret"}));
-    expect(update, "PUT /api/v1/users/me 422", &by_ann("Validation failed"));
-    let upload = api.upload_form(&ann, file_form("a.html", "text/html", b"<p>"));
-    expect(upload, "POST /api/v1/uploads 415", &by_ann("File type not allowed"));
-    let (method, path) = ("X".repeat(30), format!("/{}", "y".repeat(300)));
-    for (method, path, cut) in [
-        ("GET", "/nope", "GET /nope"),
-        ("GET", "/a%20b%0A%22c%22", "GET /a%20b%0A%22c%22"),
-        (&method, &path, &format!("{} {}", &method[..20], &path[..200])),
-    ] {
-        let answer = api.request_at_root(method, path).send();
-        expect(answer, &format!("{cut} 404"), "\"Not Found\" user=-");
-    }
-}
-
-#[test]
-fn a_head_that_is_refused_is_logged_as_far_as_it_is_known() {
-    let head = "GET /s3cret HTTP/1.1\r\nHost: x\r\nExpect: s3cret\r\n\r\n";
-    let api = Server::start(&[]);
-    let id = ask(&api.address, head).1.request_id();
-    let end = format!("\"Expectation failed\" user=- client=127.0.0.1 request_id={id}");
-    assert_eq!(around_the_time(&api.logged(&id)), ("- - 417".to_owned(), end));
-
-    let json = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
-    let id = ask(&json.address, head).1.request_id();
-    let mut line: Value = serde_json::from_str(&json.logged(&id)).expect("JSON");
-    assert!(line["timestamp"].take().is_string() && line["ms"].take().is_number(), "{line}");
-    assert_eq!(
-        line,
-        json!({
-            "timestamp": null, "level": "INFO", "target": "cloakroom::access", "message": "request", "status": 417,
-            "ms": null, "error": "Expectation failed", "user": "-", "client": "127.0.0.1", "request_id": id,
-        })
-    );
-    assert!(!(api.log() + &json.log()).contains("s3cret"));
-}
-
-#[test]
-fn a_line_names_the_account_as_soon_as_it_is_known() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let user_of = |answer: Answer| {
-        let line = api.logged(answer.header("X-Request-ID"));
-        let (_, rest) = line.split_once(" user=").expect("a user");
-        rest.split(' ').next().expect("an id").to_owned()
-    };
-    let bob = api.register("bob").expect(201);
-    assert_eq!(bob.id(), user_of(bob));
-    let carl =
-        api.register_with(json!({"email": "carl@example.com", "password": PASSWORD})).expect(201);
-    assert_eq!(carl.tokens().id(), user_of(carl));
-    assert_eq!(user_of(api.register("ann").expect(400)), "-");
-    assert_eq!(user_of(api.login("ann", PASSWORD).expect(200)), ann.id());
-    assert_eq!(user_of(api.login("Ann@example.com", "wrong horse").expect(401)), ann.id());
-    assert_eq!(user_of(api.login("nobody", PASSWORD).expect(401)), "-");
-    assert_eq!(user_of(api.refresh(&ann.refresh).expect(200)), ann.id());
-    assert_eq!(user_of(api.refresh("nonsense").expect(401)), "-");
-    api.logout(&ann).expect(204);
-    assert_eq!(user_of(api.refresh(&ann.refresh).expect(401)), ann.id(), "an ended session");
-    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
-    assert_eq!(user_of(api.login("ann", PASSWORD).expect(403)), ann.id(), "inactive");
-}
-
-#[test]
-fn json_logs_are_one_object_a_line() {
+fn a_line_has_the_request_its_outcome_and_the_account_as_soon_as_it_is_known() {
     let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
     let ann = api.sign_up("ann");
-    let upload = api.upload_form(&ann, file_form("a.html", "text/html", b"<p>"));
-    let unknown = api.request_at_root("GET", "/nope%20%0A").send();
-    for (answer, method, path, status, error, user) in [
-        (api.me(&ann), "GET", "/api/v1/auth/me", 200, Value::Null, ann.id()),
-        (upload, "POST", "/api/v1/uploads", 415, json!("File type not allowed"), ann.id()),
-        (unknown, "GET", "/nope%20%0A", 404, json!("Not Found"), "-"),
-    ] {
-        let id = answer.header("X-Request-ID");
-        let mut line: Value = serde_json::from_str(&api.logged(id)).expect("JSON");
-        assert!(line["timestamp"].take().is_string() && line["ms"].take().is_number(), "{line}");
+    let line_of = |id: &str| -> Value { serde_json::from_str(&api.logged(id)).expect("JSON") };
+    let expect = |id: &str, parts: Value| {
+        let mut line = line_of(id);
+        assert!(line["timestamp"].take().is_string(), "{line}");
+        assert!(line["ms"].take().as_f64().is_some_and(|ms| ms < 60_000.0), "{line}");
         let mut expected = json!({
-            "timestamp": null, "level": "INFO", "target": "cloakroom::access", "message": "request",
-            "method": method, "path": path, "status": status, "ms": null, "user": user, "client": "127.0.0.1",
-            "request_id": id,
+            "timestamp": null, "level": "INFO", "target": "cloakroom::access", "message": "request", "ms": null,
+            "client": "127.0.0.1", "request_id": id,
         });
-        if !error.is_null() {
-            expected["error"] = error;
-        }
+        let expected_parts = expected.as_object_mut().expect("an object");
+        expected_parts.extend(members(&parts).map(|(name, part)| (name.to_owned(), part.clone())));
+        expected_parts
+            .retain(|name, part| !part.is_null() || ["timestamp", "ms"].contains(&&**name));
         assert_eq!(line, expected);
+    };
+    let update = api.update_me(&ann, json!({"email": "s3cret"}));
+    let upload = api.upload_form(&ann, file_form("a.html", "text/html", b"<p>"));
+    let at_root = |method: &str, path: &str| api.request_at_root(method, path).send();
+    let (long, path) = ("X".repeat(30), format!("/{}", "y".repeat(300)));
+    for (answer, method, path, error, user) in [
+        (api.me(&ann), "GET", "/api/v1/auth/me", None, ann.id()),
+        (api.me("nonsense"), "GET", "/api/v1/auth/me", Some("Invalid token"), "-"),
+        (
+            api.admin_stats(&ann),
+            "GET",
+            "/api/v1/admin/stats",
+            Some("Admin privileges required."),
+            ann.id(),
+        ),
+        (update, "PUT", "/api/v1/users/me", Some("Validation failed"), ann.id()),
+        (upload, "POST", "/api/v1/uploads", Some("File type not allowed"), ann.id()),
+        (at_root("GET", "/a%20b%0A%22c%22"), "GET", "/a%20b%0A%22c%22", Some("Not Found"), "-"),
+        (at_root(&long, &path), &long[..20], &path[..200], Some("Not Found"), "-"),
+    ] {
+        let parts = json!({"method": method, "path": path, "status": answer.status, "error": error, "user": user});
+        expect(answer.header("X-Request-ID"), parts);
+    }
+    // Of a head that is refused there is as much as is known.
+    let head = "GET /s3cret HTTP/1.1\r\nHost: x\r\nExpect: s3cret\r\n\r\n";
+    let refused = json!({"status": 417, "error": "Expectation failed", "user": "-"});
+    expect(&ask(&api.address, head).1.request_id(), refused);
+
+    let by_email = json!({"email": "carl@example.com", "password": PASSWORD});
+    let (bob, carl) = (api.register("bob").expect(201), api.register_with(by_email).expect(201));
+    let (bob_id, carl_id) =
+        (bob.id(), carl.tokens().user["id"].as_str().expect("an id").to_owned());
+    let known = [
+        (bob, &*bob_id),
+        (carl, &carl_id),
+        (api.register("ann").expect(400), "-"),
+        (api.login("ann", PASSWORD).expect(200), ann.id()),
+        (api.login("Ann@example.com", "wrong horse").expect(401), ann.id()),
+        (api.login("nobody", PASSWORD).expect(401), "-"),
+        (api.refresh(&ann.refresh).expect(200), ann.id()),
+        (api.refresh("nonsense").expect(401), "-"),
+    ];
+    api.logout(&ann).expect(204);
+    let ended = (api.refresh(&ann.refresh).expect(401), ann.id());
+    api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
+    let inactive = (api.login("ann", PASSWORD).expect(403), ann.id());
+    for (answer, user) in known.into_iter().chain([ended, inactive]) {
+        assert_eq!(line_of(answer.header("X-Request-ID"))["user"], user, "{answer:?}");
     }
     for line in api.log().lines() {
         serde_json::from_str::<Value>(line).expect(line);
+        assert!(!line.contains("s3cret"), "{line}");
     }
 }
 

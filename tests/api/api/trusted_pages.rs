@@ -9,23 +9,14 @@ use crate::harness::*;
 const OFF: (&str, &str) = ("CLOAKROOM_AUTH_ENABLED", "false");
 const LISTED: (&str, &str) = ("CLOAKROOM_CORS_ORIGINS", "https://app.example.com");
 
-/// The headers of a request, and whether a page that is trusted can have sent them.
-const CASES: [(&[(&str, &str)], bool); 15] = [
+/// The headers of a request, and whether a page that is trusted can have sent them. The unit tests of
+/// `http/request.rs` have more.
+const CASES: [(&[(&str, &str)], bool); 5] = [
     (&[("Host", "evil.example")], false),
-    (&[("Host", "evil.example:8000")], false),
-    (&[("Host", "localhost.evil.example")], false),
-    (&[("Host", "localhost:8000")], true),
-    (&[("Host", "files.localhost")], true),
-    (&[("Host", "cloakroom:8000")], true),
-    (&[("Host", "192.0.2.7:8000")], true),
-    (&[("Host", "[::1]:8000")], true),
-    (&[("Host", "app.example.com")], true),
     (&[("Origin", "https://evil.example")], false),
-    (&[("Origin", "null")], false),
-    (&[("Origin", "http://localhost:3000")], true),
-    (&[("Origin", "http://127.0.0.1:5173")], true),
-    (&[("Origin", "https://app.example.com")], true),
     (&[("Host", "evil.example"), ("Origin", "http://localhost")], false),
+    (&[("Host", "localhost:8000")], true),
+    (&[("Origin", "https://app.example.com")], true),
 ];
 
 fn send(api: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {

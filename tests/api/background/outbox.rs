@@ -37,7 +37,7 @@ fn metric(api: &Server, name: &str) -> i64 {
 #[test]
 fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
     let (smtp, api) = service_with_mail();
-    smtp.stop();
+    smtp.port.close();
     let (database, data) = (api.database.clone(), api.data.clone());
     api.sign_up("ann");
     api.request_reset("ann@example.com").expect(200);
@@ -49,7 +49,7 @@ fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
     assert!((0..=10).contains(&pause), "{pause}");
     api.signal(Signal::TERM);
     assert_eq!(api.exit_code(), Some(0));
-    smtp.start_again();
+    smtp.port.open_again();
     make_due(&database);
     let api = serve_beside(&smtp, &database, &data);
     // The token was made for this attempt.

@@ -136,7 +136,7 @@ fn parallel_requests_and_changes_do_not_exceed_the_limit_of_a_mailbox() {
 #[test]
 fn mail_with_a_link_goes_before_notices_that_wait() {
     let smtp = SmtpServer::start(SmtpOptions::default());
-    smtp.stop();
+    smtp.port.close();
     let api = Server::start(&mail_settings(&smtp.url()));
     for n in 0..5 {
         let user = api.sign_up(&format!("user{n}"));
@@ -148,7 +148,7 @@ fn mail_with_a_link_goes_before_notices_that_wait() {
     let (database, data) = (api.database.clone(), api.data.clone());
     drop(api);
     database.run("UPDATE outbox SET due_at = now() - make_interval(mins => 10 - id::integer)");
-    smtp.start_again();
+    smtp.port.open_again();
     let _api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
     assert_eq!(smtp.wait_for(6)[0].recipient, "ann@example.com");
 }

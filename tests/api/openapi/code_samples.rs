@@ -6,12 +6,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::harness::*;
-use crate::openapi::document::{everything, operation_of};
+use crate::openapi::document::everything;
 
 /// The code for a shell that an operation shows.
 fn shell_sample(document: &Value, operation_id: &str) -> String {
-    let operation = operation_of(document, operation_id);
-    let samples = operation["x-codeSamples"].as_array().expect("samples");
+    let operation = Operation::named(document, operation_id);
+    let samples = operation.json["x-codeSamples"].as_array().expect("samples");
     let languages: Vec<_> = samples.iter().map(|sample| &sample["lang"]).collect();
     assert_eq!(languages, ["Shell", "Python", "TypeScript"]);
     samples[0]["source"].as_str().expect("code").to_owned()

@@ -46,15 +46,12 @@ impl Nginx {
         };
         let certificate = write("site.pem", &made.cert.pem());
         let key = write("site.key", &made.signing_key.serialize_pem());
-        let free =
-            [0; 2].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a port"));
-        let [address, plain] =
-            [0, 1].map(|index: usize| free[index].local_addr().expect("an address"));
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [address, plain] = free.each_ref().map(|port| port.local_addr().expect("an address"));
         let mut site = sample();
         // As the page says for the versions that have the directive.
         let has_directive = NginxProcess::version() >= [1, 25, 1];
-        let http2 = if has_directive { "" } else { " http2" };
-        let directive = if has_directive { "http2 on;" } else { "" };
+        let (http2, directive) = if has_directive { ("", "http2 on;") } else { (" http2", "") };
         let addresses = [
             ("listen [::]:80;", ""),
             ("listen 80;", &*format!("listen {plain};")),
@@ -122,6 +119,16 @@ impl Nginx {
         StreamOwned::new(client, socket)
     }
 
+    /// The response to a request without TLS that names this host.
+    pub fn ask_without_tls(&self, line: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(self.plain).expect("nginx accepts");
+        let request = format!("{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("nginx reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    }
+
     /// The head of the response, unless nginx closes the connection before.
     pub fn try_get(&self, target: &str) -> Option<String> {
         let mut stream = self.begin_tls(TcpStream::connect(self.address).expect("nginx accepts"));
@@ -137,16 +144,22 @@ impl Nginx {
     }
 }
 
+/// The headers and the body of an upload of 10 MiB, the largest that is allowed.
+pub fn upload_of_ten_megabytes(token: &str, media_type: &str, headers: &str) -> Vec<u8> {
+    let form = file_form("a.txt", media_type, &vec![b'x'; 10 << 20]).bytes();
+    let head = format!(
+        "Authorization: Bearer {token}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
+         {headers}Content-Length: {}\r\n\r\n",
+        form.len()
+    );
+    [head.into_bytes(), form].concat()
+}
+
 #[test]
 fn what_comes_without_tls_is_sent_to_the_same_path_with_it_whatever_host_it_names() {
     let nginx = Nginx::start(&Server::start(&[]).address);
     for host in [NAME, "evil.example"] {
-        let mut stream = TcpStream::connect(nginx.plain).expect("nginx accepts");
-        let request =
-            format!("POST /a%2Fb?c=d HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("nginx reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
+        let answer = nginx.ask_without_tls("POST /a%2Fb?c=d", host);
         assert!(answer.starts_with("HTTP/1.1 308 "), "{answer}");
         let location = format!("\r\nLocation: https://{NAME}/a%2Fb?c=d\r\n");
         assert!(answer.contains(&location), "{answer}");
@@ -181,14 +194,8 @@ fn the_sample_serves_the_api_over_tls_and_says_so_to_browsers() {
         assert!(head.starts_with("http/1.1 200 ") && body.contains("ok"), "{head}\n{body}");
         assert!(head.contains("\r\nstrict-transport-security: max-age=31536000"), "{head}");
         // A form around the largest file passes, and its client is the one that nginx saw, whatever it wrote itself.
-        let form = file_form("a.txt", "text/plain", &vec![b'x'; 10 << 20]).bytes();
-        let head = format!(
-            "Authorization: Bearer {}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
-             X-Forwarded-For: 203.0.113.9\r\nX-Request-ID: {UNKNOWN_ID}\r\nContent-Length: {}\r\n\r\n",
-            ann.access,
-            form.len()
-        );
-        let upload = [head.into_bytes(), form].concat();
+        let headers = format!("X-Forwarded-For: 203.0.113.9\r\nX-Request-ID: {UNKNOWN_ID}\r\n");
+        let upload = upload_of_ten_megabytes(&ann.access, "text/plain", &headers);
         let from = Ipv4Addr::new(127, 0, 0, 2);
         let (head, body) = nginx.ask_from(from, "POST", "/api/v1/uploads", &upload);
         assert!(head.starts_with("http/1.1 201 "), "{head}\n{body}");
@@ -268,7 +275,7 @@ fn what_the_sample_answers_by_itself_looks_like_the_services_own_errors() {
         ("GET", &format!("/{long}"), b"\r\n", 431),
     ];
     for (method, target, rest, status) in cases {
-        let case = format!("{status} {method} {}", &target[..20.min(target.len())]);
+        let case = format!("{status} {method} {target:.20}");
         let (head, body) = nginx.ask_from(here, method, target, rest);
         let start = format!("{method} {target} HTTP/1.1\r\nHost: {NAME}\r\n");
         let (_connection, ours) = ask(&api.address, [start.as_bytes(), rest].concat());
@@ -306,13 +313,13 @@ fn the_sample_closes_idle_connections_to_the_service_well_before_the_service_doe
     let sample = sample();
     let (_, upstream) = sample.split_once("upstream cloakroom {").expect("an upstream");
     let (upstream, _) = upstream.split_once("\n}").expect("its end");
-    let setting = upstream.lines().find_map(|line| {
-        line.trim().strip_prefix("keepalive_timeout ")?.strip_suffix("s;")?.parse::<u64>().ok()
-    });
     let shown = run("postgres://db.example.com/x", &["config"], &[]).exits(0).out();
-    let ours = shown
-        .lines()
-        .find_map(|line| line.strip_prefix("CLOAKROOM_IDLE_TIMEOUT_SECONDS=")?.parse::<u64>().ok());
+    let number_after = |text: &str, name: &str| {
+        let digits = text.split_once(name)?.1.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse::<u64>().ok()
+    };
+    let ours = number_after(&shown, "\nCLOAKROOM_IDLE_TIMEOUT_SECONDS=").expect("a number");
     // nginx closes them after 60 s where nothing is said.
-    assert!(2 * setting.unwrap_or(60) <= ours.expect("a number"), "{upstream}");
+    let setting = number_after(upstream, " keepalive_timeout ").unwrap_or(60);
+    assert!(2 * setting <= ours, "{upstream}");
 }

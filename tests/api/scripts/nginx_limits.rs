@@ -8,24 +8,18 @@ use std::time::Duration;
 
 use rustls::{ClientConnection, StreamOwned};
 
-use super::nginx::{NAME, Nginx, error_of, has_headers_of_an_error};
+use super::nginx::{NAME, Nginx, error_of, has_headers_of_an_error, upload_of_ten_megabytes};
 use crate::harness::*;
 
 #[test]
 fn the_sample_bounds_the_requests_of_a_network_and_of_its_site_at_a_time() {
     let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
-    let nginx = Nginx::start_with(
-        &api.address,
-        &[
-            // A header says what the address of the client is, as if it were that.
-            (
-                "limit_conn_status 429;",
-                "limit_conn_status 429; set_real_ip_from 127.0.0.1; real_ip_header X-Test;",
-            ),
-            ("client_body_timeout 10s;", "client_body_timeout 90s;"),
-            ("proxy_request_buffering off;", "proxy_request_buffering on;"),
-        ],
-    );
+    // A header says what the address of the client is, as if it were that.
+    let status = "limit_conn_status 429;";
+    let real_ip = format!("{status} set_real_ip_from 127.0.0.1; real_ip_header X-Test;");
+    let timeout = ("client_body_timeout 10s;", "client_body_timeout 90s;");
+    let buffering = ("proxy_request_buffering off;", "proxy_request_buffering on;");
+    let nginx = Nginx::start_with(&api.address, &[(status, &real_ip), timeout, buffering]);
     let get = |client: &str| {
         let rest = format!("X-Test: {client}\r\n\r\n");
         let (head, body) = nginx.ask_from(Ipv4Addr::LOCALHOST, "GET", "/healthz", rest.as_bytes());
@@ -115,21 +109,11 @@ fn what_the_service_refuses_before_a_body_reaches_the_client_while_it_still_send
     let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
     let ann = api.sign_up("ann");
     let nginx = Nginx::start(&api.address);
-    let big = vec![b'x'; 10 << 20];
-    let form = |media_type| file_form("a", media_type, &big).bytes();
-    let upload = |token: &str, form: &[u8]| {
-        let head = format!(
-            "Authorization: Bearer {token}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n\
-             Content-Length: {}\r\n\r\n",
-            form.len()
-        );
-        let bytes = [head.as_bytes(), form].concat();
-        nginx.ask_from(Ipv4Addr::LOCALHOST, "POST", "/api/v1/uploads", &bytes).0
-    };
     for (token, media_type, status) in
         [("none", "text/plain", 401), (&*ann.access, "video/mp4", 415)]
     {
-        let head = upload(token, &form(media_type));
+        let upload = upload_of_ten_megabytes(token, media_type, "");
+        let (head, _) = nginx.ask_from(Ipv4Addr::LOCALHOST, "POST", "/api/v1/uploads", &upload);
         assert!(head.starts_with(&format!("http/1.1 {status} ")), "{head}");
     }
 }

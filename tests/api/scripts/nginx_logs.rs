@@ -1,7 +1,7 @@
 //! What the sample site `scripts/nginx.conf` writes into nginx's logs.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::Ipv4Addr;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -9,145 +9,113 @@ use base64::prelude::BASE64_STANDARD;
 use super::nginx::{NAME, Nginx, sample};
 use crate::harness::*;
 
-/// Everything that an nginx has logged so far: its access log and its log of errors.
-fn logged(nginx: &Nginx) -> [String; 2] {
-    ["access.log", "log"]
-        .map(|name| std::fs::read_to_string(nginx.process.directory.join(name)).expect("a log"))
+/// The lines of nginx's access log so far.
+fn access_log(nginx: &Nginx) -> Vec<String> {
+    let text = std::fs::read_to_string(nginx.process.directory.join("access.log"));
+    text.expect("a log").lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn no_part_of_a_link_is_in_the_logs_of_the_sample() {
+fn requests_are_logged_but_for_the_tokens_of_links_and_the_values_of_queries() {
     let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
     let ann = api.sign_up("ann");
-    let file = api.new_file(&ann, "a.txt", "text");
-    let link = api.new_link(&ann, &file);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "text"));
     let token = link.strip_prefix("/api/v1/links/").expect("a path of a link");
-    let nginx = Nginx::start(&api.address);
-    let begin = |answer: (String, String)| answer.0.lines().next().unwrap_or_default().to_owned();
-    assert_eq!(begin(nginx.get(&link)), "http/1.1 200 ok");
-    let targets = [
-        format!("{link}/"),
-        format!("{link}?a={token}"),
-        format!("/api/v1/%6cinks/{token}"),
-        format!("//api/v1/links//{token}"),
-        format!("/api/v1/links/{}", &token[..20]),
-        format!("/api/v1/links%2F{}", &token[..20]),
-        format!("/API/V1/LINKS/{}", &token[..20]),
-        format!("/{token}"),
-        format!("https://cloakroom.example{link}"),
-        format!("{link}#x"),
-        format!("{link}/{}", "x".repeat(40_000)),
-    ];
-    for target in &targets {
-        nginx.get(target);
-    }
-    // Refused by nginx itself: a malformed header, and a body that is too large.
-    let here = Ipv4Addr::LOCALHOST;
-    nginx.ask_from(here, "GET", &link, b"no header\r\n\r\n");
-    nginx.ask_from(here, "POST", &link, b"Content-Length: 12000000\r\n\r\n");
-    nginx.ask_from(
-        here,
-        "GET",
-        "/healthz",
-        format!("Referer: https://cloakroom.example{link}\r\n\r\n").as_bytes(),
-    );
-    // Without TLS.
-    let mut plain = TcpStream::connect(nginx.plain).expect("nginx accepts");
-    let request = format!("GET {link} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
-    plain.write_all(request.as_bytes()).expect("nginx reads");
-    plain.read_to_string(&mut String::new()).expect("a redirection");
-    // Another path, and errors of a service that is stopped.
-    nginx.get("/api/v1/auth/me");
-    drop(api);
     let encoded: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let [half, few] = [20, 7].map(|length| &token[..length]);
+    let (letters, id) = ("X".repeat(40), UNKNOWN_ID);
+    let of_upload = format!("/api/v1/uploads/{id}/links/{id}");
+    let nginx = Nginx::start(&api.address);
+    let here = Ipv4Addr::LOCALHOST;
+    let hidden = "/api/v1/links/(not-logged)";
+    // The method and the target of a request, and what is logged of the target.
+    let cases = [
+        ("GET", link.clone(), hidden),
+        ("GET", format!("{link}/"), hidden),
+        ("GET", format!("{link}?a={token}"), hidden),
+        ("GET", format!("{link}#x"), hidden),
+        ("GET", format!("/api/v1/links/{half}"), hidden),
+        ("GET", format!("/api/v1/%6cinks/{token}"), "/api/v1/%6cinks/(not-logged)"),
+        ("GET", format!("/api/v1/%6CINKS/{few}"), "/api/v1/%6CINKS/(not-logged)"),
+        ("GET", format!("//api/v1/links//{token}"), "//api/v1/links/(not-logged)"),
+        ("GET", format!("/api/v1/links%2F{half}"), "/api/v1/links%2F(not-logged)"),
+        ("GET", format!("/links%252f{few}"), "/links%252f(not-logged)"),
+        ("GET", format!("/API/V1/LINKS/{half}"), "/API/V1/LINKS/(not-logged)"),
+        ("GET", format!("https://{NAME}{link}"), &*format!("https://{NAME}{hidden}")),
+        ("GET", format!("/links/{id}/{few}"), "/links/(not-logged)"),
+        ("GET", format!("/{token}"), "/(not-logged)"),
+        ("GET", format!("/a/{token}/b"), "/a/(not-logged)"),
+        ("GET", format!("/a/{encoded}"), "/a/(not-logged)"),
+        ("GET", format!("/api/v1/users?{letters}"), "/api/v1/users?(not-logged)"),
+        ("GET", "/api/v1/users?email=ann".to_owned(), "/api/v1/users?(not-logged)"),
+        ("GET", format!("/api/v1/uploads#{letters}"), "/api/v1/uploads#(not-logged)"),
+        ("GET", "/a?b=/api/v1/links/c".to_owned(), "/a?(not-logged)"),
+        ("GET", "/api/v1/auth/me".to_owned(), "/api/v1/auth/me"),
+        ("GET", "/api/v1/links/".to_owned(), "/api/v1/links/"),
+        ("DELETE", of_upload.clone(), &of_upload),
+        (&letters, "/healthz".to_owned(), "/healthz"),
+    ];
+    for (method, target, _) in &cases {
+        nginx.ask_from(here, method, target, b"\r\n");
+    }
+    // Lines that nginx cannot read.
+    let unreadable = [
+        (token.to_owned(), "(not-logged)"),
+        (format!("/{token}"), "/(not-logged)"),
+        (format!("{token} HTTP/1.1"), "(not-logged) HTTP/1.1"),
+        (format!("/api/v1/links/{few}"), hidden),
+        ("/healthz".to_owned(), "/healthz"),
+    ];
+    for (line, _) in &unreadable {
+        let mut stream = nginx.begin_tls(nginx.connect_from(here));
+        stream.write_all(format!("{line}\r\n\r\n").as_bytes()).expect("nginx reads");
+        stream.read_to_end(&mut Vec::new()).expect("an answer");
+    }
+    // Some programs send a token as if it were a name. The others are refused by nginx itself.
+    let named = BASE64_STANDARD.encode(format!("{token}:"));
+    let headers = [
+        ("/healthz", format!("Authorization: Basic {named}")),
+        ("/healthz", format!("Referer: https://{NAME}{link}")),
+        (&*link, "no header".to_owned()),
+        (&*link, "Content-Length: 12000000".to_owned()),
+        (&*format!("{link}/{}", "x".repeat(40_000)), "A: b".to_owned()),
+    ];
+    for (target, header) in &headers {
+        nginx.ask_from(here, "POST", target, format!("{header}\r\n\r\n").as_bytes());
+    }
+    nginx.ask_without_tls(&format!("GET {link}"), NAME);
+    // Errors of a service that is stopped.
+    drop(api);
     let stopped = [
         link.clone(),
         format!("/api/v1/%6Cinks/{token}"),
         format!("/{token}"),
         format!("/api/v1/link/{token}/x"),
         format!("/{encoded}"),
-        format!("/links%252f{}", &token[..20]),
+        format!("/links%252f{half}"),
         "/healthz".to_owned(),
     ];
     for path in &stopped {
-        assert_eq!(begin(nginx.get(path)), "http/1.1 502 bad gateway", "{path}");
+        assert!(nginx.get(path).0.starts_with("http/1.1 502 bad gateway\r\n"), "{path}");
     }
-    let requests = targets.len() + 6 + stopped.len();
-    wait_until(|| logged(&nginx)[0].lines().count() >= requests);
-    let [access, errors] = logged(&nginx);
-    for log in [&access, &errors] {
-        assert!(!log.contains(&token[..20]) && !log.contains(&token[23..]), "{log}");
-        assert!(!log.contains(&encoded), "{log}");
+    let requests = cases.len() + unreadable.len() + headers.len() + 1 + stopped.len();
+    let access = eventually(|| Some(access_log(&nginx)).filter(|lines| lines.len() >= requests));
+    let mut logged = access.iter().filter_map(|line| line.split('"').nth(1));
+    for (method, target, expected) in &cases {
+        assert_eq!(logged.next(), Some(&*format!("{method} {expected} HTTP/1.1")), "{target}");
     }
-    assert!(access.contains("\"GET /api/v1/links/(not-logged) HTTP/1.1\" 200 "), "{access}");
-    assert!(access.contains("\"GET /api/v1/auth/me HTTP/1.1\" 401 "), "{access}");
+    for (line, expected) in &unreadable {
+        assert_eq!(logged.next(), Some(*expected), "{line}");
+    }
+    assert!(access[0].contains("\" 200 ") && access[20].contains("\" 401 "), "{access:#?}");
+    let errors = std::fs::read_to_string(nginx.process.directory.join("log")).expect("a log");
+    for log in [&access.concat(), &errors] {
+        let shown = [half, &token[23..], &encoded].into_iter().find(|part| log.contains(*part));
+        assert_eq!(shown, None, "{log}");
+    }
+    // Errors of other paths are still logged whole.
+    assert!(errors.contains("\"GET /healthz HTTP/1.1\""), "{errors}");
     // Every site of the sample has the log that leaves them out, and not nginx's own.
     let count = |text: &str| sample().matches(text).count();
     assert_eq!(count("\nserver {"), count("    access_log /var/log/nginx/access.log cloakroom;\n"));
-    // Errors of other paths are still logged whole.
-    assert!(errors.contains("\"GET /healthz HTTP/1.1\""), "{errors}");
-}
-
-#[test]
-fn request_lines_are_logged_but_for_tokens_and_the_values_of_queries() {
-    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
-    let nginx = Nginx::start(&api.address);
-    let token = "q8Jf0dYw-2LkTz7_RbXc5vNmHs3GpEa9UiVo1x4KtBy";
-    let encoded: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let letters = "x".repeat(40);
-    let id = UNKNOWN_ID;
-    let cases = [
-        ("GET", format!("/api/v1/users?{letters}"), "/api/v1/users?(not-logged)".to_owned()),
-        ("GET", "/api/v1/users?email=ann".to_owned(), "/api/v1/users?(not-logged)".to_owned()),
-        ("GET", format!("/api/v1/uploads#{letters}"), "/api/v1/uploads#(not-logged)".to_owned()),
-        ("GET", "/a?b=/api/v1/links/c".to_owned(), "/a?(not-logged)".to_owned()),
-        (&letters.to_ascii_uppercase(), "/healthz".to_owned(), "/healthz".to_owned()),
-        ("GET", format!("/api/v1/links/{token}?a=b"), "/api/v1/links/(not-logged)".to_owned()),
-        (
-            "GET",
-            format!("/api/v1/%6CINKS/{}", &token[..7]),
-            "/api/v1/%6CINKS/(not-logged)".to_owned(),
-        ),
-        ("GET", format!("/links%252f{}", &token[..7]), "/links%252f(not-logged)".to_owned()),
-        ("GET", format!("/links/{id}/{}", &token[..7]), "/links/(not-logged)".to_owned()),
-        (
-            "DELETE",
-            format!("/api/v1/uploads/{id}/links/{id}"),
-            format!("/api/v1/uploads/{id}/links/{id}"),
-        ),
-        ("GET", "/api/v1/links/".to_owned(), "/api/v1/links/".to_owned()),
-        ("GET", format!("/a/{token}/b"), "/a/(not-logged)".to_owned()),
-        ("GET", format!("/a/{encoded}"), "/a/(not-logged)".to_owned()),
-    ];
-    for (method, target, _) in &cases {
-        nginx.ask_from(Ipv4Addr::LOCALHOST, method, target, b"\r\n");
-    }
-    // Some programs send a token as if it were a name.
-    let named = BASE64_STANDARD.encode(format!("{token}:"));
-    let named = format!("Authorization: Basic {named}\r\n\r\n");
-    nginx.ask_from(Ipv4Addr::LOCALHOST, "GET", "/healthz", named.as_bytes());
-    // Lines that nginx cannot read.
-    let unreadable = [
-        (token.to_owned(), "(not-logged)"),
-        (format!("/{token}"), "/(not-logged)"),
-        (format!("{token} HTTP/1.1"), "(not-logged) HTTP/1.1"),
-        (format!("/api/v1/links/{}", &token[..7]), "/api/v1/links/(not-logged)"),
-        ("/healthz".to_owned(), "/healthz"),
-    ];
-    for (line, _) in &unreadable {
-        let mut stream = nginx.begin_tls(nginx.connect_from(Ipv4Addr::LOCALHOST));
-        stream.write_all(format!("{line}\r\n\r\n").as_bytes()).expect("nginx reads");
-        stream.read_to_end(&mut Vec::new()).expect("an answer");
-    }
-    let requests = cases.len() + 1 + unreadable.len();
-    wait_until(|| logged(&nginx)[0].lines().count() >= requests);
-    let [access, _] = logged(&nginx);
-    let lines: Vec<&str> = access.lines().filter_map(|line| line.split('"').nth(1)).collect();
-    for ((method, target, expected), line) in cases.iter().zip(&lines) {
-        assert_eq!(*line, format!("{method} {expected} HTTP/1.1"), "{target}");
-    }
-    for ((_, expected), line) in unreadable.iter().zip(&lines[cases.len() + 1..]) {
-        assert_eq!(line, expected);
-    }
-    assert!(!access.contains(token), "{access}");
 }

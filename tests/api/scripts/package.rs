@@ -36,9 +36,7 @@ const REQUIRED: &[(&str, &str)] =
 #[test]
 fn the_settings_of_the_package_end_with_the_defaults_that_the_program_prints() {
     let printed = run("", &["config", "--sample"], &[]).exits(0).out();
-    let hint =
-        "scripts/debian/cloakroom.env does not end with what `cloakroom config --sample` prints";
-    assert!(SETTINGS.ends_with(&printed), "{hint}");
+    assert!(SETTINGS.ends_with(&printed), "cloakroom.env does not end with this: {printed}");
     // With all of them nothing changes, but for those that the units set otherwise.
     let of_units = defaults_of_the_units();
     let mut settings = assignments(SETTINGS, "#");
@@ -56,9 +54,9 @@ fn the_settings_of_the_package_lack_only_a_database() {
     assert_eq!((value("CLOAKROOM_DATABASE_URL"), value("CLOAKROOM_JWT_SECRET")), ("", ""));
     // The installation makes a secret, of which only the length matters here.
     let secret = ("CLOAKROOM_JWT_SECRET", SECRET);
-    let text = config(&[&settings[..], &[secret]].concat()).exits(2).err();
-    assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(text.contains("CLOAKROOM_DATABASE_URL is not set"), "{text}");
+    let output = config(&[&settings[..], &[secret]].concat()).exits(2);
+    let output = output.reports("CLOAKROOM_DATABASE_URL is not set");
+    assert_eq!(output.err().lines().count(), 2, "{output:?}");
     let database = ("CLOAKROOM_DATABASE_URL", NOWHERE);
     config(&[&settings[..], &[secret, database]].concat()).exits(0);
 }

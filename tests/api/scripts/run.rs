@@ -14,6 +14,10 @@ use serde_json::json;
 
 use crate::harness::*;
 
+fn script(name: &str) -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name))
+}
+
 /// A data directory with a private PostgreSQL in it, which is removed when this is dropped.
 struct Installation {
     data: PathBuf,
@@ -51,7 +55,7 @@ impl Installation {
 
     /// Runs `scripts/postgres` on the private cluster.
     fn postgres(&self, command: &str) -> std::process::Output {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/postgres"));
+        let mut script = script("postgres");
         script.arg(command).arg(self.data.join("postgres")).output().expect("scripts/postgres")
     }
 
@@ -66,7 +70,7 @@ impl Installation {
 
     /// `scripts/run`, to be started.
     fn command(&self) -> Command {
-        let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/run"));
+        let mut command = script("run");
         command.env_remove("DATABASE_URL").env_remove("CLOAKROOM_DATABASE_URL");
         command.envs([
             ("CARGO_HOME", self.cargo_home.path()),
@@ -100,20 +104,17 @@ struct Run {
 
 impl Run {
     fn start(mut command: Command) -> Run {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().expect("scripts/run");
+        // Both streams are one pipe.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        command.stdin(Stdio::null()).stdout(writer.try_clone().expect("a pipe")).stderr(writer);
+        let process = command.spawn().expect("scripts/run");
         let printed = Arc::new(Mutex::new(String::new()));
-        let out = process.stdout.take().expect("a pipe");
-        let err = process.stderr.take().expect("a pipe");
-        let pipes: [Box<dyn std::io::Read + Send>; 2] = [Box::new(out), Box::new(err)];
-        for pipe in pipes {
-            let printed = printed.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    printed.lock().expect("a lock").push_str(&(line + "\n"));
-                }
-            });
-        }
+        let copy = printed.clone();
+        thread::spawn(move || {
+            for line in BufReader::new(reader).lines().map_while(Result::ok) {
+                copy.lock().expect("a lock").push_str(&(line + "\n"));
+            }
+        });
         Run { process, printed }
     }
 
@@ -130,8 +131,7 @@ impl Run {
             let is_late = begin.elapsed() > Duration::from_secs(120);
             assert!(ended.is_none() && !is_late, "{ended:?}: {}", self.printed());
             if let Some((_, rest)) = self.printed().split_once("listening on ") {
-                let end = rest.find(['"', ' ', '\n']).expect("a line end");
-                return rest[..end].to_owned();
+                return rest.split(['"', ' ', '\n']).next().expect("a URL").to_owned();
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -140,13 +140,12 @@ impl Run {
     /// The password of the administrator, if this run made one.
     fn password(&self) -> Option<String> {
         let printed = self.printed();
-        let line = printed.lines().find(|line| line.starts_with("|      password "))?;
-        line.split_whitespace().nth(2).map(str::to_owned)
+        let (_, rest) = printed.split_once("|      password ")?;
+        rest.split_whitespace().next().map(str::to_owned)
     }
 
     fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("scripts/run runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("scripts/run runs");
     }
 
     /// Sends the signal, waits for the end and returns the exit status; `None` where the signal ended it.
@@ -165,6 +164,12 @@ impl Drop for Run {
     }
 }
 
+/// Signs the administrator in, and returns the status.
+fn sign_in(url: &str, password: &str) -> u16 {
+    let body = json!({"email": "admin@example.com", "password": password});
+    Request::new("POST", format!("{url}/api/v1/auth/login")).json(body).send().status
+}
+
 fn is_ready(url: &str) -> bool {
     Request::new("GET", format!("{url}/readyz")).try_send().is_ok_and(|answer| answer.status == 200)
 }
@@ -178,10 +183,7 @@ fn two_runs_at_once_share_one_private_postgresql_and_the_last_stops_it() {
     // One of them made the administrator, and both know the password that it printed.
     let passwords: Vec<_> = [&first, &second].iter().filter_map(|run| run.password()).collect();
     let [password] = &passwords[..] else { panic!("{passwords:?}") };
-    for url in &urls {
-        let login = Request::new("POST", format!("{url}/api/v1/auth/login"));
-        login.json(json!({"email": "admin@example.com", "password": password})).send().expect(200);
-    }
+    assert_eq!(urls.each_ref().map(|url| sign_in(url, password)), [200, 200]);
     assert_eq!(first.end(Signal::INT), Some(0));
     assert!(is_ready(&urls[1]) && installation.postgres_runs());
     assert_eq!(second.end(Signal::TERM), Some(0));
@@ -223,8 +225,8 @@ const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 fn an_older_cargo_is_refused_in_one_sentence_before_anything_is_made() {
     let installation = Installation::create("old-cargo");
     installation.install_cargo("1.85.1");
-    let text = installation.command().output().expect("scripts/run").exits(1).err();
-    assert!(text.contains(&format!("needs Rust {OLDEST} or newer, and cargo is 1.85.1")), "{text}");
+    let refusal = format!("needs Rust {OLDEST} or newer, and cargo is 1.85.1");
+    installation.command().output().expect("scripts/run").exits(1).reports(&refusal);
     assert!(!installation.data.exists());
     // The oldest is not refused.
     installation.install_cargo(&format!("{OLDEST}.0"));
@@ -236,13 +238,10 @@ fn an_older_cargo_is_refused_in_one_sentence_before_anything_is_made() {
 #[test]
 fn each_start_says_how_to_set_the_first_administrators_password() {
     let installation = Installation::create("reset");
-    let first = {
-        let mut run = installation.run();
-        run.url();
-        let password = run.password().expect("a password");
-        assert_eq!(run.end(Signal::TERM), Some(0));
-        password
-    };
+    let mut run = installation.run();
+    run.url();
+    let first = run.password().expect("a password");
+    assert_eq!(run.end(Signal::TERM), Some(0));
     let mut run = installation.run();
     let url = run.url();
     assert_eq!(run.password(), None, "it is shown once");
@@ -251,10 +250,6 @@ fn each_start_says_how_to_set_the_first_administrators_password() {
     let mut shell = Command::new("/bin/bash");
     shell.args(["-c", &format!("{typed} <<<'{NEW_PASSWORD}'")]).current_dir("/");
     shell.output().expect("bash").exits(0);
-    for (password, status) in [(&*first, 401), (NEW_PASSWORD, 200)] {
-        let login = Request::new("POST", format!("{url}/api/v1/auth/login"));
-        let body = json!({"email": "admin@example.com", "password": password});
-        login.json(body).send().expect(status);
-    }
+    assert_eq!([&*first, NEW_PASSWORD].map(|password| sign_in(&url, password)), [401, 200]);
     assert_eq!(run.end(Signal::TERM), Some(0));
 }

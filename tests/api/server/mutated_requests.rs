@@ -62,29 +62,12 @@ const HEADERS: &[&str] = &[
 
 /// Bytes that parsers have disagreed on.
 const TOKENS: &[&str] = &[
-    "\r\n",
-    "\n",
-    "\r",
-    "\r\n\r\n",
-    " ",
-    "\t",
-    "\0",
-    "\x0b",
-    "\u{85}",
-    ":",
-    ";",
-    ";a",
-    ",",
-    "+",
-    "-",
-    "_",
-    "0",
-    "0x",
-    "\"",
-    "#",
-    "?",
-    "/",
-    "@",
+    "\r\n", "\n", "\r", "\r\n\r\n", " ", "\t", "\0", "\x0b", "\u{85}", ":", ";", ";a", ",", "+",
+    "-", "_", "0", "0x", "\"", "#", "?", "/", "@",
+];
+
+/// The same, longer ones.
+const TEXTS: &[&str] = &[
     " HTTP/1.1",
     "0\r\n\r\n",
     "ffffffffffffffff",
@@ -102,6 +85,11 @@ impl Random {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+
+    fn token(&mut self) -> &'static str {
+        let tokens = if self.below(6) == 0 { TEXTS } else { TOKENS };
+        self.one_of(tokens)
     }
 
     fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
@@ -129,9 +117,9 @@ impl Random {
             }
             3 => {
                 let at = self.line_start(bytes);
-                bytes.splice(at..at, self.one_of(TOKENS).bytes());
+                bytes.splice(at..at, self.token().bytes());
             }
-            4 => drop(bytes.splice(at..at, self.one_of(TOKENS).bytes())),
+            4 => drop(bytes.splice(at..at, self.token().bytes())),
             5 => drop(bytes.splice(at..end, [])),
             // A number becomes another one.
             6 => {
@@ -141,14 +129,12 @@ impl Random {
                     bytes[*at] = b"0123456789abcdefABCDEF"[self.below(22)];
                 }
             }
-            _ if at < end => {
-                bytes[at] = match self.below(3) {
-                    0 => bytes[at] ^ 0x20,
-                    1 => bytes[at].wrapping_add(1),
-                    _ => self.below(256) as u8,
-                }
+            _ if at == end => {}
+            _ => {
+                let byte = bytes[at];
+                bytes[at] =
+                    [byte ^ 0x20, byte.wrapping_add(1), self.below(256) as u8][self.below(3)];
             }
-            _ => {}
         }
     }
 

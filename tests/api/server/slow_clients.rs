@@ -1,7 +1,7 @@
 //! Clients that send or read too slowly, under the limits of the service. The unit tests of `server/request_loop.rs`
 //! have shorter limits.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::Read;
 use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,6 @@ fn a_client_is_given_ten_seconds_to_begin_and_thirty_to_go_on() {
     thread::scope(|scope| {
         scope.spawn(|| send_a_body_slowly(&api));
         scope.spawn(|| leave_out_the_last_byte_of_an_upload(&api, &ann));
-        scope.spawn(|| send_requests_and_read_no_answer(&api));
         read_at_three_rates(&api, downloads, &content);
     });
 }
@@ -63,18 +62,6 @@ fn leave_out_the_last_byte_of_an_upload(api: &Server, user: &Tokens) {
     assert_eq!((answer.status, &answer.json()["error_code"]), (408, &json!("REQUEST_TIMEOUT")));
     assert_eq!(api.data.contents().len(), before);
     expect_seconds(begin, 30);
-}
-
-fn send_requests_and_read_no_answer(api: &Server) {
-    let mut connection = RawConnection::open(&api.address);
-    connection.socket().set_write_timeout(Some(Duration::from_secs(1))).expect("a timeout");
-    let block = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(1000);
-    while connection.try_send(&block).is_ok() {}
-    // The server waits until its answers are read, and reads nothing itself. The wait began up to a second ago.
-    let begin = Instant::now();
-    let is_full = |error: io::Error| error.kind() == ErrorKind::WouldBlock;
-    while connection.try_send("x").is_err_and(is_full) {}
-    expect_seconds(begin, 28);
 }
 
 /// One reads about 400 bytes of the content a second, one 4,000, and one nothing.

@@ -1,176 +1,164 @@
 //! The installation id, by which a database and a data directory know that they belong together.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
 use std::sync::Arc;
 
 use crate::harness::*;
 
-fn id_of_database(database: &Database) -> String {
-    database.value("SELECT id::text FROM installation")
+const SERVE: &[&str] = &["serve"];
+const GC: &[&str] = &["gc"];
+const CHECK: &[&str] = &["check"];
+const BACKUP: &[&str] = &["backup", "backups"];
+
+/// The ids of the database and of the directory, as far as they have one.
+fn ids(service: &Installation) -> [Option<String>; 2] {
+    let of_database = service.database.texts("SELECT id::text FROM installation").pop();
+    let of_directory = fs::read_to_string(service.data.join("installation-id")).ok();
+    [of_database, of_directory.map(|id| id.trim().to_owned())]
 }
 
-fn id_of_directory(data: &Directory) -> String {
-    fs::read_to_string(data.join("installation-id")).expect("an id").trim().to_owned()
+/// A stopped service with one old file, and its id.
+fn service_with_a_file() -> (Installation, String) {
+    let (service, ()) = Installation::after(|api| {
+        let id = api.new_file(api.sign_up("ann"), "a.txt", "text");
+        make_older(&api.data.content(&id), 2);
+    });
+    let [id, _] = ids(&service);
+    (service, id.expect("an id"))
 }
 
-/// Runs a command to its end, on a database and a directory.
-fn run_on(database: &Database, data: &Directory, arguments: &[&str]) -> std::process::Output {
-    command(&database.url, data, &[]).args(arguments).output().expect("the binary runs")
+/// Expects that each of the commands is refused with all these texts, and changes nothing.
+#[track_caller]
+fn refuses(service: &Installation, commands: &[&[&str]], texts: &[&str]) {
+    let before = ids(service);
+    for arguments in commands {
+        let output = service.run(arguments, &[]).exits(1);
+        let said = output.out() + &output.err();
+        let missing = texts.iter().find(|text| !said.contains(**text));
+        assert_eq!(missing, None, "{arguments:?}: {said}");
+    }
+    assert_eq!(ids(service), before);
+    assert!(!service.data.join("backups").exists(), "nothing was begun");
 }
 
-/// A stopped service with one old file.
-fn service_with_a_file(name: &str) -> (Arc<Database>, Arc<Directory>) {
-    let api = Server::start(&[]);
-    let user = api.sign_up(name);
-    let id = api.new_file(&user, "a.txt", name);
-    make_older(&api.data.content(&id), 2);
-    (api.database.clone(), api.data.clone())
+/// Runs `adopt-data-dir`, and expects that both sides have this id then.
+#[track_caller]
+fn adopts(service: &Installation, argument: &str, id: &str) -> Output {
+    let output = service.run(&["adopt-data-dir", argument], &[]).exits(0).prints(id);
+    assert_eq!(ids(service), [Some(id.to_owned()), Some(id.to_owned())]);
+    output
 }
 
 #[test]
 fn the_first_start_gives_both_sides_the_same_random_id() {
-    let (one, other) = (Server::start(&[]), Server::start(&[]));
-    assert_eq!(id_of_database(&one.database), id_of_directory(&one.data));
-    assert_ne!(id_of_database(&one.database), id_of_database(&other.database));
-    let mode = fs::metadata(one.data.join("installation-id")).expect("a file").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let again = Server::start_with(&one.database, &one.data, &[]);
-    assert_eq!(id_of_directory(&again.data), id_of_database(&one.database));
+    let ((one, _), (other, _)) = (service_with_a_file(), service_with_a_file());
+    let before = ids(&one);
+    assert_eq!(before[0], before[1]);
+    assert_ne!(before, ids(&other));
+    assert_eq!(mode(&one.data.join("installation-id")), 0o600);
+    drop(one.serve());
+    assert_eq!(ids(&one), before);
 }
 
 #[test]
 fn a_start_with_equal_ids_waits_for_no_other_process_that_compares() {
-    let (database, data) = service_with_a_file("ann");
-    let other = database.begin("LOCK TABLE installation IN EXCLUSIVE MODE");
+    let (service, _) = service_with_a_file();
+    let other = service.database.begin("LOCK TABLE installation IN EXCLUSIVE MODE");
     // Otherwise it would wait for the lock, and time out.
-    let api = Server::start_with(&database, &data, &[]);
-    api.readyz().expect(200);
+    service.serve().readyz().expect(200);
     other.roll_back();
 }
 
 #[test]
 fn processes_that_start_at_once_agree_on_one_id() {
     let (database, shared) = (Database::create(), Arc::new(Directory::create()));
-    let servers = parallel(6, |i| {
-        let own = Arc::new(Directory::create());
-        Server::start_with(&database, if i < 3 { &shared } else { &own }, &[])
+    let services = [(); 6].map(|()| Installation::on(&database));
+    parallel(6, |i| {
+        Server::start_with(&database, if i < 3 { &shared } else { &services[i].data }, &[])
     });
-    let id = id_of_database(&database);
-    assert!(servers.iter().all(|api| id_of_directory(&api.data) == id));
-    let left: Vec<_> = fs::read_dir(shared.path()).expect("a directory").flatten().collect();
-    let is_id_file =
-        |entry: &&fs::DirEntry| entry.file_name().to_string_lossy().starts_with("installation-id");
-    assert_eq!(left.iter().filter(is_id_file).count(), 1, "{left:?}");
+    let all = services[3..].iter().map(ids);
+    let shared = Installation { database: database.clone(), data: shared };
+    let id = ids(&shared);
+    assert!(id[0].is_some() && id[0] == id[1], "{id:?}");
+    assert!(all.into_iter().all(|other| other == id));
+    let is_id_file = |name: &&String| name.starts_with("installation-id");
+    assert_eq!(shared.entries().iter().filter(is_id_file).count(), 1, "{:?}", shared.entries());
 }
 
 #[test]
 fn a_side_that_lacks_an_id_gets_the_others_if_there_are_neither_records_nor_contents() {
-    let api = Server::start(&[]);
-    api.sign_up("ann");
-    let other = Server::start_on(&api.database, &[]);
-    assert_eq!(id_of_directory(&other.data), id_of_database(&api.database));
-    let other = Server::start_with(&Database::create(), &api.data, &[]);
-    assert_eq!(id_of_database(&other.database), id_of_directory(&api.data));
+    let (service, ()) = Installation::after(|api| drop(api.sign_up("ann")));
+    let (database, data) = (service.database.clone(), service.data.clone());
+    for other in [Installation::on(&database), Installation { database: Database::create(), data }]
+    {
+        drop(other.serve());
+        assert_eq!(ids(&other), ids(&service));
+    }
 }
 
 #[test]
 fn an_empty_directory_beside_records_is_refused_as_a_volume_that_is_not_mounted() {
-    let (database, _data) = service_with_a_file("ann");
-    let (id, empty, backups) = (id_of_database(&database), Directory::create(), Backups::create());
-    for arguments in [&["serve"][..], &["gc"], &backups.arguments()] {
-        let error = run_on(&database, &empty, arguments).exits(1).err();
-        for text in [&*id, "is none", "not mounted", "`cloakroom adopt-data-dir none`"] {
-            assert!(error.contains(text), "{text}: {error}");
-        }
-        assert!(!empty.join("installation-id").exists());
-    }
-    assert!(fs::read_dir(backups.path()).expect("a directory").next().is_none());
-    let printed = run_on(&database, &empty, &["adopt-data-dir", "none"]).exits(0).out();
-    assert!(printed.contains(&id) && printed.contains("not mounted"), "{printed}");
-    assert_eq!(id_of_directory(&empty), id);
-    drop(Server::start_with(&database, &Arc::new(empty), &[]));
+    let (full, id) = service_with_a_file();
+    let service = Installation::on(&full.database);
+    let texts = [&id, "is none", "not mounted", "`cloakroom adopt-data-dir none`"];
+    refuses(&service, &[SERVE, GC, BACKUP], &texts);
+    adopts(&service, "none", &id).prints("not mounted");
+    drop(service.serve());
 }
 
 #[test]
 fn an_empty_database_beside_contents_is_refused_as_a_wrong_url() {
-    let (_database, data) = service_with_a_file("ann");
-    let (empty, backups) = (Database::create_migrated(), Backups::create());
-    let id = id_of_directory(&data);
-    for arguments in [&["serve"][..], &["gc"], &backups.arguments()] {
-        let error = run_on(&empty, &data, arguments).exits(1).err();
-        let advice = format!("`cloakroom adopt-data-dir {id}`");
-        for text in ["is none", "no records of files", "CLOAKROOM_DATABASE_URL", &advice] {
-            assert!(error.contains(text), "{text}: {error}");
-        }
-        assert_eq!(empty.count("installation"), 0);
-    }
-    run_on(&empty, &data, &["adopt-data-dir", &id]).exits(0);
-    assert_eq!(id_of_database(&empty), id);
+    let (full, id) = service_with_a_file();
+    let service = Installation { database: Database::create_migrated(), data: full.data };
+    let advice = format!("`cloakroom adopt-data-dir {id}`");
+    let texts = ["is none", "no records of files", "CLOAKROOM_DATABASE_URL", &advice];
+    refuses(&service, &[SERVE, GC, BACKUP], &texts);
+    adopts(&service, &id, &id);
     // A database with an id, but without records, is no better.
-    let other = Server::start(&[]);
-    fs::remove_file(data.join("installation-id")).expect("removed");
-    let error = run_on(&other.database, &data, &["serve"]).exits(1).err();
-    assert!(error.contains("no records of files"), "{error}");
-    run_on(&empty, &data, &["adopt-data-dir", "none"]).exits(0);
-    drop(Server::start_with(&empty, &data, &[]));
+    fs::remove_file(service.data.join("installation-id")).expect("removed");
+    let other = Installation { data: service.data.clone(), ..Installation::after(|_| ()).0 };
+    refuses(&other, &[SERVE], &["no records of files"]);
+    adopts(&service, "none", &id);
+    drop(service.serve());
 }
 
 #[test]
 fn a_side_that_lacks_an_id_is_refused_where_there_are_records_and_contents() {
-    let (database, data) = service_with_a_file("ann");
-    let id = id_of_database(&database);
-    fs::remove_file(data.join("installation-id")).expect("removed");
-    for arguments in [["serve"], ["gc"]] {
-        let error = run_on(&database, &data, &arguments).exits(1).err();
-        assert!(error.contains(&id) && error.contains("adopt-data-dir none"), "{error}");
-    }
-    run_on(&database, &data, &["adopt-data-dir", "none"]).exits(0);
-    assert_eq!(id_of_directory(&data), id);
-    database.run("DELETE FROM installation");
-    for arguments in [["serve"], ["gc"]] {
-        let error = run_on(&database, &data, &arguments).exits(1).err();
-        let advice = format!("adopt-data-dir {id}");
-        assert!(error.contains("is none") && error.contains(&advice), "{error}");
-    }
-    run_on(&database, &data, &["adopt-data-dir", &id]).exits(0);
-    assert_eq!((id_of_database(&database), id_of_directory(&data)), (id.clone(), id));
-    drop(Server::start_with(&database, &data, &[]));
+    let (service, id) = service_with_a_file();
+    fs::remove_file(service.data.join("installation-id")).expect("removed");
+    let all = [SERVE, GC, CHECK, BACKUP];
+    refuses(&service, &all, &[&id, "is none", "adopt-data-dir none"]);
+    adopts(&service, "none", &id);
+    service.database.run("DELETE FROM installation");
+    refuses(&service, &all, &["is none", &format!("adopt-data-dir {id}")]);
+    adopts(&service, &id, &id);
+    drop(service.serve());
 }
 
 #[test]
 fn the_directory_of_another_database_is_refused_with_both_ids_until_it_is_adopted() {
-    let (one, _data) = service_with_a_file("ann");
-    let (other, data) = service_with_a_file("bob");
-    let (own, found) = (id_of_database(&one), id_of_database(&other));
-    let before = data.contents();
-    for arguments in [&["serve"][..], &[], &["gc"], &["gc", "--confirm"]] {
-        let error = run_on(&one, &data, arguments).exits(1).err();
-        assert!(error.contains(&own) && error.contains(&found), "{error}");
-        assert!(error.contains(&format!("cloakroom adopt-data-dir {found}")), "{error}");
-    }
-    assert_eq!((data.contents(), data.trash().len()), (before, 0));
+    let ((one, own), (other, found)) = (service_with_a_file(), service_with_a_file());
+    let service = Installation { database: one.database, data: other.data.clone() };
+    let before = listing(service.data.path());
+    let all = [SERVE, &[], GC, &["gc", "--confirm"], &["check", "--repair"], BACKUP];
+    let advice = format!("cloakroom adopt-data-dir {found}");
+    refuses(&service, &all, &["do not belong together", &own, &found, &advice]);
+    assert_eq!(listing(service.data.path()).len(), before.len());
     // The id on the command line says which directory is meant.
     for wrong in ["none", &own, UNKNOWN_ID] {
-        let error = run_on(&one, &data, &["adopt-data-dir", wrong]).exits(1).err();
-        assert!(error.contains("nothing was changed"), "{error}");
+        refuses(&service, &[&["adopt-data-dir", wrong]], &["nothing was changed"]);
     }
-    run_on(&one, &data, &["adopt-data-dir"]).exits(2);
-    run_on(&one, &data, &["adopt-data-dir", "nonsense"]).exits(2);
-    assert_eq!(id_of_directory(&data), found);
-    let printed = run_on(&one, &data, &["adopt-data-dir", &found]).exits(0).out();
-    assert!(printed.contains(&own), "{printed}");
-    assert_eq!((id_of_directory(&data), id_of_database(&one)), (own.clone(), own));
-    drop(Server::start_with(&one, &data, &[]));
-    run_on(&other, &data, &["serve"]).exits(1);
+    service.run(&["adopt-data-dir"], &[]).exits(2);
+    adopts(&service, &found, &own);
+    drop(service.serve());
+    other.run(SERVE, &[]).exits(1);
 }
 
 #[test]
 fn a_file_that_holds_no_id_is_refused_and_named() {
-    let (database, data) = service_with_a_file("ann");
-    fs::write(data.join("installation-id"), "nonsense").expect("written");
-    for arguments in [&["serve"][..], &["gc"], &["adopt-data-dir", "none"]] {
-        let error = run_on(&database, &data, arguments).exits(1).err();
-        assert!(error.contains("installation-id holds no id"), "{error}");
-    }
+    let (service, _) = service_with_a_file();
+    fs::write(service.data.join("installation-id"), "nonsense").expect("written");
+    let all = [SERVE, GC, &["adopt-data-dir", "none"]];
+    refuses(&service, &all, &["installation-id holds no id"]);
 }

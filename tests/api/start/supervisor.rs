@@ -4,7 +4,6 @@
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -45,14 +44,21 @@ impl Supervisor {
     /// The lines of all messages up to one with a line that begins so.
     fn up_to(&self, beginning: &str) -> Vec<Vec<String>> {
         let mut found = Vec::new();
-        while !found
-            .last()
-            .is_some_and(|lines: &Vec<String>| lines.iter().any(|line| line.starts_with(beginning)))
-        {
-            found.push(self.message());
+        loop {
+            let message = self.message();
+            let is_last = message.iter().any(|line| line.starts_with(beginning));
+            found.push(message);
+            if is_last {
+                return found;
+            }
         }
-        found
     }
+}
+
+/// By how many microseconds a message extends the time that the supervisor gives.
+fn extended_by(message: &[String]) -> u64 {
+    let time = message.iter().find_map(|line| line.strip_prefix("EXTEND_TIMEOUT_USEC="));
+    time.expect("a time").parse().expect("a number")
 }
 
 #[test]
@@ -64,24 +70,16 @@ fn a_supervisor_hears_of_each_migration_then_that_it_is_ready_and_then_that_it_s
         let api = Server::start_with(&database, &data, &settings);
         let mut messages = supervisor.up_to("READY=1");
         let ready = messages.pop().expect("a message");
-        assert!(
-            ready.contains(&format!("STATUS=Listening on http://{}", api.address)),
-            "{ready:?}"
-        );
-        let value = |lines: &[String], name: &str| {
-            lines.iter().find_map(|line| line.strip_prefix(name)).expect(name).to_owned()
-        };
-        let mut steps = Vec::new();
-        for lines in messages {
+        let status = format!("STATUS=Listening on http://{}", api.address);
+        assert!(ready.contains(&status), "{ready:?}");
+        for lines in &messages {
             // Longer than the step may take: 30 seconds for the database, an hour for a migration.
-            let time: u64 = value(&lines, "EXTEND_TIMEOUT_USEC=").parse().expect("a number");
-            let step = value(&lines, "STATUS=");
-            let least = if step.starts_with("Migrating") { 3600 } else { 30 };
-            assert!(time > least * 1_000_000, "{lines:?}");
-            steps.push(step);
+            let is_migration = lines.iter().any(|line| line.starts_with("STATUS=Migrating"));
+            let least = if is_migration { 3_600_000_000 } else { 30_000_000 };
+            assert!(extended_by(lines) > least, "{lines:?}");
         }
-        for step in ["Waiting for the database", "Making the schema"] {
-            assert!(steps.iter().any(|found| found == step), "{step}: {steps:?}");
+        for step in ["STATUS=Waiting for the database", "STATUS=Making the schema"] {
+            assert!(messages.concat().iter().any(|line| line == step), "{step}: {messages:?}");
         }
         api.signal(Signal::TERM);
         assert!(supervisor.message().contains(&"STOPPING=1".to_owned()));
@@ -99,8 +97,7 @@ fn a_supervisor_gives_a_migration_the_time_that_it_waits_for_a_backup_and_its_ow
         let migration = scope.spawn(|| run(&database.url, &["migrate"], &settings));
         let has_an_hour = |step: &str| {
             let sent = supervisor.up_to(step).pop().expect("a message");
-            let time = sent.iter().find_map(|line| line.strip_prefix("EXTEND_TIMEOUT_USEC="));
-            assert!(time.and_then(|time| time.parse().ok()) > Some(3_600_000_000_u64), "{sent:?}");
+            assert!(extended_by(&sent) > 3_600_000_000, "{sent:?}");
         };
         has_an_hour("STATUS=Waiting for a backup to end");
         backup.commit();
@@ -119,7 +116,7 @@ fn a_start_that_fails_is_never_ready_and_says_why() {
         ("CLOAKROOM_DATA_DIR", "file", 1, "STATUS=CLOAKROOM_DATA_DIR=file is a file"),
     ] {
         let settings = [("NOTIFY_SOCKET", &*supervisor.path), (name, value)];
-        command(NOWHERE, &data, &settings).arg("serve").output().expect("it runs").exits(code);
+        run_in(&data, NOWHERE, &["serve"], &settings).exits(code);
         let sent = supervisor.up_to(reason).concat();
         assert!(!sent.contains(&"READY=1".to_owned()), "{sent:?}");
     }
@@ -135,32 +132,22 @@ fn a_supervisor_that_hears_nothing_stops_nobody() {
     assert_eq!(api.exit_code(), Some(0));
 }
 
-/// Runs a command with standard error in a file that the journal's variable names, or another file, and returns the
-/// lines.
-fn lines_in_journal(
-    mut command: Command,
-    directory: &Directory,
-    names_another: bool,
-) -> Vec<String> {
-    let path = directory.join("journal");
-    let file = File::create(&path).expect("a file");
-    let metadata = file.metadata().expect("metadata");
-    let inode = metadata.ino() + u64::from(names_another);
-    command.env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev())).stderr(file);
-    command.status().expect("it runs");
-    fs::read_to_string(&path).expect("text").lines().map(str::to_owned).collect()
-}
-
 #[test]
 fn every_line_has_its_priority_in_the_journal_and_nowhere_else() {
     let data = Directory::create();
     fs::write(data.join("file"), "x").expect("a file");
     let wrong = &[("CLOAKROOM_TRASH_DAYS", "x"), ("CLOAKROOM_SCRYPT", "x")];
     let failing = &[("CLOAKROOM_DATA_DIR", "file"), ("CLOAKROOM_LISTN", "x")];
+    // Serves with standard error in a file that the journal's variable names, or another file, and returns the lines.
     let serve = |settings: &[(&str, &str)], names_another| {
+        let file = File::create(data.join("journal")).expect("a file");
+        let metadata = file.metadata().expect("metadata");
+        let inode = metadata.ino() + u64::from(names_another);
         let mut command = command(NOWHERE, &data, settings);
-        command.arg("serve");
-        lines_in_journal(command, &data, names_another)
+        command.env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev())).arg("serve");
+        command.stderr(file).status().expect("it runs");
+        let text = fs::read_to_string(data.join("journal")).expect("text");
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let refused = serve(wrong, false);
     assert_eq!(refused.len(), 3, "{refused:?}");

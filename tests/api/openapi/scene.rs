@@ -1,0 +1,103 @@
+//! Requests as the document describes them, by an administrator to whom belongs what their paths name.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+/// The content of the file, which is that of the examples.
+const CONTENT: &str = "Keys are at the front desk.\n";
+/// So that each example finds its names free.
+const FREE_NAMES: &str = "UPDATE users SET username = NULL, email = id || '@example.org'
+                          WHERE NOT is_deleted AND NOT is_development_admin";
+
+/// An administrator, and what the variables of paths stand for.
+pub struct Scene<'a> {
+    api: &'a Server,
+    pub sender: Tokens,
+    variables: [(&'static str, String); 6],
+}
+
+impl Scene<'_> {
+    /// Makes an administrator with this password, a file of it with a link, and another user; both with a token.
+    pub fn new<'a>(api: &'a Server, password: &str) -> Scene<'a> {
+        api.database.run(FREE_NAMES);
+        let body =
+            json!({"username": "sender", "email": "sender@example.com", "password": password});
+        api.register_with(body).expect(201);
+        api.database.run("UPDATE users SET role = 'admin' WHERE username = 'sender'");
+        let sender = api.login("sender", password).expect(200).tokens();
+        let other = api.sign_up("other");
+        api.new_token(&other, true);
+        let token = api.create_token(&sender, json!({"name": "a script"})).expect(201);
+        let file = api.new_file(&sender, "visitors.txt", CONTENT);
+        let link = api.create_link(&sender, &file, json!({})).expect(201);
+        let link_token =
+            link.json()["url"].as_str().and_then(|url| url.rsplit('/').next()).map(str::to_owned);
+        let variables = [
+            ("{user_id}", other.id().to_owned()),
+            ("{session_id}", sender.session()),
+            ("{token_id}", token.id()),
+            ("{file_id}", file),
+            ("{link_id}", link.id()),
+            ("{token}", link_token.expect("a link")),
+        ];
+        Scene { api, sender, variables }
+    }
+
+    /// A request with these values, in its query or in a body of the media type.
+    pub fn request(&self, operation: &Operation, media_type: &str, values: &Value) -> Request {
+        let path = self
+            .variables
+            .iter()
+            .fold(operation.path.to_owned(), |path, (name, value)| path.replace(name, value));
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pairs: Vec<_> = members(values).map(|(name, value)| (name, text(value))).collect();
+        let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
+        let with_query = |query: &str| {
+            let request = self.api.request_at_root(&operation.method, &format!("{path}{query}"));
+            let is_open = operation.json["security"] == json!([]);
+            if is_open { request } else { request.by(&self.sender) }
+        };
+        match media_type {
+            "query" => with_query(&format!("?{encoded}")),
+            "application/json" => with_query("").json(values.clone()),
+            "application/x-www-form-urlencoded" => with_query("").form(encoded),
+            "multipart/form-data" => {
+                let add = |form: Form, (name, value): &(&str, String)| match *name {
+                    "file" => form.file("visitors.txt", "text/plain", value.as_bytes()),
+                    _ => form.field(name, value),
+                };
+                let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
+                let form = pairs.iter().fold(Form::default(), add);
+                with_query("").header("Content-Type", &media_type).body(form.bytes())
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    /// A request with an example. Tokens and codes are the only values that an example cannot know.
+    pub fn example(&self, operation: &Operation, media_type: &str, example: &Value) -> Request {
+        let (api, mut values) = (self.api, example.clone());
+        let password = example["current_password"].as_str().unwrap_or(PASSWORD);
+        match operation.id() {
+            "login" => {
+                let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
+                api.register_with(ann).expect(201);
+            }
+            "refresh_tokens" => values["refresh_token"] = json!(self.sender.refresh),
+            "reset_password" => values["token"] = json!(api.reset_token("sender@example.com")),
+            "confirm_second_factor" => {
+                let offer = api.begin_second_factor(&self.sender, password).expect(200).json();
+                let secret = offer["secret"].as_str().expect("a secret").to_owned();
+                let code = SecondFactor { secret, recovery_codes: Vec::new() }.code();
+                values["code"] = json!(code);
+            }
+            "disable_second_factor" | "renew_recovery_codes" => {
+                let factor = api.new_second_factor(&self.sender, password);
+                values["code"] = json!(factor.recovery_codes[0]);
+            }
+            _ => {}
+        }
+        self.request(operation, media_type, &values)
+    }
+}
