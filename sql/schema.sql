@@ -669,23 +669,31 @@ RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     old record;
     purged uuid[] := '{}';
+    stays boolean := true;
+    -- By how much there are too many.
     bytes bigint := (SELECT deleted_bytes + size - most_bytes FROM users WHERE id = of_user);
     files bigint := (SELECT deleted_files + 1 - most_files FROM users WHERE id = of_user);
 BEGIN
     IF bytes <= 0 AND files <= 0 THEN
         RETURN true;
     END IF;
-    FOR old IN SELECT id, file_size FROM deleted_files WHERE user_id = of_user AND (was_young OR NOT is_young)
+    FOR old IN SELECT id, file_size, was_young FROM deleted_files WHERE user_id = of_user
                ORDER BY was_young DESC, deleted_at, id LOOP
+        EXIT WHEN bytes <= 0 AND files <= 0;
+        IF is_young AND stays AND NOT old.was_young THEN
+            stays := false;
+            bytes := bytes - size;
+            files := files - 1;
+            EXIT WHEN bytes <= 0 AND files <= 0;
+        END IF;
         purged := purged || old.id;
         bytes := bytes - old.file_size;
         files := files - 1;
-        EXIT WHEN bytes <= 0 AND files <= 0;
     END LOOP;
     WITH gone AS (DELETE FROM deleted_files WHERE id = ANY (purged) RETURNING id)
     INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at;
-    RETURN bytes <= 0 AND files <= 0;
+    RETURN stays AND bytes <= 0 AND files <= 0;
 END
 $$;
 

@@ -211,7 +211,7 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
             // Half of the connections is left to requests that do not wait.
             app.waiters
-                .start(server.max_connections / 2, app.db.clone(), stop.flag())
+                .start(server.connections.max_open() / 2, app.db.clone(), stop.flag())
                 .map_err(|e| format!("thread of changes: {e}"))?;
             server::run(&Arc::new(server), listener, &stop);
         }

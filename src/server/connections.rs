@@ -67,6 +67,11 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// Most connections that may be open.
+    pub fn max_open(&self) -> usize {
+        self.limits.max
+    }
+
     /// An empty registry. `shutting_down` becomes true once the process was asked to stop.
     pub fn new(limits: ConnectionLimits, shutting_down: Arc<AtomicBool>) -> Connections {
         Connections { limits, open: Mutex::default(), closed: Condvar::new(), shutting_down }

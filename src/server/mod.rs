@@ -50,8 +50,6 @@ pub struct Server {
     pub metrics: Metrics,
     /// The open connections.
     pub connections: Arc<Connections>,
-    /// Most connections that may be open.
-    pub max_connections: usize,
 }
 
 impl Server {
@@ -62,13 +60,12 @@ impl Server {
         stop: &ShutdownSignal,
         handler: Box<RequestHandler>,
     ) -> Server {
-        let max_connections = limits::max_connections(config);
         let connection_limits = ConnectionLimits {
-            max: max_connections,
+            max: limits::max_connections(config),
             max_per_network: config.max_connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
         };
-        metrics.set_connections_max(max_connections);
+        metrics.set_connections_max(connection_limits.max);
         let connections = Connections::new(connection_limits, stop.flag());
         Server {
             handler,
@@ -77,7 +74,6 @@ impl Server {
             log_format: config.log_format,
             metrics,
             connections: Arc::new(connections),
-            max_connections,
         }
     }
 }

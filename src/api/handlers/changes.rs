@@ -47,12 +47,16 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     if page.changes.is_empty() && wait > 0 {
         let has_personal_token = user.has_personal_token();
         let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
-        match context.app.waiters.wait(waiter, Duration::from_secs(wait.unsigned_abs())) {
+        let waited = context.app.waiters.wait(waiter, Duration::from_secs(wait.unsigned_abs()));
+        match waited {
             Waited::Changed => page = read()?,
             Waited::InVain => {}
             Waited::Refused => is_refused = true,
         }
-        identity::check_again_if_late(context, user)?;
+        // What comes next is not for those whose session or token has ended meanwhile.
+        if !is_refused {
+            identity::check_again(context, user)?;
+        }
     }
     let types = &context.app.config.allowed_upload_types;
     let listed =

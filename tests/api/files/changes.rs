@@ -200,8 +200,7 @@ fn a_waiting_request_is_answered_by_a_change_in_vain_or_because_its_sender_is_si
     let cursor = api.cursor(&ann);
     let thief = api.sign_in("ann");
     thread::scope(|scope| {
-        let query = format!("after={cursor}&wait=30");
-        let waiting = scope.spawn(|| api.changes(&thief, &query));
+        let waiting = scope.spawn(|| api.changes(&thief, &format!("after={cursor}&wait=30")));
         wait_until(|| api.metric("cloakroom_changes_waiting") == Some(1.0));
         api.logout_scope(&ann, "others").expect(204);
         api.new_file(&ann, "secret", "s");

@@ -154,12 +154,12 @@ fn what_is_deleted_for_good_is_gone_within_a_minute() {
 
 #[test]
 fn what_comes_back_fits_into_the_quotas() {
-    let settings = [("CLOAKROOM_USER_STORAGE_QUOTA", "10"), ("CLOAKROOM_USER_FILE_QUOTA", "4")];
+    let settings = [("CLOAKROOM_USER_STORAGE_QUOTA", "20"), ("CLOAKROOM_USER_FILE_QUOTA", "4")];
     let (api, [ann]) = Server::with_users(&settings, ["ann"]);
     let ids: Vec<_> = [4, 5, 1].map(|size| api.delete_new(&ann, "a.txt", size, true)).into();
     let since = api.deleted(&ann, "").expect(200).list("items");
     let since = since[1]["deleted_at"].as_str().expect("a time").to_owned();
-    let other = api.new_file(&ann, "b.txt", "1234567");
+    let other = api.new_file(&ann, "b.txt", &"x".repeat(17));
     api.restore(&ann, &ids[0]).refused(507, "Storage quota exceeded");
     // The latest first, and each that fits.
     assert_eq!(
@@ -328,7 +328,8 @@ fn insert_deleted_files(database: &Database, owner: &str, count: usize) {
                                     upload_date, updated_at, is_public, version, was_young)
          SELECT gen_random_uuid(), '{owner}', 'f' || n, 'f', 'text/plain', 1, 'h', now(), now(), false, 1, false
          FROM generate_series(1, {count}) n;
-         INSERT INTO file_deletions (file_id, user_id) SELECT id, user_id FROM deleted_files;
+         INSERT INTO file_deletions (file_id, user_id)
+         SELECT id, user_id FROM deleted_files WHERE user_id = '{owner}';
          UPDATE users SET remembered_deletions = {count} WHERE id = '{owner}'"
     ));
 }
