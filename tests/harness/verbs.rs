@@ -316,20 +316,6 @@ impl Server {
         self.delete(&format!("/uploads/{id}"), sender)
     }
 
-    pub fn restore_file(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.request("POST", &format!("/uploads/{id}/restore")).by(sender).send()
-    }
-
-    /// Restores the files that were deleted at a time or later.
-    pub fn restore_files(&self, sender: impl Credentials, since: &str) -> Answer {
-        self.post("/uploads/restore", sender, json!({"deleted_since": since}))
-    }
-
-    /// `GET /changes`.
-    pub fn changes(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/changes?{query}"), sender)
-    }
-
     pub fn create_link(&self, sender: impl Credentials, file: &str, body: Value) -> Answer {
         self.post(&format!("/uploads/{file}/links"), sender, body)
     }
