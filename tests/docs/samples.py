@@ -21,7 +21,7 @@ def samples(document, language):
 
 def run(code, url, token, directory):
     """Runs the functions that the code defines."""
-    functions = {}
+    functions, headers = {}, {"Authorization": f"Bearer {token}"}
     exec(code, functions)  # it is the document's own
 
     original, copy = directory / "report.txt", directory / "copy.txt"
@@ -33,6 +33,13 @@ def run(code, url, token, directory):
         copy.write_text(beginning)
         functions["download"](url, token, files[0]["id"], str(copy))
         assert copy.read_text() == CONTENT, f"after an interruption at {len(beginning)}"
+
+    pages = functions["changes"](url, token)
+    cursor = next(pages)["next"]
+    requests.delete(f"{url}/api/v1/uploads/{files[0]['id']}", headers=headers, timeout=30).raise_for_status()
+    for follow in (pages, functions["changes"](url, token, cursor)):
+        (change,) = next(follow)["changes"]
+        assert (change["file_id"], change["change"]) == (files[0]["id"], "deleted"), change
 
     events = functions["events"](url, token, action="file.upload", actor_id=files[0]["user_id"], limit=2)
     newest = [event["subject_id"] for event in events][:3]
@@ -47,7 +54,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         run(samples(document, "Python"), url, token, pathlib.Path(directory))
     typescript = samples(document, "TypeScript")
-    pathlib.Path(module).write_text(f"{typescript}\n\nexport {{ download, events, upload }};\n", encoding="utf-8")
+    pathlib.Path(module).write_text(f"{typescript}\n\nexport {{ changes, download, events, upload }};\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

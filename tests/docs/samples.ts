@@ -3,7 +3,7 @@
 // Usage: node samples.js URL ADMIN PASSWORD, with the username and the password of an administrator
 
 import assert from "node:assert/strict";
-import { download, events, upload } from "./document_code.js";
+import { changes, download, events, upload } from "./document_code.js";
 import { adminName, adminPassword, content, textFile, url } from "./tour_common.js";
 
 const login = await fetch(`${url}/api/v1/auth/login`, {
@@ -24,6 +24,15 @@ const downloads = [await download(url, token, ids[0])];
 for (const first of [4, content.length]) downloads.push(await download(url, token, ids[0], first));
 const texts = await Promise.all(downloads.map((part) => part.text()));
 assert.deepEqual(texts, [content, content.slice(4), ""]);
+
+const pages = changes(url, token);
+const { value: present } = await pages.next();
+const headers = { Authorization: `Bearer ${token}` };
+assert((await fetch(`${url}/api/v1/uploads/${ids[0]}`, { method: "DELETE", headers })).ok);
+for (const follow of [pages, changes(url, token, present.next)]) {
+  const { value: page } = await follow.next();
+  assert.deepEqual([page.changes[0].file_id, page.changes[0].change], [ids[0], "deleted"]);
+}
 
 const uploaded: string[] = [];
 for await (const event of events(url, token, { action: "file.upload", limit: "2" })) {

@@ -34,13 +34,31 @@ def filter_case(context, case):
 @schemathesis.hook
 def map_case(context, case):
     """Says nothing twice, which may be an error that OpenAPI cannot describe: asks for pages either by `page` and
-    `size` or by `limit` and `offset`, and for active accounts either by `is_active` or by `active`."""
+    `size` or by `limit` and `offset`, and for active accounts either by `is_active` or by `active`. Sorts only deleted
+    files by their deletion. Waits for no changes, which would take up to half a minute each time."""
     query = case.query or {}
     if query and case.meta.generation.mode.is_positive:
         twice = {"limit", "offset"} if {"page", "size"} & query.keys() else set()
         twice |= {"active"} if "is_active" in query else set()
-        case.query = {name: value for name, value in query.items() if name not in twice}
+        case.query = {name: value for name, value in query.items() if name not in twice | {"wait"}}
+        if case.query.get("sort_by") == "deleted_at":
+            case.query["deleted"] = "true"
     return case
+
+
+restored_files = set()  # the paths that have their ids
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    """Notes which deleted files are there again: one, or any if some were restored together."""
+    if response.status_code == 200 and case.path.endswith("/restore") and response.json().get("restored") != 0:
+        restored_files.add(case.formatted_path.removesuffix("/restore"))
+
+
+def is_restored(case, response):
+    """A deleted file is there again after it was restored."""
+    return any(case.formatted_path.startswith(path) for path in restored_files)
 
 
 def is_public(case, response):
@@ -101,6 +119,7 @@ EXCEPTIONS = [
     (AcceptedNegativeData, has_empty_filter),
     (AcceptedNegativeData, has_both_names),
     (UseAfterFree, is_empty_list),
+    (UseAfterFree, is_restored),
 ]
 
 

@@ -13,13 +13,24 @@ import httpx
 from cloakroom_client import AuthenticatedClient, Client
 from cloakroom_client.api.administration import list_audit_events
 from cloakroom_client.api.authentication import login, logout, refresh_tokens, register
-from cloakroom_client.api.files import delete_file, download_file, get_file, list_files, update_file, upload_file
+from cloakroom_client.api.files import (
+    delete_file,
+    download_file,
+    get_file,
+    list_changes,
+    list_files,
+    restore_file,
+    update_file,
+    upload_file,
+)
 from cloakroom_client.api.your_account import get_my_profile
 from cloakroom_client.models import (
     ApiError,
     AuditEventList,
+    ChangeList,
     FilePage,
     FileSortKey,
+    FileState,
     LoginRequest,
     Profile,
     Reason,
@@ -80,12 +91,21 @@ def use_files(client: AuthenticatedClient) -> None:
     part = download_file.sync_detailed(file.id, client=client, range_="bytes=4-8")
     assert part.status_code == HTTPStatus.PARTIAL_CONTENT and part.content == b"first", part
 
-    # Change and delete.
+    # Change, delete and restore. `next_` of the changes so far is where those that come later begin.
     changed = update_file.sync(file.id, client=client, body=UpdateFileRequest(description=None, is_public=True))
     assert isinstance(changed, StoredFile) and changed.is_public, changed
     assert delete_file.sync_detailed(file.id, client=client).status_code == HTTPStatus.NO_CONTENT
     gone = get_file.sync(file.id, client=client)
     assert isinstance(gone, ApiError) and gone.reason == Reason.FILE_NOT_FOUND, gone
+    changes = list_changes.sync(client=client)
+    assert isinstance(changes, ChangeList) and len(changes.changes) == 2, changes
+    deleted = list_files.sync(client=client, deleted=True)
+    assert isinstance(deleted, FilePage) and [item.id for item in deleted.items] == [file.id], deleted
+    restored = restore_file.sync(file.id, client=client)
+    assert isinstance(restored, StoredFile) and restored.is_public, restored
+    changes = list_changes.sync(client=client, after=changes.next_, wait=30)
+    assert isinstance(changes, ChangeList), changes
+    assert [(change.file_id, change.change) for change in changes.changes] == [(file.id, FileState.PRESENT)], changes
 
 
 def audit_actions(client: AuthenticatedClient, actor: uuid.UUID) -> list[str]:
@@ -132,6 +152,7 @@ def main() -> None:
     actions = audit_actions(admin, account.id)
     assert actions == [
         "auth.logout",
+        "file.restore",
         "file.delete",
         "file.update",
         *["file.upload"] * 3,

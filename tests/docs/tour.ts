@@ -66,13 +66,22 @@ const part = await api.GET(download, { headers, params: range, parseAs: "text" }
 assert.equal(part.response.status, 206);
 assert.equal(ok(part), "first");
 
-// Change and delete.
+// Change, delete and restore. The `next` of the changes so far is where those that come later begin.
 const change = { description: null, is_public: true };
 const changed = ok(await api.PUT("/api/v1/uploads/{file_id}", { headers, params: { path }, body: change }));
 assert(changed.is_public);
 done(await api.DELETE("/api/v1/uploads/{file_id}", { headers, params: { path } }));
 const gone = refused(await api.GET("/api/v1/uploads/{file_id}", { headers, params: { path } }), 404);
 assert.equal(gone.reason, "FILE_NOT_FOUND");
+const changes = ok(await api.GET("/api/v1/changes", { headers }));
+assert.equal(changes.changes.length, 2);
+const deleted = ok(await api.GET("/api/v1/uploads", { headers, params: { query: { deleted: true } } }));
+assert.deepEqual(deleted.items.map((item) => item.id), [file.id]);
+const restored = ok(await api.POST("/api/v1/uploads/{file_id}/restore", { headers, params: { path } }));
+assert(restored.is_public);
+const later = { after: changes.next, wait: 30 };
+const news = ok(await api.GET("/api/v1/changes", { headers, params: { query: later } }));
+assert.deepEqual(news.changes.map((change) => [change.file_id, change.change]), [[file.id, "present"]]);
 
 // Sign out: the access token is refused from then on.
 done(await api.POST("/api/v1/auth/logout", { headers }));
@@ -90,6 +99,6 @@ do {
   before = list.next ?? undefined;
 } while (before);
 assert.deepEqual(actions, [
-  "auth.logout", "file.delete", "file.update", "file.upload", "file.upload", "file.upload", "auth.login",
-  "auth.register",
+  "auth.logout", "file.restore", "file.delete", "file.update", "file.upload", "file.upload", "file.upload",
+  "auth.login", "auth.register",
 ]);

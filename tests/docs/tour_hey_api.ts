@@ -61,12 +61,20 @@ const part = await api.downloadFile({ client, path, headers: { Range: "bytes=4-8
 assert.equal(part.response?.status, 206);
 assert.equal(await ok(part).text(), "first");
 
-// Change and delete.
+// Change, delete and restore. The `next` of the changes so far is where those that come later begin.
 const changed = ok(await api.updateFile({ client, path, body: { description: null, is_public: true } }));
 assert(changed.is_public);
 done(await api.deleteFile({ client, path }));
 const gone = refused(await api.getFile({ client, path }), 404);
 assert.equal(gone.reason, "FILE_NOT_FOUND");
+const changes = ok(await api.listChanges({ client }));
+assert.equal(changes.changes.length, 2);
+const deleted = ok(await api.listFiles({ client, query: { deleted: true } }));
+assert.deepEqual(deleted.items.map((item) => item.id), [file.id]);
+const restored = ok(await api.restoreFile({ client, path }));
+assert(restored.is_public);
+const news = ok(await api.listChanges({ client, query: { after: changes.next, wait: 30 } }));
+assert.deepEqual(news.changes.map((change) => [change.file_id, change.change]), [[file.id, "present"]]);
 
 // Sign out: the access token is refused from then on.
 done(await api.logout({ client }));
@@ -84,6 +92,6 @@ do {
   before = list.next ?? undefined;
 } while (before);
 assert.deepEqual(actions, [
-  "auth.logout", "file.delete", "file.update", "file.upload", "file.upload", "file.upload", "auth.login",
-  "auth.register",
+  "auth.logout", "file.restore", "file.delete", "file.update", "file.upload", "file.upload", "file.upload",
+  "auth.login", "auth.register",
 ]);

@@ -33,8 +33,8 @@ struct ChangeList {
 }
 
 /// `GET /api/v1/changes`: the latest state of each of the user's files that has changed after the cursor `after`, or of
-/// all without one. If there is none, the response comes after `wait` seconds, or as soon as there is one. While it
-/// waits, the request holds its thread and nothing else.
+/// all without one, at once. If nothing has changed after the cursor, the response comes after `wait` seconds, or as soon
+/// as something does. While it waits, the request holds its thread and nothing else.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let (after, limit, wait) = context.request.query().read(|query| {
         let after = query.optional("after", rules::change_cursor);
@@ -44,7 +44,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     let read = || changes::list(&context.db, user.id(), after.as_ref(), limit);
     let mut page = read()?;
     let mut is_refused = false;
-    if page.changes.is_empty() && wait > 0 {
+    if page.changes.is_empty() && after.is_some() && wait > 0 {
         let has_personal_token = user.has_personal_token();
         let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
         let waited = context.app.waiters.wait(waiter, Duration::from_secs(wait.unsigned_abs()));

@@ -51,6 +51,16 @@ fn the_samples_with_curl_work() {
         assert_eq!(fs::read_to_string(&path).expect("the file"), content);
     }
 
+    let changes = shell_sample(&document, "list_changes");
+    let follow = || {
+        let pages = run_sample(&changes, &directory, &api, &ann.access, "");
+        let pages = pages.lines().map(|page| serde_json::from_str::<Value>(page).expect("JSON"));
+        pages.map(|page| names_of(&page["changes"], "file_id")).collect::<Vec<_>>()
+    };
+    assert_eq!([follow(), follow()], [vec![vec![id.to_owned()]], vec![vec![]]]);
+    api.delete_file(&ann, id).expect(204);
+    assert_eq!(follow(), [vec![id.to_owned()]]);
+
     let refused =
         "SELECT 'auth.login'::audit_action, 'failure'::audit_outcome FROM generate_series(1, 205)";
     api.database.run(&format!("INSERT INTO audit_events (action, outcome) {refused}"));

@@ -128,6 +128,16 @@ fn every_body_has_named_examples_and_all_answers_are_as_the_examples_show() {
 }
 
 #[test]
+fn a_deleted_file_is_listed_as_an_example_shows() {
+    let (document, api) = (everything(), Server::start(&[]));
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    api.delete_file(&ann, &file).expect(204);
+    let listed = api.list_files(&ann, "deleted=true");
+    assert_exemplary(&Operation::named(&document, "list_files"), &listed);
+}
+
+#[test]
 fn links_lead_from_an_example_to_an_operation() {
     let document = everything();
     let mut links = 0;

@@ -144,6 +144,7 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
     let range = api.download_request("GET", ann, &world.own).header("Range", "bytes=900-");
     let unmet = world.request("DELETE", &format!("/uploads/{}", world.own)).by(ann);
     let unmet = unmet.header("If-Match", "\"99\"");
+    let foreign_cursor = format!("/changes?after=0-0-{}-{}", "0".repeat(32), "0".repeat(16));
     vec![
         (at_unknown("/users"), 404, "USER_NOT_FOUND"),
         (at_unknown("/auth/sessions"), 404, "SESSION_NOT_FOUND"),
@@ -168,6 +169,7 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
         (disable, 400, "SECOND_FACTOR_INVALID"),
         (range, 416, "RANGE_NOT_SATISFIABLE"),
         (unmet, 412, "PRECONDITION_FAILED"),
+        (world.request("GET", &foreign_cursor).by(ann), 410, "GONE"),
     ]
 }
 

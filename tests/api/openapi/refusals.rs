@@ -9,7 +9,7 @@ use crate::openapi::document::everything;
 use crate::openapi::scene::Scene;
 
 /// Requests with bad fields: the operations, what has the fields, and the fields.
-fn bad_fields() -> [(&'static str, &'static str, Value); 18] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
     let json = "application/json";
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let new_password = json!({ "current_password": PASSWORD, "new_password": "short" });
@@ -20,7 +20,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 18] {
             user,
         ),
         ("login begin_second_factor confirm_second_factor disable_second_factor", json, json!({})),
-        ("renew_recovery_codes delete_my_account", json, json!({})),
+        ("renew_recovery_codes delete_my_account restore_files", json, json!({})),
         ("refresh_tokens", json, json!({ "refresh_token": 5 })),
         ("logout", "query", json!({ "scope": "mine" })),
         ("reset_password", json, json!({ "token": "x", "new_password": "short" })),
@@ -42,6 +42,8 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 18] {
         ("upload_file", "query", json!({})),
         ("upload_file", "multipart/form-data", json!({ "description": "a" })),
         ("update_file", json, json!({ "filename": ".." })),
+        ("delete_file", "query", json!({ "permanently": "perhaps" })),
+        ("list_changes", "query", json!({ "after": "x" })),
         ("create_file_link", json, json!({ "expires_in_minutes": 43_201 })),
         ("test_only_create_user", json, json!({ "role": "owner" })),
     ]
@@ -120,7 +122,11 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         }
         let request =
             api.request_at_root(&operation.method, &path).json(json!({ "role": "admin" }));
+        // What only some values of the query are refused for.
+        let query = if id == "delete_file" { "permanently=true" } else { "" };
+        let with_query = api.request_at_root(&operation.method, &format!("{path}?{query}"));
         let answers = senders.into_iter().map(|sender| request.clone().by(sender).send());
+        let answers = answers.chain([with_query.by(&token).json(json!({})).send()]);
         assert_eq!(given(answers, 403), shown, "{id}");
     }
 }

@@ -16,6 +16,7 @@ from cloakroom_client import (
     AuthenticationApi,
     Configuration,
     FileSortKey,
+    FileState,
     FilesApi,
     LoginRequest,
     RefreshTokensRequest,
@@ -78,6 +79,11 @@ def use_files(files: FilesApi) -> None:
     assert files.update_file(file.id, UpdateFileRequest(description=None, is_public=True)).is_public
     files.delete_file(file.id)
     assert reason_of_refusal(lambda: files.get_file(file.id)) == "FILE_NOT_FOUND"
+    changes = files.list_changes()
+    assert [item.id for item in files.list_files(deleted=True).items] == [file.id]
+    assert files.restore_file(file.id).is_public
+    changes = files.list_changes(after=changes.next, wait=30)
+    assert [(change.file_id, change.change) for change in changes.changes] == [(file.id, FileState.PRESENT)], changes
 
 
 def audit_actions(administration: AdministrationApi, actor: uuid.UUID) -> list[str]:
@@ -114,8 +120,8 @@ def main() -> None:
 
     admin = AdministrationApi(signed_in(url, sign_in(url, admin_name, admin_password).access_token))
     actions = audit_actions(admin, account.id)
-    uploads = ["file.upload"] * 3
-    assert actions == ["auth.logout", "file.delete", "file.update", *uploads, "auth.login", "auth.register"], actions
+    files = ["file.restore", "file.delete", "file.update", *["file.upload"] * 3]
+    assert actions == ["auth.logout", *files, "auth.login", "auth.register"], actions
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ use cloakroom_client::apis::administration_api::list_audit_events;
 use cloakroom_client::apis::authentication_api::{login, logout, refresh_tokens, register};
 use cloakroom_client::apis::configuration::Configuration;
 use cloakroom_client::apis::files_api::{
-    delete_file, download_file, get_file, list_files, update_file, upload_file,
+    delete_file, download_file, get_file, list_changes, list_files, restore_file, update_file,
+    upload_file,
 };
 use cloakroom_client::apis::your_account_api::get_my_profile;
 use cloakroom_client::apis::Error;
@@ -75,16 +76,17 @@ async fn use_files(user: &Configuration) -> Outcome {
     while i64::from(page) <= pages {
         let (key, order) = (Some(FileSortKey::Filename), Some(SortOrder::Asc));
         let list =
-            list_files(user, None, None, key, order, Some(page), Some(2), None, None).await?;
+            list_files(user, None, None, None, key, order, Some(page), Some(2), None, None).await?;
         listed.extend(list.items.into_iter().map(|file| file.filename));
         (page, pages) = (page + 1, list.pages);
     }
     assert_eq!(listed, ["first.txt", "second.txt", "third.txt"]);
 
     let id = files[0].id.to_string();
-    let whole = download_file(user, &id, None, None, None, None).await?;
+    let whole = download_file(user, &id, None, None, None, None, None, None).await?;
     assert_eq!(whole.text().await?, CONTENT);
-    let part = download_file(user, &id, Some("bytes=4-8"), None, None, None).await?;
+    let range = Some("bytes=4-8");
+    let part = download_file(user, &id, range, None, None, None, None, None).await?;
     assert_eq!(part.status(), 206);
     assert_eq!(part.text().await?, "first");
 
@@ -94,9 +96,15 @@ async fn use_files(user: &Configuration) -> Outcome {
         is_public: Some(Some(true)),
         ..Default::default()
     };
-    assert!(update_file(user, &id, Some(change)).await?.is_public);
-    delete_file(user, &id).await?;
-    assert_eq!(reason_of_refusal(get_file(user, &id).await)?, "FILE_NOT_FOUND");
+    assert!(update_file(user, &id, None, None, None, Some(change)).await?.is_public);
+    delete_file(user, &id, None, None, None, None).await?;
+    let gone = get_file(user, &id, None, None, None, None).await;
+    assert_eq!(reason_of_refusal(gone)?, "FILE_NOT_FOUND");
+    let changes = list_changes(user, None, None, None).await?;
+    assert!(restore_file(user, &id).await?.is_public);
+    let changes = list_changes(user, Some(&changes.next), None, Some(30)).await?;
+    let changed: Vec<_> = changes.changes.iter().map(|change| change.file_id.to_string()).collect();
+    assert_eq!(changed, [id]);
     Ok(())
 }
 
@@ -148,8 +156,8 @@ async fn main() -> Outcome {
     let tokens = sign_in(&anyone, admin_name.clone(), admin_password.clone()).await?;
     let actions =
         audit_actions(&client(url, Some(tokens.access_token)), &account.id.to_string()).await?;
-    assert_eq!(actions[..3], ["auth.logout", "file.delete", "file.update"]);
-    assert_eq!(actions[3..6], ["file.upload"; 3]);
-    assert_eq!(actions[6..], ["auth.login", "auth.register"]);
+    assert_eq!(actions[..4], ["auth.logout", "file.restore", "file.delete", "file.update"]);
+    assert_eq!(actions[4..7], ["file.upload"; 3]);
+    assert_eq!(actions[7..], ["auth.login", "auth.register"]);
     Ok(())
 }
