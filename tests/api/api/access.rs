@@ -91,15 +91,8 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
 
 /// Replaces the variables of a path of the table.
 fn fill_in(path: &str, user: &str, other: &str, file: &str, public: &str) -> String {
-    [
-        ("{user}", user),
-        ("{other}", other),
-        ("{file}", file),
-        ("{public}", public),
-        ("{unknown}", UNKNOWN_ID),
-    ]
-    .iter()
-    .fold(path.to_owned(), |path, (variable, id)| path.replace(variable, id))
+    let path = path.replace("{user}", user).replace("{other}", other).replace("{file}", file);
+    path.replace("{public}", public).replace("{unknown}", UNKNOWN_ID)
 }
 
 fn new_public_file(api: &Server, owner: &Tokens) -> String {

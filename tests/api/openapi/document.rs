@@ -187,30 +187,23 @@ fn names_and_shapes_are_those_that_generated_clients_can_have() {
 
 #[test]
 fn paths_that_the_settings_switch_off_are_left_out_with_all_that_only_they_use() {
-    let paths = |document: &Value| -> BTreeSet<_> {
-        members(&document["paths"]).map(|(path, _)| path.to_owned()).collect()
-    };
     let all = everything();
-    for (setting, paths_gone, others_gone) in [
-        (("CLOAKROOM_REGISTRATION", "off"), vec!["/api/v1/auth/register"], vec!["RegisterRequest"]),
-        (
-            ("CLOAKROOM_SMTP_URL", "none"),
-            vec!["/api/v1/auth/request-password-reset", "/api/v1/auth/reset-password"],
-            vec!["RequestPasswordResetRequest", "ResetPasswordRequest"],
-        ),
-        (("CLOAKROOM_DOCS", "off"), vec!["/openapi.json"], vec![]),
+    let of_resets = ["RequestPasswordResetRequest", "ResetPasswordRequest"];
+    for (setting, parts_of_paths, others_gone) in [
+        (("CLOAKROOM_REGISTRATION", "off"), &["/register"][..], &["RegisterRequest"][..]),
+        (("CLOAKROOM_SMTP_URL", "none"), &["password-reset", "reset-password"], &of_resets),
+        (("CLOAKROOM_DOCS", "off"), &["/openapi.json"], &[]),
         (
             ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "false"),
-            ["alive", "count", "create", "delete-all"]
-                .map(|name| format!("/api/v1/users/test-only/{name}").leak() as &str)
-                .into(),
-            vec!["TestOnlyCreateUserRequest", "Test only"],
+            &["/test-only/"],
+            &["TestOnlyCreateUserRequest", "Test only"],
         ),
     ] {
-        let settings = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), setting];
-        let without = document(&settings);
-        let gone: Vec<_> = paths(&all).difference(&paths(&without)).cloned().collect();
-        assert_eq!(gone, paths_gone, "{setting:?}");
+        let without = document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), setting]);
+        for (path, _) in members(&all["paths"]) {
+            let is_gone = parts_of_paths.iter().any(|part| path.contains(part));
+            assert_eq!(without["paths"].get(path).is_none(), is_gone, "{setting:?}: {path}");
+        }
         for name in others_gone {
             let name = format!("\"{name}\"");
             let has = [&all, &without].map(|document| document.to_string().contains(&name));

@@ -316,21 +316,18 @@ fn hints_name_what_was_sent_and_what_is_accepted() {
     let accepted = "Accepted are image/jpeg, image/png, application/pdf, text/plain.";
     let long = "x".repeat(150);
     let shortened = format!("The file was declared as `{}`. {accepted}", "x".repeat(100));
+    let size = "The file may have at most 1048576 bytes.";
+    let contradicted =
+        "The file was declared as `image/jpg`, but its first bytes are those of `image/png`.";
+    let beyond = "The file has 900 bytes, of which the first is number 0.";
+    let unknown = "The endpoints of the API are below /api/v1; /docs describes them.";
     for (request, hint) in [
+        (world.request("GET", "/nope"), unknown),
         (export, "An export has at most 1 rows. Leave some out with a filter."),
-        (
-            world.upload("text/plain", &[b'a'; (1 << 20) + 1]),
-            "The file may have at most 1048576 bytes.",
-        ),
+        (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), size),
         (world.upload(&long, b"a"), &shortened),
-        (
-            world.upload("Image/JPG; a=b", PNG),
-            "The file was declared as `image/jpg`, but its first bytes are those of `image/png`.",
-        ),
-        (
-            range.header("Range", "bytes=900-"),
-            "The file has 900 bytes, of which the first is number 0.",
-        ),
+        (world.upload("Image/JPG; a=b", PNG), contradicted),
+        (range.header("Range", "bytes=900-"), beyond),
     ] {
         request.send().has(json!({ "hint": hint }));
     }

@@ -92,6 +92,7 @@ impl Scene<'_> {
                 let code = SecondFactor { secret, recovery_codes: Vec::new() }.code();
                 values["code"] = json!(code);
             }
+            "get_second_factor" => drop(api.new_second_factor(&self.sender, password)),
             "disable_second_factor" | "renew_recovery_codes" => {
                 let factor = api.new_second_factor(&self.sender, password);
                 values["code"] = json!(factor.recovery_codes[0]);
