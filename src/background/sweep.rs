@@ -21,8 +21,6 @@ const MAX_LISTED: usize = 1000;
 pub struct Swept {
     /// Contents that were moved to the trash or, where there is none, listed for removal.
     pub moved: usize,
-    /// How many of them were not deleted by a user.
-    pub unexplained: usize,
     /// Unfinished uploads, and directories of the trash, that were removed.
     pub removed: usize,
     /// A sentence for the operator, if no content was moved because too many have no record.
@@ -34,16 +32,16 @@ pub fn run(background: &Background) -> Result<i64, Error> {
     let report = |line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
     let swept = sweep(storage, db, config.trash_days, false, report)?;
-    let (unexplained, days) = (swept.unexplained, config.trash_days);
+    let (moved, days) = (swept.moved, config.trash_days);
     match storage.trash() {
-        Some(trash) if unexplained > 0 => log::warn!(
-            "{unexplained} contents have no record in the database, as after a crash, or after the database was \
+        Some(trash) if moved > 0 => log::warn!(
+            "{moved} contents have no record in the database, as after a crash, or after the database was \
              recovered to an earlier time: they are in {} now, for {days} days. If their records come back, `cloakroom \
              check --repair` brings the contents back",
             trash.display()
         ),
-        None if unexplained > 0 => log::warn!(
-            "{unexplained} contents of {} have no record in the database, as after a crash, or after the database was \
+        None if moved > 0 => log::warn!(
+            "{moved} contents of {} have no record in the database, as after a crash, or after the database was \
              recovered to an earlier time: they are removed in {days} days, unless their records come back",
             storage.place().0
         ),
@@ -59,8 +57,8 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 /// from the trash what has been there for more than `trash_days` days. Without a trash, contents without a record are
 /// listed instead, and [`remove_deleted`] takes them when they have been listed for as long.
 ///
-/// If more than 5 % of the contents, and more than 20, have no record although no user has deleted the files, none is
-/// moved or listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
+/// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or listed
+/// unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
 /// be from before the record was removed. Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
@@ -70,15 +68,14 @@ pub fn sweep(
     mut report: impl FnMut(String),
 ) -> Result<Swept, Error> {
     // Nothing is changed before all lookups have succeeded.
-    let (mut orphans, mut unexplained) = orphans(storage, db)?;
+    let mut orphans = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/backup/pause_removals.sql` says why that is enough.
     if !orphans.is_empty() && db::files::is_backup_running(db)? {
         report("a backup is running: contents without a record stay until a later sweep".into());
         orphans.clear();
-        unexplained = 0;
     }
-    let refusal = if is_confirmed { None } else { refusal(storage, unexplained)? };
-    let mut swept = Swept { moved: 0, unexplained: 0, removed: 0, refusal };
+    let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
+    let mut swept = Swept { moved: 0, removed: 0, refusal };
     let mut removed = storage.remove_old_drafts()?;
     // After a refusal the operator may want contents back from the trash, so it is not emptied either.
     if swept.refusal.is_none() {
@@ -98,7 +95,6 @@ pub fn sweep(
             Some(directory) => directory.move_to_trash(&orphans, report)?,
             None => list_for_removal(storage, db, &orphans, report)?,
         }
-        swept.unexplained = unexplained.min(swept.moved);
     }
     Ok(swept)
 }
@@ -119,9 +115,8 @@ fn list_for_removal(
     Ok(())
 }
 
-/// Removes up to `limit` contents that have been listed for removal for more than `trash_days` days, and have no
-/// record. Those whose records were removed are listed since then, even if they are gone already. Returns how many
-/// there were.
+/// Removes up to `limit` contents of files that nobody may restore, or that have been listed for removal for more than
+/// `trash_days` days, and have no record. Returns how many there were.
 pub fn remove_deleted(
     storage: &Storage,
     db: &Database,
@@ -156,19 +151,14 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Returns the ids of old contents without a record, and how many of them are unexplained. Contents of files that users
-/// have deleted are explained; there may be many of them, because they stay while a backup runs. Without a trash, those
-/// that are listed for removal are left out.
+/// Returns the ids of old contents without a record, but not of those that are listed for removal.
 ///
 /// Records are looked up after the contents were listed. A content that is old and has no record by then never gets
 /// one, because an upload is recorded right after its content is stored.
-fn orphans(storage: &Storage, db: &Database) -> Result<(Vec<Uuid>, usize), Error> {
-    let (mut orphans, mut unexplained) = (Vec::new(), 0);
+fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
+    let mut orphans = Vec::new();
     for batch in storage.old_contents()? {
-        for content in db::files::unrecorded(db, &batch?, storage.trash().is_some())? {
-            orphans.push(content.id);
-            unexplained += usize::from(!content.is_deleted);
-        }
+        orphans.extend(db::files::unrecorded(db, &batch?)?);
     }
-    Ok((orphans, unexplained))
+    Ok(orphans)
 }

@@ -254,23 +254,11 @@ fn matching_rows(
     )
 }
 
-/// A content without a record.
-pub struct UnrecordedContent {
-    pub id: Uuid,
-    /// Whether its record was removed and not lost. The content stays until a sweep if a backup was running.
-    pub is_deleted: bool,
-}
-
-/// Returns those of `ids` that have no record, in the order of ids; those that are listed for removal only if
-/// `with_listed`. Files of deleted users have one until the background thread removes it.
-pub fn unrecorded(
-    db: &Database,
-    ids: &[Uuid],
-    with_listed: bool,
-) -> Result<Vec<UnrecordedContent>, Error> {
-    let rows = db.read(sql!("files/unrecorded"), &[&ids, &with_listed])?;
-    let content = |row: &Row| from_row!(row => UnrecordedContent { id, is_deleted });
-    Ok(rows.iter().map(content).collect())
+/// Returns those of `ids` that have no record, in the order of ids, without those that are listed for removal. Files of
+/// deleted users have one until the background thread removes it.
+pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
+    let rows = db.read(sql!("files/unrecorded"), &[&ids])?;
+    Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
 /// Whether a backup is running, which may need contents whose record is gone by now.

@@ -15,7 +15,6 @@ use super::files::{Damage, FoundContents, examine};
 use super::open_installation;
 use super::output::{Findings, Progress, count, print_line};
 use crate::config::Config;
-use crate::db::files::UnrecordedContent;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
@@ -161,9 +160,8 @@ impl Check<'_> {
             let ids = ids?;
             // An upload has its record before its content is an hour old. A deletion removes the record first, so
             // whether the content is still there is asked after the record was looked up.
-            let with_listed = self.storage.trash().is_some();
-            for content in db::files::unrecorded(self.db, &ids, with_listed)? {
-                unrecorded += self.report_unrecorded(&content, is_backup_running)?;
+            for id in db::files::unrecorded(self.db, &ids)? {
+                unrecorded += self.report_unrecorded(id, is_backup_running)?;
             }
             contents += ids.len();
             progress.advance(ids.len() as u64);
@@ -181,18 +179,15 @@ impl Check<'_> {
     /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
     fn report_unrecorded(
         &mut self,
-        content: &UnrecordedContent,
+        id: Uuid,
         is_backup_running: bool,
     ) -> Result<usize, Error> {
-        let UnrecordedContent { id, is_deleted } = content;
-        let Some(age) = self.storage.age_of(*id)? else { return Ok(0) };
+        let Some(age) = self.storage.age_of(id)? else { return Ok(0) };
         let sweep = match self.storage.trash() {
             Some(_) => "the next sweep moves it to the trash",
             None => "the next sweep lists it for removal",
         };
-        if *is_deleted {
-            self.findings.warning(format_args!("files/{id} is of a deleted file: {sweep}"), "");
-        } else if age < MAX_UNSWEPT_AGE || is_backup_running {
+        if age < MAX_UNSWEPT_AGE || is_backup_running {
             self.findings.warning(format_args!("files/{id} has no record: {sweep}"), "");
         } else {
             self.findings.fault(format_args!("files/{id} has no record"), "");
