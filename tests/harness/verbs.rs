@@ -84,11 +84,8 @@ impl Server {
     }
 
     pub fn reset_password(&self, token: &str, new_password: &str) -> Answer {
-        self.post(
-            "/auth/reset-password",
-            Anonymous,
-            json!({"token": token, "new_password": new_password}),
-        )
+        let body = json!({"token": token, "new_password": new_password});
+        self.post("/auth/reset-password", Anonymous, body)
     }
 
     /// Requests a password reset and takes the token from the log, where it stands in development. Forgets earlier

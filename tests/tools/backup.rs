@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::json;
@@ -35,18 +36,11 @@ fn a_backup_has_a_dump_the_contents_their_list_and_a_manifest_that_only_this_use
     let mut expected = [(one.clone(), digits_of_sha256(b"one")), (empty, digits_of_sha256(b""))];
     expected.sort();
     assert_eq!(listed(backup), expected);
-    for (id, hash_of_record) in expected {
-        assert_eq!(
-            digits_of_sha256(&fs::read(backup.join("files").join(id)).expect("a copy")),
-            hash_of_record
-        );
-    }
+    has_exactly(backup, &expected);
     for (part, name) in [("dump", "database.dump"), ("contents", "contents.sha256")] {
         let bytes = fs::read(backup.join(name)).expect("a file");
-        assert_eq!(
-            manifest[part],
-            json!({"size": bytes.len(), "sha256": digits_of_sha256(&bytes)})
-        );
+        let expected = json!({"size": bytes.len(), "sha256": digits_of_sha256(&bytes)});
+        assert_eq!(manifest[part], expected);
     }
     let mut sha256sum = Command::new("sha256sum");
     sha256sum.args(["--check", "--strict", "contents.sha256"]).current_dir(backup);
@@ -156,23 +150,17 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
     let users = ["ann", "bob"].map(|name| api.sign_up(name));
-    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (path, printed) = thread::scope(|scope| {
-        let _stop = SetOnDrop(&stop);
-        for user in &users {
-            let (api, stop, changes) = (&api, &stop, &changes);
-            scope.spawn(move || {
-                let mut files = Vec::new();
-                while !stop.load(Ordering::Relaxed) {
-                    let n = changes.fetch_add(1, Ordering::Relaxed);
-                    files.push(api.new_file(user, "a.txt", &format!("content {n}")));
-                    // The oldest goes first, so the snapshot names some that are deleted while it is copied.
-                    if files.len() > 20 {
-                        api.delete_file(user, &files.remove(0)).expect(204);
-                    }
-                }
-            });
+    let (changes, files) = (AtomicUsize::new(0), [(); 2].map(|()| Mutex::new(Vec::new())));
+    let change = |i: usize, _| {
+        let (user, mut files) = (&users[i], files[i].lock().expect("no panic"));
+        let n = changes.fetch_add(1, Ordering::Relaxed);
+        files.push(api.new_file(user, "a.txt", &format!("content {n}")));
+        // The oldest goes first, so the snapshot names some that are deleted while it is copied.
+        if files.len() > 20 {
+            api.delete_file(user, &files.remove(0)).expect(204);
         }
+    };
+    let (path, printed) = repeat_during(2, change, || {
         wait_until(|| changes.load(Ordering::Relaxed) > 60);
         let begin = changes.load(Ordering::Relaxed);
         let made = backups.make(&api);
@@ -190,11 +178,8 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     assert!(printed.contains(&format!("{} files", COUNT + 40)), "{printed}");
     let cluster = Cluster::start("restore");
     let target = Installation::on(&Database::create_on(&cluster.url));
-    let printed = target.restore(&path).exits(0).out();
+    target.restore(&path).exits(0);
     assert_eq!(manifest["users"], COUNT + 2);
-    let numbers = format!("{} files, {} bytes\n", manifest["files"], manifest["bytes"]);
-    let line = format!("database: {} users, {numbers}", COUNT + 2);
-    assert!(printed.contains(&line), "{printed}");
     let query = "SELECT id::text, file_hash FROM files ORDER BY id";
     let rows = target.database.client().query(query, &[]).expect("rows");
     let records: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -231,7 +216,6 @@ fn keep_removes_the_oldest_whole_backups_of_the_same_installation() {
     for arguments in [&["--keep", "0"][..], &["--keep", "x"], &["--keep", "-1"], &["--keep"]] {
         api.run_beside(&[&[backup, directory], arguments].concat()).exits(2);
     }
-    api.run_beside(&["backup"]).exits(2);
     assert_eq!(backups.whole(), whole);
     // Those of another installation are not linked to either.
     let (path, _) = backups.make(&other);

@@ -136,9 +136,9 @@ fn time_limits_of_the_server_do_not_end_a_backup() {
     let url = format!("{}?options={options}", api.database.url);
     let held = backups.begin_with(&api, &[("CLOAKROOM_DATABASE_URL", &url)]);
     // The transaction of the backup has been idle for longer than the limit.
-    let long_idle = "pg_stat_activity WHERE datname = current_database() AND application_name = 'cloakroom'
-                     AND state = 'idle in transaction' AND state_change < now() - interval '400 ms'";
-    wait_until(|| api.database.count(long_idle) == 1);
+    let long_idle = "application_name = 'cloakroom' AND state = 'idle in transaction'
+                     AND state_change < now() - interval '400 ms'";
+    wait_until(|| api.database.connections(long_idle) == 1);
     held.end().exits(0);
 }
 

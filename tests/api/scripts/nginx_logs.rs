@@ -17,8 +17,7 @@ fn access_log(nginx: &Nginx) -> Vec<String> {
 
 #[test]
 fn requests_are_logged_but_for_the_tokens_of_links_and_the_values_of_queries() {
-    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")], ["ann"]);
     let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "text"));
     let token = link.strip_prefix("/api/v1/links/").expect("a path of a link");
     let encoded: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
