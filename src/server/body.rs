@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
-use super::head::{BodyFraming, RequestHead};
+use super::head::RequestHead;
 use super::limits::{ClientLimits, MAX_DRAIN};
 use crate::http::body::BodySource;
 
@@ -59,9 +59,9 @@ enum UnreadBody {
 impl<'a> BodyReader<'a> {
     /// A reader of the body that follows `head`, which has been consumed from the stream.
     pub fn new(head: &RequestHead, stream: &'a mut ClientStream) -> BodyReader<'a> {
-        let unread = match head.framing {
-            BodyFraming::Length(length) => UnreadBody::Length(length),
-            BodyFraming::Chunked => UnreadBody::Chunked(ChunkedDecoder::default()),
+        let unread = match head.is_chunked {
+            true => UnreadBody::Chunked(ChunkedDecoder::default()),
+            false => UnreadBody::Length(head.content_length.unwrap_or(0)),
         };
         let continue_pending = head.expects_continue;
         let allowance = Allowance::new(stream.limits);

@@ -73,10 +73,7 @@ fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Resp
 /// The response in the form that `rouille` sends.
 fn into_rouille(response: Response) -> rouille::Response {
     let data = match response.body {
-        ResponseBody::Bytes(bytes) => {
-            let length = bytes.len();
-            rouille::ResponseBody::from_reader_and_size(Cursor::new(bytes), length)
-        }
+        ResponseBody::Bytes(bytes) => rouille::ResponseBody::from_data(bytes),
         ResponseBody::File(range) => {
             let length = range.length as usize;
             rouille::ResponseBody::from_reader_and_size(range, length)
