@@ -74,11 +74,6 @@ pub fn start(level: LevelFilter, format: LogFormat) {
     std::panic::set_hook(Box::new(|info| log::error!("panic: {info}")));
 }
 
-/// Writes the lines that say why the process ends.
-pub fn write_fatal(lines: impl IntoIterator<Item = String>) {
-    write_lines(Level::Error, lines);
-}
-
 /// Writes lines that are no records of the log, whose format is known only after the settings have been read.
 pub fn write_lines(level: Level, lines: impl IntoIterator<Item = String>) {
     let priority = PriorityPrefix::of_standard_error().of(level);
