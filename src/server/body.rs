@@ -7,7 +7,6 @@ use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
 use super::head::RequestHead;
 use super::limits::{ClientLimits, MAX_DRAIN};
-use crate::http::body::BodySource;
 
 /// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
 /// answered. Read errors are `TimedOut` if the client is too slow, `InvalidData` if the chunked coding is
@@ -101,8 +100,9 @@ impl<'a> BodyReader<'a> {
         true
     }
 
-    /// Reads some content into `out`, as [`BodySource::read_at_most`] says.
-    fn read(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
+    /// Reads some content into `out` and returns how many bytes, which is 0 at the end of the body. `max` is how many
+    /// may still be read.
+    pub fn read(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -164,12 +164,6 @@ impl<'a> BodyReader<'a> {
         let outcome = wait(self.stream, start + self.allowance.left);
         self.allowance.spend(start.elapsed());
         outcome
-    }
-}
-
-impl BodySource for &mut BodyReader<'_> {
-    fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize> {
-        self.read(buffer, max)
     }
 }
 

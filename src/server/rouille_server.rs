@@ -64,8 +64,8 @@ impl RouilleServer {
 fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Response {
     let length = request.header("Content-Length").and_then(|text| text.parse().ok());
     let body = match request.data() {
-        Some(data) => Body::new(data, length),
-        None => Body::new(io::empty(), length),
+        Some(mut data) => Body::new(move |buffer, _| data.read(buffer), length),
+        None => Body::new(|_, _| Ok(0), length),
     };
     into_rouille(handler(request, body))
 }
