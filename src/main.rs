@@ -24,10 +24,11 @@ use std::iter;
 use std::process::ExitCode;
 
 use clap::Parser;
+use log::Level;
 
 use arguments::{Arguments, Command};
 use serve::CommandError;
-use telemetry::logging::write_fatal;
+use telemetry::logging::write_lines;
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
@@ -42,12 +43,13 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(CommandError::Failed(message)) => {
-            write_fatal([format!("cloakroom: {message}")]);
+            write_lines(Level::Error, [format!("cloakroom: {message}")]);
             ExitCode::FAILURE
         }
         Err(CommandError::Settings(faults)) => {
             let heading = "cloakroom cannot start with these settings:".to_owned();
-            write_fatal(iter::once(heading).chain(faults.iter().map(|fault| format!("  {fault}"))));
+            let faults = faults.iter().map(|fault| format!("  {fault}"));
+            write_lines(Level::Error, iter::once(heading).chain(faults));
             ExitCode::from(2)
         }
     }

@@ -141,6 +141,7 @@ impl RequestContext<'_> {
     /// matter of security: a name that is taken, for instance, is none. The event reveals nothing that the client
     /// typed.
     pub fn record_refusal(&self, action: RefusedAction, subject: Option<Uuid>, error: &Error) {
+        let because = |reason: &str| (action, json!({ "reason": reason }));
         let (action, details) = match error {
             Error::AdminRequired | Error::AdminSecondFactorRequired => {
                 (action, json!({ "endpoint": self.endpoint.map(|name| name.to_string()) }))
@@ -148,11 +149,11 @@ impl RequestContext<'_> {
             Error::BadCredentials | Error::WrongCurrentPassword | Error::InvalidResetToken => {
                 (action, action.details())
             }
-            Error::InactiveAccount => (action, json!({ "reason": "inactive_account" })),
-            Error::LastAdmin => (action, json!({ "reason": "last_admin" })),
-            Error::InvalidCode { .. } => (action, json!({ "reason": "second_factor_invalid" })),
+            Error::InactiveAccount => because("inactive_account"),
+            Error::LastAdmin => because("last_admin"),
+            Error::InvalidCode { .. } => because("second_factor_invalid"),
             Error::SecondFactorRequired { is_password_refused: true } => {
-                (action, json!({ "reason": "too_many_wrong_codes" }))
+                because("too_many_wrong_codes")
             }
             Error::SecondFactorRequired { is_password_refused: false } => {
                 let action = RefusedAction::LoginWithoutCode;

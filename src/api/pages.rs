@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::openapi;
 use crate::config::{Config, Registration, Smtp};
+use crate::http::conditions::Conditions;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::model::hex;
@@ -202,7 +203,7 @@ impl Page {
     fn respond(&self, path: &str, request: &Request) -> Response {
         let plain = self.plain.as_ref().filter(|_| !prefers_gzip(request));
         let form = plain.unwrap_or(&self.gzip);
-        let mut response = if request.knows_tag(&form.tag) == Some(true) {
+        let mut response = if Conditions::read(request).has_seen(&form.tag) {
             Response::empty(304)
         } else {
             Response::new(200, self.content_type, form.content)

@@ -26,6 +26,8 @@ pub struct MailServer {
     pub host: String,
     pub port: u16,
     pub user: Option<SmtpUser>,
+    /// Its URL, with any user and password hidden.
+    pub url: String,
 }
 
 /// When the connection to a mail server is encrypted.
@@ -74,8 +76,8 @@ impl FromStr for MailServer {
     /// Parses `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may follow. In the user and the
     /// password, any byte may be written as `%` and two hexadecimal digits. The ports default to those of RFC 5321
     /// (25) and RFC 8314 (465).
-    fn from_str(url: &str) -> Result<Self, ()> {
-        let (scheme, rest) = url.split_once("://").ok_or(())?;
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (scheme, rest) = text.split_once("://").ok_or(())?;
         let (encryption, default_port) = match scheme {
             "smtp" => (Encryption::StartTls, "25"),
             "smtps" => (Encryption::Implicit, "465"),
@@ -97,7 +99,9 @@ impl FromStr for MailServer {
             return Err(());
         }
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, user })
+        let shown_user = if user.is_some() { "(not shown)@" } else { "" };
+        let url = format!("{scheme}://{shown_user}{host}:{port}");
+        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, user, url })
     }
 }
 
@@ -123,21 +127,8 @@ impl fmt::Display for Smtp {
         match self {
             Smtp::Unset => Ok(()),
             Smtp::Off => f.write_str("none"),
-            Smtp::Server(server) => server.fmt(f),
+            Smtp::Server(server) => f.write_str(&server.url),
         }
-    }
-}
-
-/// The URL of the server, with any user and password hidden.
-impl fmt::Display for MailServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.encryption {
-            Encryption::Implicit => "smtps",
-            Encryption::StartTls => "smtp",
-        };
-        let user = if self.user.is_some() { "(not shown)@" } else { "" };
-        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{scheme}://{user}{open}{}{close}:{}", self.host, self.port)
     }
 }
 
@@ -220,7 +211,7 @@ mod tests {
             ("smtps://mail.example.com", "smtps://mail.example.com:465"),
             ("smtps://ann:x@mail.example.com:587", "smtps://(not shown)@mail.example.com:587"),
         ] {
-            assert_eq!(server(url).to_string(), shown);
+            assert_eq!(server(url).url, shown);
         }
         assert_eq!(server("smtp://[::1]").host, "::1");
         let found = server("smtps://ann%40example.com:p%3a@%25%C3%A9@mail.example.com").user;

@@ -15,7 +15,6 @@ use super::words::Environment;
 const URL: &str = "CLOAKROOM_STORAGE_URL";
 const ACCESS_KEY: &str = "CLOAKROOM_STORAGE_ACCESS_KEY";
 const SECRET_KEY: &str = "CLOAKROOM_STORAGE_SECRET_KEY";
-const CA: &str = "CLOAKROOM_STORAGE_CA";
 
 const URLS: &str =
     "s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME, also with &style=host";
@@ -135,7 +134,7 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<StoreSet
     let access_key = r.setting(&[ACCESS_KEY]).secret("");
     let secret_key = r.setting(&[SECRET_KEY]).secret("");
     let allowed = "a PEM file with the certificates of the authorities that sign the store's";
-    let authorities = r.setting(&[CA]).read("", allowed, certificates);
+    let authorities = r.setting(&["CLOAKROOM_STORAGE_CA"]).read("", allowed, certificates);
     let url = url?;
     if environment == Environment::Production && url.is_exposed() {
         let text = format!("{URL} has an endpoint without TLS; in production use https");

@@ -4,11 +4,6 @@
 use super::reader::SettingsReader;
 use super::words::Environment;
 
-const URL: &str = "CLOAKROOM_STORAGE_URL";
-const ACCESS_KEY: &str = "CLOAKROOM_STORAGE_ACCESS_KEY";
-const SECRET_KEY: &str = "CLOAKROOM_STORAGE_SECRET_KEY";
-const CA: &str = "CLOAKROOM_STORAGE_CA";
-
 const NONE: &str = "nothing, because this build has no client of a store: the cargo feature s3 adds it, and the \
                     Debian package has it";
 
@@ -18,10 +13,14 @@ pub enum StoreSettings {}
 
 /// Refuses a store.
 pub fn read(r: &mut SettingsReader, _: Environment) -> Option<StoreSettings> {
-    r.setting(&[URL]).optional_hidden(NONE, |_| None::<StoreSettings>, |_, _| String::new());
-    r.setting(&[ACCESS_KEY]).secret("");
-    r.setting(&[SECRET_KEY]).secret("");
-    r.setting(&[CA]).read("", NONE, |_| None)
+    r.setting(&["CLOAKROOM_STORAGE_URL"]).optional_hidden(
+        NONE,
+        |_| None::<StoreSettings>,
+        |_, _| String::new(),
+    );
+    r.setting(&["CLOAKROOM_STORAGE_ACCESS_KEY"]).secret("");
+    r.setting(&["CLOAKROOM_STORAGE_SECRET_KEY"]).secret("");
+    r.setting(&["CLOAKROOM_STORAGE_CA"]).read("", NONE, |_| None)
 }
 
 #[cfg(test)]

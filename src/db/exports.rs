@@ -129,9 +129,9 @@ fn from_columns<'a>(row: &'a Row, columns: &[usize; 11]) -> ExportedUser<'a> {
         name: row.get(name),
         role: row.get(role),
         is_active: row.get(is_active),
-        created_at: Timestamp(row.get(created_at)),
-        updated_at: Timestamp(row.get(updated_at)),
-        last_login: row.get::<_, Option<_>>(last_login).map(Timestamp),
+        created_at: row.get(created_at),
+        updated_at: row.get(updated_at),
+        last_login: row.get(last_login),
         total_uploads: row.get(total_uploads),
         total_storage_used: row.get(total_storage_used),
     }

@@ -287,15 +287,9 @@ pub fn count(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.read(sql!("users/count"), &[])?)?.get("accounts"))
 }
 
-/// The column by which a list of accounts is sorted. Texts are compared without regard to case. Accounts without a name
-/// come last in both orders of names. Ties are in the order of ids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserSort {
-    CreatedAt,
-    /// The display name.
-    Name,
-    Email,
-}
+/// The columns by which a list of accounts can be sorted, of which `name` is the display name. Texts are compared
+/// without regard to case. Accounts without a name come last in both orders of names. Ties are in the order of ids.
+pub const SORT_COLUMNS: [&str; 3] = ["created_at", "name", "email"];
 
 /// A filter for lists of accounts, which must match all that is given. A text matches if it is part of the column,
 /// without regard to case.
@@ -324,24 +318,17 @@ impl UserFilter {
     }
 }
 
-/// Returns the page of the accounts that match, and how many match in all.
+/// Returns the page of the accounts that match, sorted by one of [`SORT_COLUMNS`], and how many match in all.
 pub fn list(
     db: &Database,
     filter: &UserFilter,
-    sort: UserSort,
+    sort: &str,
     descending: bool,
     page: PageRequest,
 ) -> Result<(Vec<User>, i64), Error> {
     let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, ""));
     let time = |at: Option<Timestamp>| at.map(|at| at.0);
-    let order = match (sort, descending) {
-        (UserSort::CreatedAt, false) => "created_at asc",
-        (UserSort::CreatedAt, true) => "created_at desc",
-        (UserSort::Name, false) => "name asc",
-        (UserSort::Name, true) => "name desc",
-        (UserSort::Email, false) => "email asc",
-        (UserSort::Email, true) => "email desc",
-    };
+    let order = format!("{sort} {}", if descending { "desc" } else { "asc" });
     let rows = db.read_unprepared(
         sql!("users/list"),
         &[

@@ -1,26 +1,16 @@
 //! The body of a request. It is read only when a handler asks for it, and never beyond the handler's limit.
 
-use std::io::{self, Read};
+use std::io;
 
 use crate::error::Error;
 
-/// A source of a body's bytes.
-pub trait BodySource {
-    /// Reads some bytes into `buffer` and returns how many, which is 0 at the end of the body. If the source knows that
-    /// more than `max` bytes are still to come, it may fail with `FileTooLarge` instead of waiting for them.
-    fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize>;
-}
-
-/// Other readers do not know how many bytes are still to come.
-impl<R: Read> BodySource for R {
-    fn read_at_most(&mut self, buffer: &mut [u8], _max: u64) -> io::Result<usize> {
-        self.read(buffer)
-    }
-}
+/// Reads some bytes of a body into the buffer and returns how many, which is 0 at the end of the body. The number is
+/// how many bytes may still come: a source that knows of more may fail with `FileTooLarge` instead of waiting for them.
+type BodySource<'a> = dyn FnMut(&mut [u8], u64) -> io::Result<usize> + 'a;
 
 /// The body of one request. Nothing of it can be read before [`Body::set_limit`] is called.
 pub struct Body<'a> {
-    source: Box<dyn BodySource + 'a>,
+    source: Box<BodySource<'a>>,
     /// The value of `Content-Length`.
     announced: Option<u64>,
     /// Bytes read so far.
@@ -30,7 +20,10 @@ pub struct Body<'a> {
 
 impl<'a> Body<'a> {
     /// Makes a body of everything that `source` gives. `announced` is the value of `Content-Length`, if there is one.
-    pub fn new(source: impl BodySource + 'a, announced: Option<u64>) -> Body<'a> {
+    pub fn new(
+        source: impl FnMut(&mut [u8], u64) -> io::Result<usize> + 'a,
+        announced: Option<u64>,
+    ) -> Body<'a> {
         Body { source: Box::new(source), announced, received: 0, limit: 0 }
     }
 
@@ -54,7 +47,7 @@ impl<'a> Body<'a> {
         let length = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX).max(1));
         let buffer = &mut buffer[..length];
         let length = loop {
-            match self.source.read_at_most(buffer, left) {
+            match (self.source)(buffer, left) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 outcome => break outcome.map_err(|error| self.read_error(error))?,
             }

@@ -25,46 +25,34 @@ enum Tags<'a> {
 }
 
 impl<'a> Tags<'a> {
-    fn read(request: &Request<'a>, header: &str) -> Option<Tags<'a>> {
+    /// `opaque_tag` returns what of each tag is compared with ours, which are strong.
+    fn read(
+        request: &Request<'a>,
+        header: &str,
+        opaque_tag: fn(&'a str) -> &'a str,
+    ) -> Option<Tags<'a>> {
         let mut lines = request.headers(header).peekable();
         lines.peek()?;
         let tags: Vec<_> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
-        Some(if tags.contains(&"*") { Tags::Any } else { Tags::List(tags) })
+        Some(match tags.contains(&"*") {
+            true => Tags::Any,
+            false => Tags::List(tags.into_iter().map(opaque_tag).collect()),
+        })
     }
 
-    /// Whether one of them is `tag`. A strong comparison takes a weak tag for none; a weak one ignores that it is weak
-    /// (RFC 9110, 8.8.3.2).
-    fn contain(&self, tag: &str, comparison: Comparison) -> bool {
+    /// Whether one of them is `tag`.
+    fn contain(&self, tag: &str) -> bool {
         match self {
             Tags::Any => true,
-            Tags::List(tags) => tags.iter().any(|one| comparison.opaque_tag(one) == tag),
+            Tags::List(tags) => tags.contains(&tag),
         }
     }
 
     /// The versions of records that they name.
-    fn versions(&self, comparison: Comparison) -> Option<Vec<i32>> {
+    fn versions(&self) -> Option<Vec<i32>> {
         match self {
             Tags::Any => None,
-            Tags::List(tags) => {
-                let versions = tags.iter().map(|tag| version_of_tag(comparison.opaque_tag(tag)));
-                Some(versions.flatten().collect())
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Comparison {
-    Strong,
-    Weak,
-}
-
-impl Comparison {
-    /// What is compared with a strong tag of ours. A weak tag, `W/"..."`, is never equal to it as it stands.
-    fn opaque_tag(self, tag: &str) -> &str {
-        match self {
-            Comparison::Strong => tag,
-            Comparison::Weak => tag.strip_prefix("W/").unwrap_or(tag),
+            Tags::List(tags) => Some(tags.iter().filter_map(|tag| version_of_tag(tag)).collect()),
         }
     }
 }
@@ -77,8 +65,12 @@ impl<'a> Conditions<'a> {
             httpdate::parse_http_date(line).ok().filter(|_| second.is_none())
         };
         Conditions {
-            if_match: Tags::read(request, "If-Match"),
-            if_none_match: Tags::read(request, "If-None-Match"),
+            // Compared strongly: a weak tag, `W/"..."`, is none of ours (RFC 9110, 8.8.3.2).
+            if_match: Tags::read(request, "If-Match", |tag| tag),
+            // Compared weakly, which ignores that a tag is weak.
+            if_none_match: Tags::read(request, "If-None-Match", |tag| {
+                tag.strip_prefix("W/").unwrap_or(tag)
+            }),
             if_modified_since: date("If-Modified-Since"),
             if_unmodified_since: date("If-Unmodified-Since"),
         }
@@ -89,7 +81,7 @@ impl<'a> Conditions<'a> {
     /// else. The order is that of RFC 9110, 13.2.2.
     pub fn is_known(&self, tag: &str, modified: SystemTime) -> Result<bool, Error> {
         let is_met = match (&self.if_match, self.if_unmodified_since) {
-            (Some(tags), _) => tags.contain(tag, Comparison::Strong),
+            (Some(tags), _) => tags.contain(tag),
             (None, Some(date)) => modified <= date,
             (None, None) => true,
         };
@@ -97,15 +89,20 @@ impl<'a> Conditions<'a> {
             return Err(Error::PreconditionFailed);
         }
         Ok(match &self.if_none_match {
-            Some(tags) => tags.contain(tag, Comparison::Weak),
+            Some(_) => self.has_seen(tag),
             None => self.if_modified_since.is_some_and(|date| modified <= date),
         })
     }
 
+    /// Whether `If-None-Match` says that the client has what `tag` stands for.
+    pub fn has_seen(&self, tag: &str) -> bool {
+        self.if_none_match.as_ref().is_some_and(|tags| tags.contain(tag))
+    }
+
     /// For methods that change a record: what the statement that changes it has to compare.
     pub fn of_version(&self) -> VersionConditions {
-        let allowed = self.if_match.as_ref().and_then(|tags| tags.versions(Comparison::Strong));
-        let refused = self.if_none_match.as_ref().map(|tags| tags.versions(Comparison::Weak));
+        let allowed = self.if_match.as_ref().and_then(Tags::versions);
+        let refused = self.if_none_match.as_ref().map(Tags::versions);
         VersionConditions {
             // `If-None-Match: *` asks that there is no record, so no version of it is right.
             allowed: if refused == Some(None) { Some(Vec::new()) } else { allowed },
@@ -129,7 +126,7 @@ mod tests {
     fn with<T>(headers: &[(&str, &str)], look: impl FnOnce(Conditions) -> T) -> T {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let head = rouille::Request::fake_http("GET", "/", headers.collect(), Vec::new());
-        look(Conditions::read(&Request::new(&head, Body::new(&b""[..], None))))
+        look(Conditions::read(&Request::new(&head, Body::new(|_, _| Ok(0), None))))
     }
 
     const DAY_1: &str = "Thu, 01 Jan 2026 00:00:00 GMT";

@@ -27,17 +27,14 @@ pub struct CsvRows {
 }
 
 impl CsvRows {
-    /// Only the row with the names of the columns, if they are given.
-    pub fn new(names: Option<&[&str]>) -> CsvRows {
-        let mut builder = WriterBuilder::new();
-        builder.terminator(Terminator::CRLF);
-        let out = builder.from_writer(Vec::with_capacity(CAPACITY));
-        let mut rows = CsvRows { out, row: ByteRecord::new(), failure: None };
+    /// Only the row with the names of the columns, if they are given, with commas between them.
+    pub fn new(names: Option<&str>) -> CsvRows {
+        let mut bytes = Vec::with_capacity(CAPACITY);
         if let Some(names) = names {
-            names.iter().for_each(|name| rows.cell(name));
-            rows.end();
+            bytes.extend([names.as_bytes(), b"\r\n"].concat());
         }
-        rows
+        let out = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(bytes);
+        CsvRows { out, row: ByteRecord::new(), failure: None }
     }
 
     /// Writes a cell of text that a user chose; `None` is an empty cell. See [`without_formulas`].

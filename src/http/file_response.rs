@@ -71,12 +71,12 @@ pub fn file_response(
         Response::empty(304)
     } else {
         // `Range` has a meaning for GET only (RFC 9110, 14.2).
-        let range = if request.method() == "GET" && range_applies(request, &tag, modified) {
+        let part = if request.method() == "GET" && range_applies(request, &tag, modified) {
             parse_range(request.header("Range").unwrap_or_default(), file.file_size as u64)
         } else {
-            RequestedRange::Whole
+            None
         };
-        range_response(file, range, disposition, open)?
+        range_response(file, part, disposition, open)?
     };
     Ok(response
         .with_header("ETag", tag)
@@ -87,31 +87,29 @@ pub fn file_response(
         .with_header("Cross-Origin-Resource-Policy", embedders))
 }
 
-/// Responds with the requested part of the content.
+/// Responds with a part of the content, or with all of it.
 fn range_response(
     file: &File,
-    range: RequestedRange,
+    part: Option<Range<u64>>,
     disposition: &str,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
-    let (status, from, to) = match range {
-        RequestedRange::Whole => (200, 0, length),
-        RequestedRange::Part(from, to) => (206, from, to),
-        RequestedRange::Unsatisfiable => return Err(Error::RangeNotSatisfiable(length)),
+    let (status, range) = match part {
+        None => (200, 0..length),
+        Some(part) if part.is_empty() => return Err(Error::RangeNotSatisfiable(length)),
+        Some(part) => (206, part),
     };
     let disposition = content_disposition(disposition, &file.original_filename);
-    let response = Response { status, headers: Vec::new(), body: open(from..to)? }
+    let mut response = Response { status, headers: Vec::new(), body: open(range.clone())? }
         .with_header("Content-Type", file.content_type.clone())
         .with_header("Repr-Digest", repr_digest(&file.file_hash))
         .with_header("Content-Disposition", disposition);
-    Ok(match status {
-        206 => {
-            let range = format!("bytes {from}-{}/{length}", to - 1);
-            response.with_header("Content-Range", range)
-        }
-        _ => response,
-    })
+    if status == 206 {
+        let (first, last) = (range.start, range.end - 1);
+        response.add_header("Content-Range", format!("bytes {first}-{last}/{length}"));
+    }
+    Ok(response)
 }
 
 /// The digest of a whole content (RFC 9530, 3), given its SHA-256 in hexadecimal.
@@ -128,25 +126,10 @@ fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
     })
 }
 
-/// A parsed `Range` header.
-#[derive(Debug, PartialEq, Eq)]
-enum RequestedRange {
-    /// The whole file. This also stands for several ranges and for headers that are malformed or in other units, which
-    /// a server may ignore (RFC 9110, 14.2).
-    Whole,
-    /// The bytes from the first offset up to, but not including, the second.
-    Part(u64, u64),
-    /// Only bytes after the end of the file.
-    Unsatisfiable,
-}
-
-/// Parses `Range` for a file of `length` bytes.
-fn parse_range(header: &str, length: u64) -> RequestedRange {
-    parse_single_range(header, length).unwrap_or(RequestedRange::Whole)
-}
-
-/// Returns `None` if the header is not exactly one well-formed range of bytes.
-fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
+/// Parses `Range` for a file of `length` bytes. The result is an empty range if only bytes after the end of the file
+/// are asked for. `None` stands for the whole file, also if the header is not exactly one well-formed range of bytes: a
+/// server may ignore several ranges and other units (RFC 9110, 14.2).
+fn parse_range(header: &str, length: u64) -> Option<Range<u64>> {
     let (unit, set) = header.split_once('=')?;
     let (first, last) = set.trim().split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -157,7 +140,7 @@ fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
     }
     let (from, to) = match (first, last) {
         ("", suffix) => match number(suffix)? {
-            0 => return Some(RequestedRange::Unsatisfiable),
+            0 => (length, length),
             // An empty file has no last bytes, and `Content-Range` cannot express an empty range.
             _ if length == 0 => return None,
             n => (length.saturating_sub(n), length),
@@ -171,7 +154,7 @@ fn parse_single_range(header: &str, length: u64) -> Option<RequestedRange> {
             (from, length.min(last.saturating_add(1)))
         }
     };
-    Some(if from < length { RequestedRange::Part(from, to) } else { RequestedRange::Unsatisfiable })
+    Some(from..to)
 }
 
 /// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token is written as it is. Any other name
@@ -205,28 +188,30 @@ mod tests {
     #[test]
     fn single_ranges_are_understood_and_others_ignored() {
         for (header, length, expected) in [
-            ("bytes=0-0", 10, RequestedRange::Part(0, 1)),
-            ("bytes=2-5", 10, RequestedRange::Part(2, 6)),
-            ("Bytes= 2-", 10, RequestedRange::Part(2, 10)),
-            ("bytes=9-100", 10, RequestedRange::Part(9, 10)),
-            ("bytes=0-99999999999999999999", 10, RequestedRange::Part(0, 10)),
-            ("bytes=-3", 10, RequestedRange::Part(7, 10)),
-            ("bytes=-30", 10, RequestedRange::Part(0, 10)),
-            ("bytes=10-", 10, RequestedRange::Unsatisfiable),
-            ("bytes=99999999999999999999-", 10, RequestedRange::Unsatisfiable),
-            ("bytes=-0", 10, RequestedRange::Unsatisfiable),
-            ("bytes=0-", 0, RequestedRange::Unsatisfiable),
-            ("bytes=-1", 0, RequestedRange::Whole),
-            ("bytes=5-2", 10, RequestedRange::Whole),
-            ("bytes=0-1,3-4", 10, RequestedRange::Whole),
-            ("bytes=-", 10, RequestedRange::Whole),
-            ("bytes=a-b", 10, RequestedRange::Whole),
-            ("bytes=+1-2", 10, RequestedRange::Whole),
-            ("bytes", 10, RequestedRange::Whole),
-            ("lines=0-1", 10, RequestedRange::Whole),
-            ("", 10, RequestedRange::Whole),
+            ("bytes=0-0", 10, Some(0..1)),
+            ("bytes=2-5", 10, Some(2..6)),
+            ("Bytes= 2-", 10, Some(2..10)),
+            ("bytes=9-100", 10, Some(9..10)),
+            ("bytes=0-99999999999999999999", 10, Some(0..10)),
+            ("bytes=-3", 10, Some(7..10)),
+            ("bytes=-30", 10, Some(0..10)),
+            ("bytes=10-", 10, Some(0..0)),
+            ("bytes=99999999999999999999-", 10, Some(0..0)),
+            ("bytes=-0", 10, Some(0..0)),
+            ("bytes=0-", 0, Some(0..0)),
+            ("bytes=-1", 0, None),
+            ("bytes=5-2", 10, None),
+            ("bytes=0-1,3-4", 10, None),
+            ("bytes=-", 10, None),
+            ("bytes=a-b", 10, None),
+            ("bytes=+1-2", 10, None),
+            ("bytes", 10, None),
+            ("lines=0-1", 10, None),
+            ("", 10, None),
         ] {
-            assert_eq!(parse_range(header, length), expected, "{header} of {length}");
+            let found =
+                parse_range(header, length).map(|part| if part.is_empty() { 0..0 } else { part });
+            assert_eq!(found, expected, "{header} of {length}");
         }
     }
 

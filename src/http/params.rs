@@ -119,12 +119,17 @@ impl Params {
         name: &'static str,
         rule: impl FnOnce(&str) -> Result<T, Problem>,
     ) -> Option<T> {
-        let outcome = match self.values.get(name)? {
-            Value::Null => return None,
-            Value::String(text) => rule(text),
-            _ => Err(problems::NOT_A_STRING),
-        };
-        outcome.map_err(|problem| self.add_error(name, problem)).ok()
+        self.value(name, |value| rule(value.as_str().ok_or(problems::NOT_A_STRING)?))
+    }
+
+    /// Reads a value of any type that `parse` accepts, if it is present.
+    fn value<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&Value) -> Result<T, Problem>,
+    ) -> Option<T> {
+        let value = self.values.get(name).filter(|value| !value.is_null())?;
+        parse(value).map_err(|problem| self.add_error(name, problem)).ok()
     }
 
     /// Reads a filter of a list, which must obey `rule`. An empty text is no filter, because forms send the fields that
@@ -154,20 +159,15 @@ impl Params {
         default: i64,
         allowed: RangeInclusive<i64>,
     ) -> i64 {
-        let outcome = match self.values.get(name) {
-            None | Some(Value::Null) => return default,
-            Some(Value::Number(number)) => whole_number(number)
-                .ok_or(problems::NOT_AN_INTEGER)
-                .and_then(|number| rules::in_range(number, &allowed)),
-            Some(Value::String(text)) if self.location == FieldLocation::Query => {
-                rules::integer(text, &allowed)
+        let is_query = self.location == FieldLocation::Query;
+        let number = self.value(name, |value| match value {
+            Value::Number(number) => {
+                rules::in_range(whole_number(number).ok_or(problems::NOT_AN_INTEGER)?, &allowed)
             }
-            Some(_) => Err(problems::NOT_AN_INTEGER),
-        };
-        outcome.unwrap_or_else(|problem| {
-            self.add_error(name, problem);
-            default
-        })
+            Value::String(text) if is_query => rules::integer(text, &allowed),
+            _ => Err(problems::NOT_AN_INTEGER),
+        });
+        number.unwrap_or(default)
     }
 
     /// Reads which page is asked for, either as `page` and `size` or as `limit` and `offset`. Giving both is a field
@@ -199,14 +199,7 @@ impl Params {
 
     /// Reads a boolean of a JSON body.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        match self.values.get(name)? {
-            Value::Null => None,
-            Value::Bool(value) => Some(*value),
-            _ => {
-                self.add_error(name, problems::NOT_A_BOOLEAN);
-                None
-            }
-        }
+        self.value(name, |value| value.as_bool().ok_or(problems::NOT_A_BOOLEAN))
     }
 
     /// Reads a JSON array of strings that must obey `rule` if it is present.
@@ -215,13 +208,11 @@ impl Params {
         name: &'static str,
         rule: fn(&[&str]) -> Result<Vec<String>, Problem>,
     ) -> Option<Vec<String>> {
-        let texts: Option<Vec<&str>> = match self.values.get(name)? {
-            Value::Null => return None,
-            Value::Array(items) => items.iter().map(Value::as_str).collect(),
-            _ => None,
-        };
-        let outcome = texts.ok_or(problems::NOT_A_LIST).and_then(|texts| rule(&texts));
-        outcome.map_err(|problem| self.add_error(name, problem)).ok()
+        self.value(name, |value| {
+            let items = value.as_array().ok_or(problems::NOT_A_LIST)?;
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            rule(&texts.ok_or(problems::NOT_A_LIST)?)
+        })
     }
 }
 

@@ -89,16 +89,6 @@ impl<'a> Request<'a> {
         is_from_trusted_page(self.header("Host"), self.headers("Origin"), listed)
     }
 
-    /// Whether `If-None-Match` lists `tag`, an entity tag with its quotes; `None` if there is no such header. The tag
-    /// must not contain a comma, because the list is split at commas. The comparison is weak, which means that `W/` is
-    /// ignored (RFC 9110, 13.1.2).
-    pub fn knows_tag(&self, tag: &str) -> Option<bool> {
-        let mut lists = self.headers("If-None-Match").peekable();
-        lists.peek()?;
-        let mut tags = lists.flat_map(|list| list.split(',')).map(str::trim);
-        Some(tags.any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag))
-    }
-
     /// The parameters in the query.
     pub fn query(&self) -> Params {
         Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string())

@@ -36,7 +36,8 @@ pub enum ResponseBody {
 
 /// The parts of a body of unknown length, of which none should be longer than a few megabytes. Each is made once the
 /// one before has been sent. After a failure the transfer must end without its last chunk, so that no client takes a
-/// part for the whole; whoever makes the parts logs it.
+/// part for the whole; whoever makes the parts logs it. They are dropped when the response has ended, or the connection
+/// has broken.
 pub type BodyBatches = dyn Iterator<Item = io::Result<Vec<u8>>> + Send;
 
 /// The bytes of `file` that are still to be sent. The file's own offset is neither used nor changed.
@@ -128,19 +129,6 @@ pub fn no_content() -> Response {
     Response::empty(204)
 }
 
-/// 200 with a body of unknown length that browsers save under `filename`, which must be a token (RFC 9110, 5.6.2). The
-/// batches are dropped when the response has ended, or the connection has broken.
-pub fn attachment(
-    content_type: &'static str,
-    filename: &str,
-    batches: impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static,
-) -> Response {
-    let body = ResponseBody::Batches(Box::new(batches));
-    Response { status: 200, headers: Vec::new(), body }
-        .with_header("Content-Type", content_type)
-        .with_header("Content-Disposition", format!("attachment; filename={filename}"))
-}
-
 /// The reason phrase in the status line (RFC 9110, 15), which clients ignore, and the word for programs in the body of
 /// an error; both are empty for statuses that the service does not use.
 pub fn names_of_status(status: u16) -> (&'static str, &'static str) {
@@ -196,10 +184,10 @@ mod tests {
     #[test]
     fn a_header_that_could_split_a_response_is_an_internal_error() {
         for value in ["a\rb", "a\nb", "a\r\nSet-Cookie: b", "a\0b"] {
-            let response = no_content().with_header("X-Name", value);
+            let response = Response::empty(204).with_header("X-Name", value);
             assert!(matches!(check_headers(response), Err(Error::Internal(_))), "{value:?}");
         }
-        let response = no_content().with_header("X-Name", "a\tb \u{e9}");
+        let response = Response::empty(204).with_header("X-Name", "a\tb \u{e9}");
         assert!(check_headers(response).is_ok());
     }
 }

@@ -54,7 +54,8 @@ pub fn open_session<'a>(
     if server.encryption == Encryption::Implicit {
         session.encrypt(&server.host)?;
     }
-    session.greeting()?;
+    session.stream.set_deadline(deadline.min(Instant::now() + MAX_WAIT));
+    session.reply(Phase::Greeting, 2)?;
     session.ehlo()?;
     if server.encryption == Encryption::StartTls {
         session.start_tls(server)?;
@@ -116,12 +117,6 @@ pub struct SmtpSession<'a> {
 }
 
 impl SmtpSession<'_> {
-    /// Reads the server's first reply.
-    fn greeting(&mut self) -> Result<(), MailError> {
-        self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
-        self.reply(Phase::Greeting, 2).map(drop)
-    }
-
     /// Introduces this host and learns what the server offers.
     fn ehlo(&mut self) -> Result<(), MailError> {
         let address = self.stream.local_address().map_err(failed(Phase::Ehlo))?;

@@ -203,7 +203,9 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
     let address = app.config.listen;
     let announce = |address| announce(&app, postgres, address);
     let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
-    let handler = handler(app.clone());
+    let shared = app.clone();
+    let handler: Box<RequestHandler> =
+        Box::new(move |head, body| pipeline::answer(&shared, head, body));
     match app.config.http_server {
         HttpServer::Builtin => {
             let listener = server::bind(address).map_err(|e| bind_error(&e))?;
@@ -223,11 +225,6 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The function to which both servers pass each request.
-fn handler(app: Arc<App>) -> Box<RequestHandler> {
-    Box::new(move |head, body| pipeline::answer(&app, head, body))
 }
 
 /// Says that the service is ready: to the log with versions, data directory and address in one line, and to the

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::chunked::{ChunkedDecoder, ChunkedPart};
 use super::client_stream::ClientStream;
-use super::head::{BodyFraming, RequestHead};
+use super::head::RequestHead;
 use super::limits::{ClientLimits, MAX_DRAIN};
-use crate::http::body::BodySource;
 
 /// Reads the body of one request and no byte after it. It borrows the connection's stream until the request is
 /// answered. Read errors are `TimedOut` if the client is too slow, `InvalidData` if the chunked coding is
@@ -59,9 +58,9 @@ enum UnreadBody {
 impl<'a> BodyReader<'a> {
     /// A reader of the body that follows `head`, which has been consumed from the stream.
     pub fn new(head: &RequestHead, stream: &'a mut ClientStream) -> BodyReader<'a> {
-        let unread = match head.framing {
-            BodyFraming::Length(length) => UnreadBody::Length(length),
-            BodyFraming::Chunked => UnreadBody::Chunked(ChunkedDecoder::default()),
+        let unread = match head.is_chunked {
+            true => UnreadBody::Chunked(ChunkedDecoder::default()),
+            false => UnreadBody::Length(head.content_length.unwrap_or(0)),
         };
         let continue_pending = head.expects_continue;
         let allowance = Allowance::new(stream.limits);
@@ -101,8 +100,9 @@ impl<'a> BodyReader<'a> {
         true
     }
 
-    /// Reads some content into `out`, as [`BodySource::read_at_most`] says.
-    fn read(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
+    /// Reads some content into `out` and returns how many bytes, which is 0 at the end of the body. `max` is how many
+    /// may still be read.
+    pub fn read(&mut self, out: &mut [u8], max: u64) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
@@ -164,12 +164,6 @@ impl<'a> BodyReader<'a> {
         let outcome = wait(self.stream, start + self.allowance.left);
         self.allowance.spend(start.elapsed());
         outcome
-    }
-}
-
-impl BodySource for &mut BodyReader<'_> {
-    fn read_at_most(&mut self, buffer: &mut [u8], max: u64) -> io::Result<usize> {
-        self.read(buffer, max)
     }
 }
 

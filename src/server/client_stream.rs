@@ -36,7 +36,7 @@ struct HeadSearch {
 
 /// A connection as the thread that serves it reads and writes it.
 pub struct ClientStream {
-    connection: Arc<Connection>,
+    pub connection: Arc<Connection>,
     /// How long the client may keep the server waiting.
     pub limits: ClientLimits,
     /// `buffer[start..end]` was received and not yet consumed. Both are 0 if that is empty. Its length is
@@ -84,11 +84,6 @@ impl ClientStream {
         }
     }
 
-    /// Whether the process was asked to stop.
-    pub fn is_shutting_down(&self) -> bool {
-        self.connection.is_shutting_down()
-    }
-
     /// Returns the next request head if it has been received completely.
     pub fn complete_head(&self) -> Option<&[u8]> {
         let length = find_head_end(self.buffered(), &mut 0).ok()??;
@@ -123,7 +118,7 @@ impl ClientStream {
     ) -> Result<usize, HeadError> {
         // This check comes after `start_waiting`, and the shutdown sets the flag before it looks for waiting
         // connections. So at least one of the two notices the other.
-        if self.is_shutting_down() {
+        if self.connection.is_shutting_down() {
             deadline = deadline.min(Instant::now() + SHUTDOWN_GRACE);
         }
         loop {

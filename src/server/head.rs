@@ -7,21 +7,13 @@ use std::net::{Ipv6Addr, SocketAddr};
 use super::limits::MAX_HEADERS;
 use crate::error::Error;
 
-/// How the end of a request body is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BodyFraming {
-    /// It ends after this many bytes.
-    Length(u64),
-    /// It is sent in chunks, of which the last one is marked.
-    Chunked,
-}
-
 /// A request without its body.
 pub struct RequestHead {
     /// The method, target and headers, as handlers see them.
     pub request: rouille::Request,
-    /// How the end of the body is found.
-    pub framing: BodyFraming,
+    /// The body is sent in chunks, of which the last one is marked. Otherwise it has the length that `Content-Length`
+    /// says, or there is none.
+    pub is_chunked: bool,
     /// The value of `Content-Length`, if there is one.
     pub content_length: Option<u64>,
     /// The client waits for `100 Continue` before it sends the body.
@@ -68,11 +60,7 @@ impl RequestHead {
         let (headers, protocol) = read_headers(raw.headers)?;
         let is_http_1_0 = version == 0;
         protocol.check(is_http_1_0, target.has_authority)?;
-        let framing = match protocol.content_length {
-            None if protocol.chunked => BodyFraming::Chunked,
-            length => BodyFraming::Length(length.unwrap_or(0)),
-        };
-        let has_body = framing != BodyFraming::Length(0);
+        let has_body = protocol.chunked || protocol.content_length.unwrap_or(0) > 0;
         Ok(RequestHead {
             // Despite its name, this is how a `rouille::Request` is made without rouille's own server.
             request: rouille::Request::fake_http_from(
@@ -82,7 +70,7 @@ impl RequestHead {
                 headers,
                 Vec::new(),
             ),
-            framing,
+            is_chunked: protocol.chunked,
             content_length: protocol.content_length,
             expects_continue: protocol.expects_continue && !is_http_1_0 && has_body,
             keep_alive: !protocol.close && (!is_http_1_0 || protocol.keep_alive),
@@ -296,9 +284,10 @@ mod tests {
             };
             let (lengths, codings) = (named("Content-Length"), named("Transfer-Encoding"));
             prop_assert!(lengths.len() + codings.len() <= 1);
-            match head.framing {
-                BodyFraming::Chunked => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
-                BodyFraming::Length(length) => prop_assert!(
+            let length = head.content_length.unwrap_or(0);
+            match head.is_chunked {
+                true => prop_assert!(codings[0].eq_ignore_ascii_case("chunked")),
+                false => prop_assert!(
                     codings.is_empty()
                         && lengths.iter().all(|l| l.parse().unwrap_or(u64::MAX) == length)
                 ),

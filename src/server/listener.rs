@@ -17,8 +17,8 @@ use super::shutdown::ShutdownSignal;
 use crate::http::client_address::network;
 use crate::supervisor;
 
-/// Shortest time between two log records of one kind.
-const LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// Shortest time between two log lines about clients with too many connections.
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 /// Returns the listening socket that a supervisor such as systemd passes in `LISTEN_FDS`, or else one that is bound to
 /// `address`. A passed socket outlives this process, so a restart refuses no client.
@@ -41,11 +41,13 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
 /// of the others are finished, or after [`MAX_STOP`].
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
-    let (mut error_pacer, mut refusal_pacer) = (LogPacer::default(), LogPacer::default());
+    let mut reported_at = None;
     while !stop.is_requested() {
         match wait_for_client(&listener, stop).and_then(|()| listener.accept()) {
             Ok((_, peer)) if server.connections.network_is_full(peer.ip()) => {
-                if refusal_pacer.is_due() {
+                // Not once for each of the 65,536 networks of a /48, which the log takes for causes of their own.
+                if reported_at.is_none_or(|at: Instant| at.elapsed() >= REPORT_PERIOD) {
+                    reported_at = Some(Instant::now());
                     let client = network(peer.ip());
                     log::warn!(
                         "{client} has as many connections as CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS allows it, or its \
@@ -56,11 +58,11 @@ pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
             Ok((socket, peer)) => {
                 server.connections.wait_for_room();
                 if let Err(error) = spawn_connection(server, socket, peer) {
-                    back_off(&mut error_pacer, "no thread for a connection", &error, server);
+                    back_off("no thread for a connection", &error, server);
                 }
             }
             Err(error) if is_harmless(&error) => {}
-            Err(error) => back_off(&mut error_pacer, "accept", &error, server),
+            Err(error) => back_off("accept", &error, server),
         }
     }
     drop(listener);
@@ -102,29 +104,10 @@ fn spawn_connection(server: &Arc<Server>, socket: TcpStream, peer: SocketAddr) -
     Ok(())
 }
 
-/// Limits how often a message is logged that every connection may cause.
-#[derive(Default)]
-struct LogPacer {
-    last_logged: Option<Instant>,
-}
-
-impl LogPacer {
-    /// Whether [`LOG_INTERVAL`] has passed since this was last true.
-    fn is_due(&mut self) -> bool {
-        let is_due = self.last_logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL);
-        if is_due {
-            self.last_logged = Some(Instant::now());
-        }
-        is_due
-    }
-}
-
-/// Reacts to a lack of file descriptors, threads or memory: logs the error if that is due, evicts a connection to free
-/// the resources that it holds, and pauses so that the loop does not spin.
-fn back_off(pacer: &mut LogPacer, action: &str, error: &io::Error, server: &Server) {
-    if pacer.is_due() {
-        log::error!("{action}: {error}");
-    }
+/// Reacts to a lack of file descriptors, threads or memory: logs the error, evicts a connection to free the resources
+/// that it holds, and pauses so that the loop does not spin.
+fn back_off(action: &str, error: &io::Error, server: &Server) {
+    log::error!("{action}: {error}");
     server.connections.evict_one();
     thread::sleep(RETRY_PAUSE);
 }

@@ -61,10 +61,10 @@ impl RequestLoop<'_> {
     /// Answers one request. Returns whether the connection can serve another.
     fn answer(&mut self, head: &RequestHead) -> io::Result<bool> {
         let mut body = BodyReader::new(head, &mut self.stream);
-        let handler_body = Body::new(&mut body, head.content_length);
+        let handler_body = Body::new(|out, max| body.read(out, max), head.content_length);
         let response = (self.server.handler)(&head.request, handler_body);
         // During a shutdown, only requests that were sent before it, without waiting for this response, are served.
-        let accepts_next = !body.stream().is_shutting_down()
+        let accepts_next = !body.stream().connection.is_shutting_down()
             || (body.is_finished() && body.stream().complete_head().is_some());
         let keep_alive = head.keep_alive && body.is_drainable() && accepts_next;
         let omit_body = head.request.method() == "HEAD";

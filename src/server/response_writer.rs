@@ -105,12 +105,8 @@ impl ResponseWriter {
     /// do so; then it is read and written.
     fn send_file(&mut self, stream: &mut ClientStream, mut range: FileRange) -> io::Result<()> {
         loop {
-            let head = self.out.len();
-            let count = range.length.min(self.free() as u64) as usize;
-            self.out.resize(head + count, 0);
-            range.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
-            stream.write(&self.out)?;
-            self.out.clear();
+            let left = range.length;
+            self.send_next(stream, &mut range, left)?;
             while range.length > 0 {
                 let count = range.length.min(FILE_CHUNK) as usize;
                 match stream.write_file(&mut range, count) {
@@ -134,16 +130,26 @@ impl ResponseWriter {
         mut left: u64,
     ) -> io::Result<()> {
         loop {
-            let (head, count) = (self.out.len(), left.min(self.free() as u64));
-            self.out.resize(head + count as usize, 0);
-            reader.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
-            stream.write(&self.out)?;
-            self.out.clear();
-            left -= count;
+            left -= self.send_next(stream, &mut reader, left)?;
             if left == 0 {
                 return Ok(());
             }
         }
+    }
+
+    /// Reads as many of `left` bytes as may be buffered, sends them with those that are, and returns how many it read.
+    fn send_next(
+        &mut self,
+        stream: &mut ClientStream,
+        reader: &mut impl Read,
+        left: u64,
+    ) -> io::Result<u64> {
+        let (head, count) = (self.out.len(), left.min(self.free() as u64));
+        self.out.resize(head + count as usize, 0);
+        reader.read_exact(&mut self.out[head..]).map_err(log_truncation)?;
+        stream.write(&self.out)?;
+        self.out.clear();
+        Ok(count)
     }
 
     /// Sends a body of unknown length: each batch as a chunk, or without chunks up to the end of the connection.

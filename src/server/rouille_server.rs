@@ -64,8 +64,8 @@ impl RouilleServer {
 fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Response {
     let length = request.header("Content-Length").and_then(|text| text.parse().ok());
     let body = match request.data() {
-        Some(data) => Body::new(data, length),
-        None => Body::new(io::empty(), length),
+        Some(mut data) => Body::new(move |buffer, _| data.read(buffer), length),
+        None => Body::new(|_, _| Ok(0), length),
     };
     into_rouille(handler(request, body))
 }
@@ -73,10 +73,7 @@ fn answer(handler: &RequestHandler, request: &rouille::Request) -> rouille::Resp
 /// The response in the form that `rouille` sends.
 fn into_rouille(response: Response) -> rouille::Response {
     let data = match response.body {
-        ResponseBody::Bytes(bytes) => {
-            let length = bytes.len();
-            rouille::ResponseBody::from_reader_and_size(Cursor::new(bytes), length)
-        }
+        ResponseBody::Bytes(bytes) => rouille::ResponseBody::from_data(bytes),
         ResponseBody::File(range) => {
             let length = range.length as usize;
             rouille::ResponseBody::from_reader_and_size(range, length)

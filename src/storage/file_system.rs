@@ -27,12 +27,13 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 /// this name already. Returns whether it did. If several processes do so at the same moment, one of them succeeds.
 pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<bool> {
     let temporary = write_aside(path, content)?;
+    let parent = path.parent().unwrap_or(Path::new("."));
     // Linking fails if the name exists, which renaming does not.
     let linked = fs::hard_link(&temporary, path);
     fs::remove_file(&temporary)?;
     match linked {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        other => other.and_then(|()| sync_parent(path)).map(|()| true),
+        other => other.and_then(|()| sync_directory(parent)).map(|()| true),
     }
 }
 
@@ -43,11 +44,6 @@ pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     file.write_all(content)?;
     file.sync_all()?;
     Ok(temporary)
-}
-
-/// Makes the name of a file survive a loss of power.
-fn sync_parent(path: &Path) -> io::Result<()> {
-    sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
 /// Makes the names in a directory survive a loss of power.

@@ -50,7 +50,7 @@ impl<F: Serialize> LogLine<'_, F> {
 pub fn start(level: LevelFilter, format: LogFormat) {
     let mut builder = env_logger::Builder::new();
     builder.filter_level(level.min(LevelFilter::Warn)).filter_module("cloakroom", level);
-    let (flood, prefix) = (Flood::default(), PriorityPrefix::of_standard_error());
+    let (flood, is_journal) = (Flood::default(), is_journal());
     builder.format(move |out, record| {
         let mut message = record.args().to_string();
         if record.level() <= Level::Warn {
@@ -67,24 +67,19 @@ pub fn start(level: LevelFilter, format: LogFormat) {
             message: &message,
             fields: (),
         };
-        out.write_all(prefix.of(record.level()).as_bytes())?;
+        out.write_all(prefix(record.level(), is_journal).as_bytes())?;
         out.write_all(line.format(format, escape_controls(&message)).as_bytes())
     });
     builder.init();
     std::panic::set_hook(Box::new(|info| log::error!("panic: {info}")));
 }
 
-/// Writes the lines that say why the process ends.
-pub fn write_fatal(lines: impl IntoIterator<Item = String>) {
-    write_lines(Level::Error, lines);
-}
-
 /// Writes lines that are no records of the log, whose format is known only after the settings have been read.
 pub fn write_lines(level: Level, lines: impl IntoIterator<Item = String>) {
-    let priority = PriorityPrefix::of_standard_error().of(level);
+    let prefix = prefix(level, is_journal());
     for line in lines {
         // Without a place to write to there is nobody to tell.
-        let _ = writeln!(io::stderr(), "{priority}{line}");
+        let _ = writeln!(io::stderr(), "{prefix}{line}");
     }
 }
 
@@ -97,32 +92,24 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What a line begins with in the journal; nothing if standard error leads elsewhere, such as to a terminal.
-#[derive(Clone, Copy)]
-pub struct PriorityPrefix {
-    is_journal: bool,
+/// Whether standard error leads to systemd's journal, where a line may begin with its priority (sd-daemon(3)), by which
+/// `journalctl -p err` finds it. It does if the variable of systemd names the same file, by its device and inode
+/// (systemd.exec(5)): a process inherits the variable also where its output was redirected.
+fn is_journal() -> bool {
+    let file = fstat(io::stderr()).map(|file| format!("{}:{}", file.st_dev, file.st_ino));
+    let journal = config::journal_stream();
+    journal.is_some() && journal == file.ok()
 }
 
-impl PriorityPrefix {
-    /// Finds out where standard error leads, as systemd's journal reads it: a line may begin with its priority
-    /// (sd-daemon(3)), by which `journalctl -p err` finds it. It is the journal if the variable of systemd names the
-    /// same file, by its device and inode (systemd.exec(5)): a process inherits the variable also where its output was
-    /// redirected.
-    pub fn of_standard_error() -> PriorityPrefix {
-        let file = fstat(io::stderr()).map(|file| format!("{}:{}", file.st_dev, file.st_ino));
-        let journal = config::journal_stream();
-        PriorityPrefix { is_journal: journal.is_some() && journal == file.ok() }
-    }
-
-    /// The priority of a level, which is one of syslog(3). Lines without one are of the priority `info`.
-    pub fn of(self, level: Level) -> &'static str {
-        match level {
-            _ if !self.is_journal => "",
-            Level::Error => "<3>",
-            Level::Warn => "<4>",
-            Level::Info => "<6>",
-            Level::Debug | Level::Trace => "<7>",
-        }
+/// What a line of this level begins with: in the journal its priority, which is one of syslog(3), and nothing
+/// elsewhere, such as on a terminal. Lines without one are of the priority `info`.
+fn prefix(level: Level, is_journal: bool) -> &'static str {
+    match level {
+        _ if !is_journal => "",
+        Level::Error => "<3>",
+        Level::Warn => "<4>",
+        Level::Info => "<6>",
+        Level::Debug | Level::Trace => "<7>",
     }
 }
 

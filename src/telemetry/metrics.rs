@@ -73,9 +73,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// `name` is the name without the prefix `cloakroom_`.
-    pub fn new(name: &'static str, help: &'static str, value: impl TryInto<i64>) -> Reading {
-        Reading { name, help, value: gauge_value(value) }
+    /// `name` is the name without the prefix `cloakroom_`. `None` if the value is not known.
+    pub fn new(
+        name: &'static str,
+        help: &'static str,
+        value: Option<impl TryInto<i64>>,
+    ) -> Option<Reading> {
+        Some(Reading { name, help, value: gauge_value(value?) })
     }
 }
 

@@ -177,11 +177,7 @@ impl Check<'_> {
     }
 
     /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
-    fn report_unrecorded(
-        &mut self,
-        id: Uuid,
-        is_backup_running: bool,
-    ) -> Result<usize, Error> {
+    fn report_unrecorded(&mut self, id: Uuid, is_backup_running: bool) -> Result<usize, Error> {
         let Some(age) = self.storage.age_of(id)? else { return Ok(0) };
         let sweep = match self.storage.trash() {
             Some(_) => "the next sweep moves it to the trash",

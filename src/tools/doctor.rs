@@ -262,7 +262,7 @@ fn judge_mail(findings: &mut Findings, config: &Config) {
             return findings.ok("mail: no server is known, so the log has what a mail would have");
         }
     };
-    let (shown, is_local) = (server.to_string(), server.is_local());
+    let (shown, is_local) = (server.url.clone(), server.is_local());
     match within_max_wait(move || session_encryption(&server)) {
         Some(Ok(None)) if !is_local => findings.warning(
             format_args!("mail: {shown} answers, and offers no encryption"),

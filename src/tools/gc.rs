@@ -36,7 +36,8 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
          files without a content: {}.",
         missing.len()
     ));
-    let are_missing = "contents are missing: restore them from a backup, or delete their files for good";
+    let are_missing =
+        "contents are missing: restore them from a backup, or delete their files for good";
     let missing = (!missing.is_empty()).then(|| are_missing.to_owned());
     let faults: Vec<_> = swept.refusal.into_iter().chain(missing).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }

@@ -89,9 +89,7 @@ impl HeldBackup {
         self.process.kill().expect("it runs");
         self.process.wait().expect("the binary ends");
         self.lock.roll_back();
-        let pg_dump = "pg_stat_activity
-                       WHERE datname = current_database() AND application_name = 'pg_dump'";
-        wait_until(|| api.database.count(pg_dump) == 0);
+        wait_until(|| api.database.connections("application_name = 'pg_dump'") == 0);
     }
 }
 

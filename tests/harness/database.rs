@@ -124,9 +124,13 @@ impl Database {
 
     /// How many statements wait for a lock.
     pub fn blocked_statements(&self) -> i64 {
-        self.count(
-            "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        )
+        self.connections("wait_event_type = 'Lock'")
+    }
+
+    /// How many connections to it meet a condition.
+    pub fn connections(&self, condition: &str) -> i64 {
+        let own = "pg_stat_activity WHERE datname = current_database()";
+        self.count(&format!("{own} AND {condition}"))
     }
 
     /// Waits until all requests for password resets have been processed, and all messages sent.

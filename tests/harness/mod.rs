@@ -95,6 +95,24 @@ pub fn parallel<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     })
 }
 
+/// Runs `work` again and again on `n` threads, with the numbers of the thread and of the round, while `during` runs.
+pub fn repeat_during<T>(
+    n: usize,
+    work: impl Fn(usize, usize) + Sync,
+    during: impl FnOnce() -> T,
+) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for i in 0..n {
+            let (work, over) = (&work, &over);
+            let rounds = (0..).take_while(|_| !over.load(Ordering::Relaxed));
+            scope.spawn(move || rounds.for_each(|round| work(i, round)));
+        }
+        let _over = SetOnDrop(&over);
+        during()
+    })
+}
+
 /// Counts how often each status occurs.
 pub fn tally(statuses: impl IntoIterator<Item = u16>) -> BTreeMap<u16, usize> {
     statuses.into_iter().fold(BTreeMap::new(), |mut counts, status| {

@@ -209,21 +209,19 @@ impl Dialogue<'_> {
     fn ehlo(&mut self, client: &str) -> io::Result<()> {
         self.mail.client = client.to_owned();
         let options = &self.shared.options;
-        let mut offers = vec!["test greets you".to_owned(), "SIZE 1000000".to_owned()];
-        let is_encrypted = self.mail.is_encrypted;
-        let has_start_tls = matches!(options.tls, SmtpTls::StartTls(_)) && !is_encrypted;
-        if has_start_tls {
-            offers.push("STARTTLS".to_owned());
+        let auth = format!("AUTH {}", options.mechanisms);
+        let mut offers = vec!["test greets you", "SIZE 1000000"];
+        if matches!(options.tls, SmtpTls::StartTls(_)) && !self.mail.is_encrypted {
+            offers.push("STARTTLS");
         } else if options.user.is_some() {
-            offers.push(format!("AUTH {}", options.mechanisms));
+            offers.push(&auth);
         }
         if options.utf8 {
-            offers.extend(["8BITMIME".to_owned(), "SMTPUTF8".to_owned()]);
+            offers.extend(["8BITMIME", "SMTPUTF8"]);
         }
-        let last = offers.len() - 1;
-        let line = |(i, offer)| format!("250{}{offer}", if i < last { "-" } else { " " });
-        let lines: Vec<_> = offers.iter().enumerate().map(line).collect();
-        self.reply(SmtpStep::Ehlo, &lines.join("\r\n")).map(drop)
+        let last = offers.pop().unwrap_or_default();
+        let others: String = offers.iter().map(|offer| format!("250-{offer}\r\n")).collect();
+        self.reply(SmtpStep::Ehlo, &format!("{others}250 {last}")).map(drop)
     }
 
     fn start_tls(&mut self) -> io::Result<()> {

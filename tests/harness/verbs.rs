@@ -84,11 +84,8 @@ impl Server {
     }
 
     pub fn reset_password(&self, token: &str, new_password: &str) -> Answer {
-        self.post(
-            "/auth/reset-password",
-            Anonymous,
-            json!({"token": token, "new_password": new_password}),
-        )
+        let body = json!({"token": token, "new_password": new_password});
+        self.post("/auth/reset-password", Anonymous, body)
     }
 
     /// Requests a password reset and takes the token from the log, where it stands in development. Forgets earlier
@@ -314,6 +311,10 @@ impl Server {
 
     pub fn delete_file(&self, sender: impl Credentials, id: &str) -> Answer {
         self.delete(&format!("/uploads/{id}"), sender)
+    }
+
+    pub fn delete_for_good(&self, sender: impl Credentials, id: &str) -> Answer {
+        self.delete(&format!("/uploads/{id}?permanently=true"), sender)
     }
 
     pub fn create_link(&self, sender: impl Credentials, file: &str, body: Value) -> Answer {

@@ -10,8 +10,7 @@ use crate::harness::*;
 
 #[test]
 fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_database() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.run(
         "INSERT INTO audit_events (at, action)
          SELECT date_trunc('second', now()) - make_interval(days => 2, secs => n), 'auth.login'

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::json;
@@ -35,18 +36,11 @@ fn a_backup_has_a_dump_the_contents_their_list_and_a_manifest_that_only_this_use
     let mut expected = [(one.clone(), digits_of_sha256(b"one")), (empty, digits_of_sha256(b""))];
     expected.sort();
     assert_eq!(listed(backup), expected);
-    for (id, hash_of_record) in expected {
-        assert_eq!(
-            digits_of_sha256(&fs::read(backup.join("files").join(id)).expect("a copy")),
-            hash_of_record
-        );
-    }
+    has_exactly(backup, &expected);
     for (part, name) in [("dump", "database.dump"), ("contents", "contents.sha256")] {
         let bytes = fs::read(backup.join(name)).expect("a file");
-        assert_eq!(
-            manifest[part],
-            json!({"size": bytes.len(), "sha256": digits_of_sha256(&bytes)})
-        );
+        let expected = json!({"size": bytes.len(), "sha256": digits_of_sha256(&bytes)});
+        assert_eq!(manifest[part], expected);
     }
     let mut sha256sum = Command::new("sha256sum");
     sha256sum.args(["--check", "--strict", "contents.sha256"]).current_dir(backup);
@@ -94,10 +88,13 @@ fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
     let held = backups.begin(&api);
     let later = api.new_file(&ann, "c.txt", "later");
     for id in &deleted {
-        api.delete_file(&ann, id).expect(204);
+        api.delete_for_good(&ann, id).expect(204);
         api.download(&ann, id).refused(404, "File not found");
         make_older(&api.data.content(id), 1);
     }
+    let lost = api.data.content(&uuid(1));
+    fs::write(&lost, "x").expect("a content");
+    make_older(&lost, 1);
     api.delete_user(&root, bob.id()).expect(204);
     let printed = api.collect_garbage();
     let paused = "a backup is running: contents without a record stay until a later sweep\n";
@@ -108,9 +105,9 @@ fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
     let mut expected = [&of_ann[..], &[(of_deleted_user, digits_of_sha256(b"bob's"))]].concat();
     expected.sort();
     assert_eq!(listed(backup), expected);
-    // Now the contents without a record are moved, however many, and those of the deleted user are removed.
+    // Now the contents of deleted files and users are removed, however many, and one without a record is moved.
     let printed = api.collect_garbage();
-    assert!(printed.ends_with(&swept(21, 0, 0)), "{printed}");
+    assert!(printed.ends_with(&swept(1, 0, 0)), "{printed}");
     wait_until(|| api.data.contents() == [api.data.content(&later)]);
     // Contents of deleted users are not missed, and neither are they copied.
     let lock = api.database.begin("SELECT FROM files FOR UPDATE");
@@ -122,23 +119,23 @@ fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
 }
 
 #[test]
-fn a_deletion_that_began_before_a_backup_is_either_in_its_dump_or_leaves_its_content() {
+fn a_deletion_that_is_committed_during_a_backup_leaves_it_the_content() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
-    // The deletion has the lock of contents, and waits for that of the totals before it can commit.
+    // The deletion waits for the lock of the totals before it can commit.
     let totals = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     thread::scope(|scope| {
-        let deletion = scope.spawn(|| api.delete_file(&ann, &file));
+        let deletion = scope.spawn(|| api.delete_for_good(&ann, &file));
         api.database.wait_for_blocked_statement();
-        let backup = scope.spawn(|| backups.make(&api));
-        wait_until(|| api.database.blocked_statements() == 2);
+        let held = backups.begin(&api);
         totals.roll_back();
         deletion.join().expect("no panic").expect(204);
-        let (path, _) = backup.join().expect("no panic");
-        assert_eq!(manifest(&path)["files"], 0);
+        held.end().exits(0);
     });
-    assert!(api.data.contents().is_empty());
+    let [backup] = &backups.whole()[..] else { panic!("{:?}", backups.whole()) };
+    assert_eq!(listed(backup), [(file, digits_of_sha256(b"content"))]);
+    wait_until(|| api.data.contents().is_empty());
 }
 
 /// Expects that these are the contents below a directory, given by their ids and hashes, and that there are no others.
@@ -156,23 +153,17 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
     let users = ["ann", "bob"].map(|name| api.sign_up(name));
-    let (stop, changes) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (path, printed) = thread::scope(|scope| {
-        let _stop = SetOnDrop(&stop);
-        for user in &users {
-            let (api, stop, changes) = (&api, &stop, &changes);
-            scope.spawn(move || {
-                let mut files = Vec::new();
-                while !stop.load(Ordering::Relaxed) {
-                    let n = changes.fetch_add(1, Ordering::Relaxed);
-                    files.push(api.new_file(user, "a.txt", &format!("content {n}")));
-                    // The oldest goes first, so the snapshot names some that are deleted while it is copied.
-                    if files.len() > 20 {
-                        api.delete_file(user, &files.remove(0)).expect(204);
-                    }
-                }
-            });
+    let (changes, files) = (AtomicUsize::new(0), [(); 2].map(|()| Mutex::new(Vec::new())));
+    let change = |i: usize, _| {
+        let (user, mut files) = (&users[i], files[i].lock().expect("no panic"));
+        let n = changes.fetch_add(1, Ordering::Relaxed);
+        files.push(api.new_file(user, "a.txt", &format!("content {n}")));
+        // The oldest goes first, so the snapshot names some that are deleted while it is copied.
+        if files.len() > 20 {
+            api.delete_for_good(user, &files.remove(0)).expect(204);
         }
+    };
+    let (path, printed) = repeat_during(2, change, || {
         wait_until(|| changes.load(Ordering::Relaxed) > 60);
         let begin = changes.load(Ordering::Relaxed);
         let made = backups.make(&api);
@@ -190,11 +181,8 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     assert!(printed.contains(&format!("{} files", COUNT + 40)), "{printed}");
     let cluster = Cluster::start("restore");
     let target = Installation::on(&Database::create_on(&cluster.url));
-    let printed = target.restore(&path).exits(0).out();
+    target.restore(&path).exits(0);
     assert_eq!(manifest["users"], COUNT + 2);
-    let numbers = format!("{} files, {} bytes\n", manifest["files"], manifest["bytes"]);
-    let line = format!("database: {} users, {numbers}", COUNT + 2);
-    assert!(printed.contains(&line), "{printed}");
     let query = "SELECT id::text, file_hash FROM files ORDER BY id";
     let rows = target.database.client().query(query, &[]).expect("rows");
     let records: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
@@ -231,7 +219,6 @@ fn keep_removes_the_oldest_whole_backups_of_the_same_installation() {
     for arguments in [&["--keep", "0"][..], &["--keep", "x"], &["--keep", "-1"], &["--keep"]] {
         api.run_beside(&[&[backup, directory], arguments].concat()).exits(2);
     }
-    api.run_beside(&["backup"]).exits(2);
     assert_eq!(backups.whole(), whole);
     // Those of another installation are not linked to either.
     let (path, _) = backups.make(&other);

@@ -29,8 +29,8 @@ fn kill_9_while_the_database_is_dumped_leaves_a_partial_backup_and_no_lock() {
     let file = api.new_file(&ann, "a.txt", "content");
     backups.begin(&api).kill(&api);
     next_is_whole(&api, &backups);
-    api.delete_file(&ann, &file).expect(204);
-    assert!(api.data.contents().is_empty());
+    api.delete_for_good(&ann, &file).expect(204);
+    wait_until(|| api.data.contents().is_empty());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
     let error = format!(
         "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their \
-         files. {} is not whole\n",
+         files for good. {} is not whole\n",
         partial.display()
     );
     assert_eq!(output.err(), error);
@@ -89,7 +89,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     // As the message says.
     fs::remove_dir(content(3)).expect("removed");
     fs::write(content(0), "one").expect("restored");
-    files.drain(1..).for_each(|id| drop(api.delete_file(&ann, &id).expect(204)));
+    files.drain(1..).for_each(|id| drop(api.delete_for_good(&ann, &id).expect(204)));
     let (_, printed) = backups.make(&api);
     assert!(printed.contains("2 files (7 bytes), 2 copied"), "{printed}");
 }
@@ -136,9 +136,9 @@ fn time_limits_of_the_server_do_not_end_a_backup() {
     let url = format!("{}?options={options}", api.database.url);
     let held = backups.begin_with(&api, &[("CLOAKROOM_DATABASE_URL", &url)]);
     // The transaction of the backup has been idle for longer than the limit.
-    let long_idle = "pg_stat_activity WHERE datname = current_database() AND application_name = 'cloakroom'
-                     AND state = 'idle in transaction' AND state_change < now() - interval '400 ms'";
-    wait_until(|| api.database.count(long_idle) == 1);
+    let long_idle = "application_name = 'cloakroom' AND state = 'idle in transaction'
+                     AND state_change < now() - interval '400 ms'";
+    wait_until(|| api.database.connections(long_idle) == 1);
     held.end().exits(0);
 }
 

@@ -58,8 +58,7 @@ fn change(contents: &Path, id: &str, change: Change, original: &Path) {
 #[test]
 fn a_content_is_linked_copied_anew_or_missed_by_what_the_last_backup_and_the_data_directory_have() {
     use Change::{AllLinked, Cut, Linked, Nothing, Removed, Rots};
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let [file, _] = ["content", "other"].map(|text| api.new_file(&ann, "a.txt", text));
     let original = api.data.content(&file);
     let hash = "has another SHA-256 than is recorded";
@@ -109,22 +108,7 @@ fn a_content_is_linked_copied_anew_or_missed_by_what_the_last_backup_and_the_dat
 }
 
 #[test]
-fn the_size_is_compared_and_the_rest_read_by_the_share_that_has_a_content() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
-    let ann = api.sign_up("ann");
-    let [rotten, cut] = ["rotten", "cut"].map(|text| api.new_file(&ann, "a.txt", text));
-    backups.make(&api);
-    rot(&api.data.content(&rotten));
-    // Of two shares one has it.
-    let halves = [(); 2].map(|()| backup(&api, &backups, &["--verify-share", "1/2"]));
-    assert_eq!(halves.iter().filter(|half| half.status.success()).count(), 1);
-    fs::write(api.data.content(&cut), "cu").expect("cut");
-    let line = format!("files/{cut} (\"a.txt\", owner ann) has 2 bytes, not 3\n");
-    backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1).prints(&line);
-}
-
-#[test]
-fn of_linked_contents_a_share_is_read_and_the_last_line_says_how_many_were_right() {
+fn of_linked_contents_a_share_is_read_and_the_size_of_all_is_compared() {
     const COUNT: usize = 200;
     let (api, backups) = (Server::start(&[]), Backups::create());
     fill(&api, COUNT);
@@ -142,6 +126,10 @@ fn of_linked_contents_a_share_is_read_and_the_last_line_says_how_many_were_right
     // All are read where nothing is said.
     let expected = format!("{rest} copied, {read} {linked}; {COUNT} of {COUNT} contents read");
     backup(&api, &backups, &[]).exits(0).prints(&expected);
+    let cut = &listed(&first)[0].0;
+    fs::write(api.data.content(cut), "").expect("cut");
+    let output = backup(&api, &backups, &["--verify-share", "1/1000"]).exits(1);
+    output.prints(&format!("files/{cut} ")).prints(" has 0 bytes, not ");
     for wrong in ["0", "1/0", "2/3", "7%"] {
         backup(&api, &backups, &["--verify-share", wrong]).exits(2);
     }

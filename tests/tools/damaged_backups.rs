@@ -18,8 +18,7 @@ fn verify(backup: &Path) -> Output {
 
 /// A backup of the user `ann` with five files, which hold `content 0` and so on, and the ids of these in order.
 fn backup_of_five(backups: &Backups) -> (PathBuf, Vec<String>) {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for n in 0..5 {
         api.new_file(&ann, "a.txt", &format!("content {n}"));
     }

@@ -6,21 +6,22 @@ use std::sync::Arc;
 
 use crate::harness::*;
 
-/// Starts a server and waits until the sweep at start has ended, which would do the work of a test's own sweep.
-fn start_swept() -> Server {
+/// Starts a server with a user, and waits until the sweep at start has ended, which would do the work of a test's own
+/// sweep.
+fn start_swept() -> (Server, Tokens) {
     let (database, data) = (Database::create(), Arc::new(Directory::create()));
     // The old days of the trash are the last thing that a sweep looks at.
     let day = data.join("trash/2000-01-01");
     fs::create_dir_all(&day).expect("a directory");
     let api = Server::start_with(&database, &data, &[]);
     api.logged(&format!("removed {}", day.display()));
-    api
+    let ann = api.sign_up("ann");
+    (api, ann)
 }
 
 #[test]
 fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
-    let api = start_swept();
-    let ann = api.sign_up("ann");
+    let (api, ann) = start_swept();
     let recorded = api.data.content(&api.new_file(&ann, "a.txt", "one"));
     let place = |relative: &str| {
         let path = api.data.join(relative);
@@ -67,7 +68,7 @@ fn make_orphans(data: &Directory, series: u32, count: u32) {
 
 #[test]
 fn the_trash_is_emptied_after_as_many_days_as_the_setting_says() {
-    let api = start_swept();
+    let (api, _) = start_swept();
     let day = |ago| day_of_trash(&api, ago);
     let (old, kept) = (day(8), [day(7), day(-1), api.data.join("trash/2020-01-01-notes")]);
     for path in kept.iter().chain([&old]) {
@@ -84,12 +85,11 @@ fn the_trash_is_emptied_after_as_many_days_as_the_setting_says() {
 
 #[test]
 fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
-    let api = start_swept();
+    let (api, ann) = start_swept();
     // However large a part they are, twenty may go.
     make_orphans(&api.data, 0, 20);
     assert!(api.collect_garbage().ends_with(&swept(20, 0, 0)));
     // Twenty-one of 419 are over five percent.
-    let ann = api.sign_up("ann");
     api.database.insert_files(ann.id(), &[1; 398]);
     for id in api.database.texts("SELECT id::text FROM files") {
         fs::write(api.data.content(&id), "x").expect("a content");
@@ -118,8 +118,7 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
 
 #[test]
 fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_their_records() {
-    let api = start_swept();
-    let ann = api.sign_up("ann");
+    let (api, ann) = start_swept();
     let ids: Vec<String> = (0..18).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
     ids.iter().for_each(|id| make_older(&api.data.content(id), 2));
     let (database, data) = (api.database.clone(), api.data.clone());
@@ -146,8 +145,7 @@ fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_t
 
 #[test]
 fn gc_handles_more_contents_and_records_than_one_batch() {
-    let api = start_swept();
-    let ann = api.sign_up("ann");
+    let (api, ann) = start_swept();
     let kept = api.new_file(&ann, "a.txt", "one");
     make_orphans(&api.data, 0, 2500);
     api.database.insert_files(ann.id(), &[1; 2500]);
@@ -159,8 +157,7 @@ fn gc_handles_more_contents_and_records_than_one_batch() {
 
 #[test]
 fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
-    let api = start_swept();
-    let ann = api.sign_up("ann");
+    let (api, ann) = start_swept();
     let missing = api.new_file(&ann, "a.txt", "one");
     let cut = api.new_file(&ann, "b.txt", "two");
     let whole = api.new_file(&ann, "c.txt", "three");
@@ -176,8 +173,8 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     let output = api.run_beside(&["gc"]).exits(1);
     let line = format!("files/{missing} (\"a.txt\", owner ann) is missing\n");
     assert_eq!(output.out(), line + &swept(0, 0, 1));
-    let advice = "contents are missing: restore them from a backup, or delete their files";
+    let advice = "contents are missing: restore them from a backup, or delete their files for good";
     assert_eq!(output.err(), format!("cloakroom: {advice}\n"));
-    api.delete_file(&ann, &missing).expect(204);
+    api.delete_for_good(&ann, &missing).expect(204);
     assert_eq!(api.collect_garbage(), swept(0, 0, 0));
 }

@@ -10,7 +10,6 @@ mod backup;
 mod backup_faults;
 mod backup_links;
 mod check;
-mod check_database;
 mod command_line;
 mod create_admin;
 mod damaged_backups;

@@ -8,8 +8,7 @@ use crate::harness::*;
 
 /// A backup of three files of the user `ann`.
 fn backup_of_three(backups: &Backups) -> PathBuf {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     (0..3).for_each(|n| drop(api.new_file(&ann, "a.txt", &format!("content {n}"))));
     backups.make(&api).0
 }
@@ -96,15 +95,12 @@ fn kill_9_leaves_a_mark_and_the_next_restoration_begins_anew() {
         if let Some(then) = then {
             let before = std::mem::replace(&mut held, target.database.begin(then));
             before.roll_back();
-            let blocked =
-                "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-                           AND query LIKE '%VACUUM (ANALYZE)%'";
-            wait_until(|| target.database.count(blocked) == 1);
+            let blocked = "wait_event_type = 'Lock' AND query LIKE '%VACUUM (ANALYZE)%'";
+            wait_until(|| target.database.connections(blocked) == 1);
         }
         kill(process, &target);
         held.roll_back();
-        let running = "pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore'";
-        wait_until(|| target.database.count(running) == 0);
+        wait_until(|| target.database.connections("application_name = 'pg_restore'") == 0);
         assert_eq!(target.tables() > 0, is_filled, "{statement}");
         assert_eq!(target.entries(), ["restore.lock", "restore.partial"]);
         is_marked(&target);

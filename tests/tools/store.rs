@@ -2,6 +2,8 @@
 
 use std::process::Output;
 
+use serde_json::json;
+
 use crate::harness::*;
 
 /// A stopped service with contents in a store.
@@ -184,11 +186,11 @@ fn contents_move_to_the_store_and_back_while_the_service_runs() {
     let api = Server::start_with(&service.database, &service.data, &store_settings(&url));
     assert_eq!(api.download(ann, &later).text(), "later");
     assert_eq!(api.download(ann, &world.ids[1]).text(), "two");
-    // What was deleted from the directory is known to the sweep, and goes when its days are over.
-    assert!(world.store.content(&world.ids[0]).is_some());
-    service.database.run("UPDATE deleted_contents SET deleted_at = now() - interval '8 days'");
-    world.run(&["gc"]).exits(0);
-    assert!(world.store.content(&world.ids[0]).is_none());
+    // What was deleted from the directory is restored from the store.
+    api.post(&format!("/uploads/{}/restore", world.ids[0]), ann, json!({})).expect(200);
+    assert_eq!(api.download(ann, &world.ids[0]).text(), "one");
+    api.delete_for_good(ann, &world.ids[0]).expect(204);
+    wait_until(|| world.store.content(&world.ids[0]).is_none());
 }
 
 #[test]

@@ -56,18 +56,8 @@ const MAX_LIMIT: i64 = 100;
 /// Events of a batch of an export.
 const BATCH_EVENTS: i64 = 2000;
 /// The header row of an export: a name for each cell that [`write_event`] writes.
-const HEADER: [&str; 10] = [
-    "id",
-    "at",
-    "action",
-    "outcome",
-    "actor_id",
-    "subject_type",
-    "subject_id",
-    "address",
-    "request_id",
-    "details",
-];
+const HEADER: &str =
+    "id,at,action,outcome,actor_id,subject_type,subject_id,address,request_id,details";
 
 fn read_audit_filter(query: &mut Params) -> AuditFilter {
     let actor = query.filter("actor_id", rules::uuid);
@@ -109,7 +99,7 @@ pub fn export_audit(context: &mut RequestContext, _: &Admin) -> Result<Response,
         let Some(before) = next else { return Ok(None) };
         let events = audit::page(&db, &filter, before, BATCH_EVENTS, Some(deadline))?;
         next = events.last().map(AuditPosition::of);
-        let mut csv = CsvRows::new((before == AuditPosition::END).then_some(&HEADER[..]));
+        let mut csv = CsvRows::new((before == AuditPosition::END).then_some(HEADER));
         events.iter().for_each(|event| write_event(&mut csv, event));
         csv.finish().map(Some)
     };

@@ -160,7 +160,7 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.request.query().read(read_scope)?;
     sessions::end(&context.db, user.id(), user.session(), scope, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that

@@ -15,7 +15,7 @@ use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
 use crate::error::Error;
 use crate::http::csv::{CSV, CsvRows};
 use crate::http::params::Params;
-use crate::http::response::{self, Response};
+use crate::http::response::{self, Response, ResponseBody};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
@@ -61,8 +61,8 @@ fn export(context: &mut RequestContext, email_pattern: Option<String>) -> Result
     let mut next = Some(ExportPosition::START);
     let read = move |deadline| {
         let Some(after) = next else { return Ok(None) };
-        let header = (after == ExportPosition::START).then_some(&COLUMNS[..]);
-        let start = || CsvRows::new(header);
+        let header = (after == ExportPosition::START).then(|| COLUMNS.join(","));
+        let start = || CsvRows::new(header.as_deref());
         let pattern = email_pattern.as_deref();
         let (csv, end) = exports::batch(&db, pattern, after, deadline, start, write_user)?;
         next = end;
@@ -113,5 +113,8 @@ pub fn export_response(
         read(Instant::now() + timeout).map_err(failed).transpose()
     });
     let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
-    Ok(response::attachment(CSV, &filename, first.map(Ok).into_iter().chain(rest)))
+    let body = ResponseBody::Batches(Box::new(first.map(Ok).into_iter().chain(rest)));
+    Ok(Response { status: 200, headers: Vec::new(), body }
+        .with_header("Content-Type", CSV)
+        .with_header("Content-Disposition", format!("attachment; filename={filename}")))
 }

@@ -59,7 +59,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let [file, link] = context.path_ids()?;
     file_links::delete(&context.db, file, user.id(), link, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// `GET /api/v1/links/{token}`: the content of the file that a link is to, or a range of it, for anyone. A link that is

@@ -96,7 +96,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         return Err(Error::WrongCurrentPassword);
     }
     context.app.wake_background();
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// Checks a user's current password. Returns the version of the credentials it was checked against, which the statement

@@ -60,7 +60,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     personal_tokens::delete(&context.db, user.id(), id, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// `GET /api/v1/users/{user_id}/tokens`: the live tokens of any user, newest first.
@@ -74,5 +74,5 @@ pub fn list_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response,
 pub fn delete_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     personal_tokens::delete_all(&context.db, id, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }

@@ -115,7 +115,7 @@ pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     context.audits(RefusedAction::SecondFactorDisable, Some(user.id()));
     let (version, code) = check_proofs(context, user, &password, &code)?;
     match second_factors::disable(&context.db, user.id(), version, &code, &context.origin())? {
-        true => Ok(response::no_content()),
+        true => Ok(Response::empty(204)),
         false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
 }
@@ -151,7 +151,7 @@ pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Er
         return Err(Error::NotPermitted(Forbidden::OwnSecondFactor));
     }
     second_factors::reset(&context.db, id, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// Recovery codes, and their hashes in the same order.

@@ -1,19 +1,19 @@
 //! Sessions: users list and end their own, administrators those of any user.
 
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Admin, CurrentUser};
 use crate::db::sessions;
 use crate::error::Error;
 use crate::http::response::{self, Response};
-use crate::model::user::Session;
 
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
-    let sessions = find(context, user.id(), user)?.unwrap_or_default();
+    let max_age = context.app.config.session_max_age;
+    let sessions = sessions::list(&context.db, user.id(), user.session(), max_age)?;
+    let sessions = sessions.unwrap_or_default();
     response::json(200, &json!({ "sessions": sessions }))
 }
 
@@ -22,13 +22,15 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
     let id = context.path_id()?;
     let max_age = context.app.config.session_max_age;
     sessions::end_by_id(&context.db, user.id(), id, max_age, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// `GET /api/v1/users/{user_id}/sessions`: the live sessions of any user, newest first.
 pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let sessions = find(context, id, admin.user())?.ok_or(Error::UserNotFound)?;
+    let (current, max_age) = (admin.user().session(), context.app.config.session_max_age);
+    let sessions = sessions::list(&context.db, id, current, max_age)?;
+    let sessions = sessions.ok_or(Error::UserNotFound)?;
     response::json(200, &json!({ "sessions": sessions }))
 }
 
@@ -36,16 +38,5 @@ pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Respo
 pub fn end_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     sessions::end_all_of_user(&context.db, id, &context.origin())?;
-    Ok(response::no_content())
-}
-
-/// The live sessions of the account `of`; `None` if there is no such account. The session that `viewer`'s request
-/// belongs to is marked as the current one.
-fn find(
-    context: &RequestContext,
-    of: Uuid,
-    viewer: &CurrentUser,
-) -> Result<Option<Vec<Session>>, Error> {
-    let max_age = context.app.config.session_max_age;
-    sessions::list(&context.db, of, viewer.session(), max_age)
+    Ok(Response::empty(204))
 }

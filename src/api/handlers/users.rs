@@ -8,7 +8,7 @@ use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Admin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::config::Smtp;
-use crate::db::users::{self, AccountFields, ChangeConditions, UserFilter, UserSort};
+use crate::db::users::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -111,11 +111,10 @@ fn read_is_active(query: &mut Params) -> Option<bool> {
 
 /// The accounts of the page that the query asks for, how many match on all pages, and which page it is.
 pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageRequest), Error> {
-    let columns =
-        [("created_at", UserSort::CreatedAt), ("name", UserSort::Name), ("email", UserSort::Email)];
+    let columns = SORT_COLUMNS.map(|column| (column, column));
     let (filter, sort, descending, page) = context.request.query().read(|query| {
         let (filter, sort) = (read_filter(query), query.choice("sort_by", &columns));
-        (filter, sort.unwrap_or(UserSort::CreatedAt), query.is_descending(), query.page())
+        (filter, sort.unwrap_or("created_at"), query.is_descending(), query.page())
     })?;
     let page = page?;
     let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
@@ -231,5 +230,5 @@ pub fn delete(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }

@@ -2,7 +2,7 @@
 
 use crate::api::context::RequestContext;
 use crate::config::CorsOrigins;
-use crate::http::response::{Response, no_content};
+use crate::http::response::Response;
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
 const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, \
@@ -25,7 +25,7 @@ pub fn preflight(context: &RequestContext, methods: &str) -> Option<Response> {
     if !is_preflight || context.app.config.cors_origins == CorsOrigins::Off {
         return None;
     }
-    let response = no_content()
+    let response = Response::empty(204)
         .with_header("Access-Control-Allow-Methods", methods.to_owned())
         .with_header("Access-Control-Allow-Headers", ALLOWED_HEADERS)
         .with_header("Access-Control-Max-Age", PREFLIGHT_MAX_AGE);

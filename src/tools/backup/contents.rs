@@ -160,7 +160,7 @@ impl<'a> ContentCopier<'a> {
         if self.lost > 0 {
             return Err(format!(
                 "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their \
-                 files. {} is not whole",
+                 files for good. {} is not whole",
                 self.lost,
                 self.backup.display()
             ));

@@ -22,10 +22,6 @@ impl Server {
         self.post("/uploads/restore", sender, json!({"deleted_since": time}))
     }
 
-    fn delete_for_good(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/uploads/{id}?permanently=true"), sender)
-    }
-
     /// The names of a user's files that can be restored, in the order of their names.
     fn deleted_names(&self, sender: impl Credentials) -> Vec<String> {
         self.deleted(sender, "sort_by=filename&sort_order=asc")

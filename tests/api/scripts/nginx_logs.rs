@@ -15,10 +15,45 @@ fn access_log(nginx: &Nginx) -> Vec<String> {
     text.expect("a log").lines().map(str::to_owned).collect()
 }
 
+/// Sends requests whose headers have the token, as some programs send it as a name, some that nginx itself refuses, and
+/// one without TLS. Returns their number.
+fn name_the_link_elsewhere(nginx: &Nginx, link: &str, token: &str) -> usize {
+    let named = BASE64_STANDARD.encode(format!("{token}:"));
+    let requests = [
+        ("/healthz", format!("Authorization: Basic {named}")),
+        ("/healthz", format!("Referer: https://{NAME}{link}")),
+        (link, "no header".to_owned()),
+        (link, "Content-Length: 12000000".to_owned()),
+        (&*format!("{link}/{}", "x".repeat(40_000)), "A: b".to_owned()),
+    ];
+    for (target, header) in &requests {
+        let rest = format!("{header}\r\n\r\n");
+        nginx.ask_from(Ipv4Addr::LOCALHOST, "POST", target, rest.as_bytes());
+    }
+    nginx.ask_without_tls(&format!("GET {link}"), NAME);
+    requests.len() + 1
+}
+
+/// Sends requests that nginx logs as errors, because there is no service. Returns their number.
+fn ask_a_service_that_is_stopped(nginx: &Nginx, link: &str, token: &str, encoded: &str) -> usize {
+    let targets = [
+        link,
+        &format!("/api/v1/%6Cinks/{token}"),
+        &format!("/{token}"),
+        &format!("/api/v1/link/{token}/x"),
+        &format!("/{encoded}"),
+        &format!("/links%252f{}", &token[..20]),
+        "/healthz",
+    ];
+    for target in targets {
+        assert!(nginx.get(target).0.starts_with("http/1.1 502 bad gateway\r\n"), "{target}");
+    }
+    targets.len()
+}
+
 #[test]
 fn requests_are_logged_but_for_the_tokens_of_links_and_the_values_of_queries() {
-    let api = Server::start(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1")], ["ann"]);
     let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "text"));
     let token = link.strip_prefix("/api/v1/links/").expect("a path of a link");
     let encoded: String = token.bytes().map(|byte| format!("%{byte:02x}")).collect();
@@ -71,34 +106,10 @@ fn requests_are_logged_but_for_the_tokens_of_links_and_the_values_of_queries() {
         stream.write_all(format!("{line}\r\n\r\n").as_bytes()).expect("nginx reads");
         stream.read_to_end(&mut Vec::new()).expect("an answer");
     }
-    // Some programs send a token as if it were a name. The others are refused by nginx itself.
-    let named = BASE64_STANDARD.encode(format!("{token}:"));
-    let headers = [
-        ("/healthz", format!("Authorization: Basic {named}")),
-        ("/healthz", format!("Referer: https://{NAME}{link}")),
-        (&*link, "no header".to_owned()),
-        (&*link, "Content-Length: 12000000".to_owned()),
-        (&*format!("{link}/{}", "x".repeat(40_000)), "A: b".to_owned()),
-    ];
-    for (target, header) in &headers {
-        nginx.ask_from(here, "POST", target, format!("{header}\r\n\r\n").as_bytes());
-    }
-    nginx.ask_without_tls(&format!("GET {link}"), NAME);
-    // Errors of a service that is stopped.
+    let others = name_the_link_elsewhere(&nginx, &link, token);
     drop(api);
-    let stopped = [
-        link.clone(),
-        format!("/api/v1/%6Cinks/{token}"),
-        format!("/{token}"),
-        format!("/api/v1/link/{token}/x"),
-        format!("/{encoded}"),
-        format!("/links%252f{half}"),
-        "/healthz".to_owned(),
-    ];
-    for path in &stopped {
-        assert!(nginx.get(path).0.starts_with("http/1.1 502 bad gateway\r\n"), "{path}");
-    }
-    let requests = cases.len() + unreadable.len() + headers.len() + 1 + stopped.len();
+    let stopped = ask_a_service_that_is_stopped(&nginx, &link, token, &encoded);
+    let requests = cases.len() + unreadable.len() + others + stopped;
     let access = eventually(|| Some(access_log(&nginx)).filter(|lines| lines.len() >= requests));
     let mut logged = access.iter().filter_map(|line| line.split('"').nth(1));
     for (method, target, expected) in &cases {

@@ -4,8 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -72,37 +71,29 @@ fn a_restart_behind_an_inherited_socket_refuses_nobody() {
     };
     let first = start();
     assert_eq!(first.address, address);
-    let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let answered = AtomicUsize::new(0);
+    let ask = |_, _| {
+        RawConnection::try_open(&address).expect("never refused").serves();
+        answered.fetch_add(1, Ordering::Relaxed);
+    };
     // Waits for enough answers that each client has got some.
     let wait_for_answers = || {
         let before = answered.load(Ordering::Relaxed);
         wait_until(|| answered.load(Ordering::Relaxed) > before + 40);
     };
-    thread::scope(|scope| {
-        let client = || {
-            while !over.load(Ordering::Relaxed) {
-                RawConnection::try_open(&address).expect("never refused").serves();
-                answered.fetch_add(1, Ordering::Relaxed);
-            }
-        };
-        let clients = [(); 4].map(|()| scope.spawn(client));
-        let stop = SetOnDrop(&over);
+    let _second = repeat_during(4, ask, || {
         wait_for_answers();
         first.signal(Signal::TERM);
         assert_eq!(first.exit_code(), Some(0));
-        let _second = start();
+        let second = start();
         wait_for_answers();
-        drop(stop);
-        for client in clients {
-            client.join().expect("every request was answered");
-        }
+        second
     });
 }
 
 #[test]
 fn the_server_of_rouille_serves_and_stops_too() {
-    let api = Server::start(&[("CLOAKROOM_HTTP_SERVER", "rouille")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_HTTP_SERVER", "rouille")], ["ann"]);
     api.profile(&ann).expect(200);
     assert_eq!(api.request_at_root("HEAD", "/healthz").send().expect(200).bytes, b"");
     api.request_at_root("GET", "/nowhere").send().refused(404, "Not Found");

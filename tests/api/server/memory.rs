@@ -48,8 +48,7 @@ fn sign_ins_over_a_hundred_connections_take_the_memory_of_a_hash_per_core_and_ke
 
 #[test]
 fn connections_leave_little_memory_behind() {
-    let api = Server::start(&[]);
-    let user = api.sign_up("ann");
+    let (api, [user]) = Server::with_users(&[], ["ann"]);
     let before = api.resident_memory();
     let request = format!(
         "GET /api/v1/auth/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",

@@ -1,10 +1,8 @@
 //! Random mutations of valid requests, sent to this server and to nginx. Where the two disagree on where a request
 //! ends, a request could be smuggled past one of them.
 
-use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -38,106 +36,37 @@ struct Reply {
     is_malformed_body: bool,
 }
 
-/// Sends everything at once and returns the responses, one text for each.
-fn exchange(mut stream: impl Read + Write, finish: impl Fn(), bytes: &[u8]) -> Vec<String> {
-    // The server may have refused the first bytes and closed the connection before it has received all.
-    let _ = stream.write_all(bytes);
-    finish();
-    let mut received = Vec::new();
-    if let Err(e) = stream.read_to_end(&mut received) {
-        assert_eq!(e.kind(), ErrorKind::ConnectionReset, "{e} after {}", bytes.escape_ascii());
-    }
-    let text = String::from_utf8_lossy(&received);
-    // A status line goes on with its status; the text of an error may name the version, too.
-    let is_response = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    text.split("HTTP/1.1 ").filter(is_response).map(str::to_owned).collect()
-}
-
 fn field<'a>(response: &'a str, name: &str) -> Option<&'a str> {
     response.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// An nginx that reads requests and tells in `X-Seen` what it has read.
-struct Nginx(NginxProcess);
-
-impl Nginx {
-    fn start() -> Nginx {
-        let directory = Directory::create();
-        let socket = directory.join("socket");
-        let http = format!(
-            "client_header_buffer_size 32k;\n\
-             server {{ listen unix:{}; location / {{\n\
-             add_header X-Seen \"$request_method $request_uri\" always; return 200; }} }}\n",
-            socket.display()
-        );
-        let is_ready = || UnixStream::connect(&socket).is_ok();
-        Nginx(NginxProcess::start(directory, &http, is_ready))
-    }
-
-    fn replies(&self, bytes: &[u8]) -> Vec<Reply> {
-        let stream = UnixStream::connect(self.0.directory.join("socket")).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        let reply = |response: &String| Reply {
-            seen: field(response, "X-Seen").and_then(parse_seen),
-            says_close: field(response, "Connection") == Some("close"),
-            is_malformed_body: false,
-        };
-        let finish = || drop(stream.shutdown(Shutdown::Write));
-        exchange(&stream, finish, bytes).iter().map(reply).collect()
-    }
+/// The request that a response answers: nginx tells it in `X-Seen`, without its authority, and this server in its log.
+fn seen(api: &Server, response: &str) -> Option<Seen> {
+    let Some(id) = field(response, "X-Request-ID") else {
+        let (method, target) = field(response, "X-Seen")?.split_once(' ')?;
+        let path = target.split('?').next().filter(|path| !path.is_empty()).unwrap_or("/");
+        return Some(Seen { method: method.to_owned(), path: Some(path.to_owned()) });
+    };
+    let record: Value = serde_json::from_str(&api.logged(id)).expect("JSON");
+    let text = |name: &str| record[name].as_str().map(str::to_owned);
+    let path = text("path").filter(|path| path.starts_with('/'));
+    Some(Seen { method: text("method")?, path })
 }
 
-/// The value of `X-Seen`: the method, and the target without its authority.
-fn parse_seen(text: &str) -> Option<Seen> {
-    let (method, target) = text.split_once(' ')?;
-    let path = target.split('?').next().filter(|path| !path.is_empty()).unwrap_or("/");
-    Some(Seen { method: method.to_owned(), path: Some(path.to_owned()) })
-}
-
-/// The log line of each request that this server has read, by the request's id.
-#[derive(Default)]
-struct AccessLog {
-    parsed: usize,
-    seen: HashMap<String, Option<Seen>>,
-}
-
-impl AccessLog {
-    /// The requests that `responses` answer.
-    fn replies(&mut self, api: &Server, responses: &[String]) -> Vec<Reply> {
-        let reply = |response: &String| Reply {
-            seen: self.look_up(api, field(response, "X-Request-ID").expect("an id")),
-            says_close: field(response, "Connection") == Some("close"),
-            is_malformed_body: response.contains("\"Malformed request body\""),
-        };
-        responses.iter().map(reply).collect()
-    }
-
-    /// Waits for the line, which is written beside the response.
-    fn look_up(&mut self, api: &Server, id: &str) -> Option<Seen> {
-        eventually(|| {
-            if !self.seen.contains_key(id) {
-                self.read_on(&api.log());
-            }
-            self.seen.get(id).cloned()
-        })
-    }
-
-    fn read_on(&mut self, log: &str) {
-        for line in log[self.parsed..].lines() {
-            let Ok(record) = serde_json::from_str::<Value>(line) else { continue };
-            let text = |name: &str| record[name].as_str().map(str::to_owned);
-            let Some(id) = text("request_id") else { continue };
-            let path = text("path").filter(|path| path.starts_with('/'));
-            self.seen.insert(id, text("method").map(|method| Seen { method, path }));
-        }
-        self.parsed = log.len();
-    }
+/// Starts an nginx that listens at this address and tells what it has read.
+fn start_nginx(address: SocketAddr) -> NginxProcess {
+    let http = format!(
+        "client_header_buffer_size 32k;\n\
+         server {{ listen {address}; location / {{\n\
+         add_header X-Seen \"$request_method $request_uri\" always; return 200; }} }}\n"
+    );
+    NginxProcess::start(Directory::create(), &http, || TcpStream::connect(address).is_ok())
 }
 
 /// How the two servers disagree on where a request ends, if they do. Each may refuse what the other accepts, and end
 /// the connection there.
 fn disagreement(both: &mut Both, bytes: &[u8]) -> Option<String> {
-    let (ours, nginx) = (both.ours(bytes), both.nginx.replies(bytes));
+    let (ours, nginx) = (both.ours(bytes), both.nginx(bytes));
     let has_read =
         |replies: &[Reply], i| replies.get(i).is_some_and(|reply: &Reply| reply.seen.is_some());
     both.counts.all += 1;
@@ -176,22 +105,56 @@ struct Counts {
 /// The two servers.
 struct Both {
     api: Server,
-    log: AccessLog,
-    nginx: Nginx,
+    /// It runs as long as this lives.
+    _nginx: NginxProcess,
+    address_of_nginx: SocketAddr,
     counts: Counts,
 }
 
 impl Both {
-    fn ours(&mut self, bytes: &[u8]) -> Vec<Reply> {
-        let stream = TcpStream::connect(&self.api.address).expect("a connection");
+    fn start() -> Both {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address_of_nginx = free.local_addr().expect("an address");
+        drop(free);
+        let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+        let _nginx = start_nginx(address_of_nginx);
+        Both { api, _nginx, address_of_nginx, counts: Counts::default() }
+    }
+
+    fn ours(&self, bytes: &[u8]) -> Vec<Reply> {
+        self.replies(self.api.address.parse().expect("an address"), bytes)
+    }
+
+    fn nginx(&self, bytes: &[u8]) -> Vec<Reply> {
+        self.replies(self.address_of_nginx, bytes)
+    }
+
+    /// Sends everything at once and returns the responses.
+    fn replies(&self, address: SocketAddr, bytes: &[u8]) -> Vec<Reply> {
+        let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
-        let responses = exchange(&stream, || drop(stream.shutdown(Shutdown::Write)), bytes);
-        self.log.replies(&self.api, &responses)
+        // The server may have refused the first bytes and closed the connection before it has received all.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut received = Vec::new();
+        if let Err(e) = stream.read_to_end(&mut received) {
+            assert_eq!(e.kind(), ErrorKind::ConnectionReset, "{e} after {}", bytes.escape_ascii());
+        }
+        let text = String::from_utf8_lossy(&received);
+        // A status line goes on with its status; the text of an error may name the version, too.
+        let parts = text.split("HTTP/1.1 ");
+        let responses = parts.filter(|part| part.starts_with(|c: char| c.is_ascii_digit()));
+        let reply = |response: &str| Reply {
+            seen: seen(&self.api, response),
+            says_close: field(response, "Connection") == Some("close"),
+            is_malformed_body: response.contains("\"Malformed request body\""),
+        };
+        responses.map(reply).collect()
     }
 
     /// Whether request `i` starts at the same byte for both, although this server refuses it: where the connection is
     /// cut at that byte and [`NEXT`] put behind it, both read that as request `i`. Cut anywhere else, none does.
-    fn agree_on_start(&mut self, bytes: &[u8], i: usize) -> bool {
+    fn agree_on_start(&self, bytes: &[u8], i: usize) -> bool {
         let (method, _) = NEXT.split_once(' ').expect("a method");
         let next = Seen { method: method.to_owned(), path: Some("/next".to_owned()) };
         let is_next = |replies: Vec<Reply>| {
@@ -200,7 +163,7 @@ impl Both {
         };
         (0..=bytes.len()).any(|start| {
             let cut = [&bytes[..start], NEXT.as_bytes()].concat();
-            is_next(self.ours(&cut)) && is_next(self.nginx.replies(&cut))
+            is_next(self.ours(&cut)) && is_next(self.nginx(&cut))
         })
     }
 
@@ -227,12 +190,7 @@ fn no_mutation_of_a_request_is_framed_in_another_way_than_nginx_frames_it() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = number("CLOAKROOM_TEST_SEED").unwrap_or(now);
     let seconds = number("CLOAKROOM_TEST_PROPERTY_SECONDS").unwrap_or(1);
-    let mut both = Both {
-        api: Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]),
-        log: AccessLog::default(),
-        nginx: Nginx::start(),
-        counts: Counts::default(),
-    };
+    let mut both = Both::start();
     let mut random = Random(seed);
     let begin = Instant::now();
     while both.counts.all < 1000 || begin.elapsed() < Duration::from_secs(seconds) {

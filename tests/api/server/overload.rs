@@ -97,8 +97,7 @@ fn five_hundred_clients_that_send_a_byte_a_second_slow_nobody_down() {
 
 #[test]
 fn slow_uploads_hold_no_database_connection() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")], ["ann"]);
     let head = format!(
         "PUT /api/v1/users/me HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nContent-Length: 50\r\n\r\n{{",
         ann.access

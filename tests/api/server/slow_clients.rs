@@ -12,8 +12,7 @@ use crate::harness::*;
 
 #[test]
 fn a_client_is_given_ten_seconds_to_begin_and_thirty_to_go_on() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let content = numbers(4 << 20);
     let file = api.new_file(&ann, "large.txt", &content);
     // The connection that asks for the number is open too.
