@@ -124,11 +124,6 @@ pub fn probe(status: &'static str) -> Result<Response, Error> {
     json(200, &json!({ "status": status }))
 }
 
-/// 204.
-pub fn no_content() -> Response {
-    Response::empty(204)
-}
-
 /// The reason phrase in the status line (RFC 9110, 15), which clients ignore, and the word for programs in the body of
 /// an error; both are empty for statuses that the service does not use.
 pub fn names_of_status(status: u16) -> (&'static str, &'static str) {

@@ -182,6 +182,19 @@ impl Answer {
         self
     }
 
+    /// The same with problems of one part of the request as a text, such as `limit int_parsing, role enum`.
+    #[track_caller]
+    pub fn invalid_in(self, part: &str, problems: &str) -> Answer {
+        let place = |problem: &str| {
+            let (field, kind) = problem.split_once(' ').expect("a field and a problem");
+            (format!("{part}.{field}"), kind.to_owned())
+        };
+        let mut expected: Vec<_> = problems.split(", ").map(place).collect();
+        expected.sort();
+        assert_eq!(self.problems(), expected, "{self:?}");
+        self
+    }
+
     /// The problems that a 422 names: places such as `body.email`, and types; sorted.
     #[track_caller]
     pub fn problems(&self) -> Vec<(String, String)> {

@@ -70,12 +70,24 @@ impl Server {
         Server { address, database, data, process, log }
     }
 
+    /// Starts another process on the same database and data directory.
+    pub fn beside(&self, settings: &[(&str, &str)]) -> Server {
+        Server::start_with(&self.database, &self.data, settings)
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("the server runs");
+    }
+
+    /// Ends the process by a signal, and returns the database, the data directory and the exit status.
+    pub fn end(self, signal: Signal) -> (Arc<Database>, Arc<Directory>, Option<i32>) {
+        let (database, data) = (self.database.clone(), self.data.clone());
+        self.signal(signal);
+        (database, data, self.exit_code())
     }
 
     /// Waits for the end of the process and returns its exit status; `None` if a signal ended it.
@@ -153,9 +165,9 @@ impl Server {
 }
 
 /// A mail server, and a service that sends through it.
-pub fn service_with_mail() -> (SmtpServer, Server) {
+pub fn service_with_mail(settings: &[(&str, &str)]) -> (SmtpServer, Server) {
     let smtp = SmtpServer::start(SmtpOptions::default());
-    let api = Server::start(&mail_settings(&smtp.url()));
+    let api = Server::start(&[settings, &mail_settings(&smtp.url())].concat());
     (smtp, api)
 }
 

@@ -129,6 +129,7 @@ fn a_deletion_that_is_committed_during_a_backup_leaves_it_the_content() {
         let deletion = scope.spawn(|| api.delete_for_good(&ann, &file));
         api.database.wait_for_blocked_statement();
         let held = backups.begin(&api);
+        wait_until(|| api.database.blocked_statements() == 2);
         totals.roll_back();
         deletion.join().expect("no panic").expect(204);
         held.end().exits(0);

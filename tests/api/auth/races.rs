@@ -13,7 +13,7 @@ struct Two {
 impl Two {
     fn start() -> Two {
         let first = Server::start(&[]);
-        let second = Server::start_with(&first.database, &first.data, &[]);
+        let second = first.beside(&[]);
         Two { first, second }
     }
 
@@ -73,6 +73,26 @@ fn of_twenty_requests_at_one_moment_one_succeeds() {
     two.one_of_twenty("the deletion of an account", 204, &[400, 401], |api, _| {
         api.delete_me(&ann, &password(winner))
     });
+}
+
+#[test]
+fn of_twenty_sign_ins_with_one_code_one_succeeds() {
+    let two = Two::start();
+    let api = &two.first;
+    let eve = api.sign_up("eve");
+    let factor = api.new_second_factor(&eve, PASSWORD);
+    let (code, recovery) = (factor.code(), &factor.recovery_codes[0]);
+    two.one_of_twenty("sign-ins with a code", 200, &[401], |api, _| {
+        api.login_with_code("eve", PASSWORD, &code)
+    });
+    // Using a right code twice is no guess, so the owner is not refused after it.
+    api.forget_used_codes();
+    api.login_with_code("eve", PASSWORD, &code).expect(200);
+    two.one_of_twenty("sign-ins with a recovery code", 200, &[401, 429], |api, _| {
+        api.login_with_code("eve", PASSWORD, recovery)
+    });
+    assert_eq!(api.database.live_sessions(eve.id()), 4);
+    assert_eq!(api.database.count("audit_events WHERE action = 'second_factor.recovery'"), 1);
 }
 
 #[test]

@@ -61,43 +61,38 @@ fn a_sign_in_past_the_thousandth_session_ends_the_one_that_is_needed_least() {
     assert_eq!(api.list_sessions(&newest).expect(200).list("sessions").len() as i64, MOST);
 }
 
+/// Registers a user who has so many sessions, and returns the id.
+fn register_with_sessions(api: &Server, name: &str, count: i64) -> String {
+    let id = api.register(name).expect(201).id();
+    api.database.insert_sessions(&id, count);
+    id
+}
+
 #[test]
-fn parallel_sign_ins_do_not_exceed_a_thousand_sessions() {
+fn parallel_sign_ins_do_not_exceed_a_thousand_sessions_and_more_become_fewer() {
     let api = Server::start(&[]);
     let second = Server::start_on(&api.database, &[]);
-    let ann = api.register("ann").expect(201).id();
-    api.database.insert_sessions(&ann, MOST - 5);
-    let tokens = parallel(16, |n| [&api, &second][n % 2].sign_in("ann"));
-    assert_eq!(api.database.live_sessions(&ann), MOST);
-    for tokens in &tokens {
+    let ann = register_with_sessions(&api, "ann", MOST - 5);
+    for tokens in parallel(16, |n| [&api, &second][n % 2].sign_in("ann")) {
         api.me(tokens).expect(200);
     }
-}
-
-#[test]
-fn a_sign_in_counts_the_session_of_another_one_that_it_waited_for() {
-    let api = Server::start(&[]);
-    let ann = api.register("ann").expect(201).id();
-    api.database.insert_sessions(&ann, MOST - 1);
+    assert_eq!(api.database.live_sessions(&ann), MOST);
+    // One counts the session of another one that it waited for.
+    let bob = register_with_sessions(&api, "bob", MOST - 1);
     let other = format!(
-        "UPDATE users SET last_login = now() WHERE id = '{ann}';
+        "UPDATE users SET last_login = now() WHERE id = '{bob}';
          INSERT INTO sessions (id, user_id, refresh_id, expires_at)
-         VALUES ('{0}', '{ann}', '{0}', now() + interval '1 day')",
+         VALUES ('{0}', '{bob}', '{0}', now() + interval '1 day')",
         uuid(1)
     );
-    api.me(api.database.commit_during(&other, || api.sign_in("ann"))).expect(200);
-    assert_eq!(api.database.live_sessions(&ann), MOST);
-    api.me(&tokens_of_session(&ann, &uuid(1), UNKNOWN_ID)[0]).expect(200);
-}
-
-#[test]
-fn users_who_have_more_sessions_than_that_become_fewer_with_each_sign_in() {
-    let api = Server::start(&[]);
-    let ann = api.register("ann").expect(201).id();
-    api.database.insert_sessions(&ann, MOST + 500);
+    api.me(api.database.commit_during(&other, || api.sign_in("bob"))).expect(200);
+    assert_eq!(api.database.live_sessions(&bob), MOST);
+    api.me(&tokens_of_session(&bob, &uuid(1), UNKNOWN_ID)[0]).expect(200);
+    // Users who have more than that become fewer with each sign-in.
+    let eve = register_with_sessions(&api, "eve", MOST + 500);
     for n in 1..=3 {
-        let tokens = api.sign_in("ann");
-        assert_eq!(api.database.live_sessions(&ann), MOST + 500 - n);
+        let tokens = api.sign_in("eve");
+        assert_eq!(api.database.live_sessions(&eve), MOST + 500 - n);
         let shown = api.list_sessions(&tokens).expect(200).list("sessions");
         assert_eq!((shown.len() as i64, &shown[0]["is_current"]), (MOST, &true.into()));
     }

@@ -13,11 +13,7 @@ use crate::harness::*;
 type Outcome = (u16, String);
 
 /// A token, what it must be answered, and what kind of token it is.
-struct Case {
-    token: String,
-    outcome: Outcome,
-    kind: &'static str,
-}
+type Case = (String, Outcome, &'static str);
 
 /// A server, the proxy before its database, and tokens of every kind.
 struct Lookups {
@@ -44,8 +40,8 @@ impl Lookups {
     /// Sends every token `copies` times at once, and expects its own answer for each.
     fn send_all(&self, copies: usize) {
         parallel(self.cases.len() * copies, |n| {
-            let case = &self.cases[n % self.cases.len()];
-            assert_eq!(outcome(self.api.me(&case.token)), case.outcome, "{}", case.kind);
+            let (token, expected, kind) = &self.cases[n % self.cases.len()];
+            assert_eq!(outcome(self.api.me(token)), *expected, "{kind}");
         });
     }
 
@@ -88,7 +84,10 @@ fn cases(api: &Server) -> (Vec<Case>, Vec<Uuid>) {
     let is_user = |user: &Tokens| (200, user.id().to_owned());
     let has_ended = || (401, "Invalid token".to_owned());
     let no_account = || (401, "User not found or inactive".to_owned());
-    let (before, after) = (json!(now() - 60), json!(now() + 60));
+    // Times are whole seconds: a token of the one in which all ended is refused.
+    let ended_at = "SELECT extract(epoch FROM date_trunc('second', sessions_ended_at))::bigint
+                    FROM users WHERE username = 'cleo'";
+    let end: i64 = api.database.value(ended_at);
     let cases = [
         (access(&ann), is_user(&ann), "a live session"),
         (access(&bob), is_user(&bob), "a live session of another user"),
@@ -97,19 +96,18 @@ fn cases(api: &Server) -> (Vec<Case>, Vec<Uuid>) {
         (access(&expired), has_ended(), "a session whose tokens have expired"),
         (token(ann.id(), "sid", session(&bob)), has_ended(), "another user's session"),
         (token(ann.id(), "sid", json!(UNKNOWN_ID)), has_ended(), "an unknown session"),
-        (token(ann.id(), "iat", before.clone()), is_user(&ann), "no session"),
+        (token(ann.id(), "iat", json!(now() - 60)), is_user(&ann), "no session"),
         (without_time(bob.id()), is_user(&bob), "no session and no time"),
-        (token(signed_out.id(), "iat", before), has_ended(), "no session, before all ended"),
-        (token(signed_out.id(), "iat", after), is_user(&signed_out), "no session, after all ended"),
+        (token(signed_out.id(), "iat", json!(end)), has_ended(), "no session, when all ended"),
+        (token(signed_out.id(), "iat", json!(end + 1)), is_user(&signed_out), "no session, later"),
         (without_time(signed_out.id()), has_ended(), "no session and no time, all ended"),
         (access(&inactive), no_account(), "an inactive user"),
         (access(&deleted), no_account(), "a deleted user"),
         (access(&development_admin), no_account(), "the development admin"),
         (token(UNKNOWN_ID, "sid", session(&ann)), no_account(), "an unknown user"),
     ];
-    let cases = cases.map(|(token, outcome, kind)| Case { token, outcome, kind });
-    let sessions = [&ann, &bob, &ended, &too_old, &inactive]
-        .map(|tokens| id_of(&session(tokens)).parse().expect("an id"));
+    let sessions = [&ann, &bob, &ended, &too_old, &inactive];
+    let sessions = sessions.map(|tokens| id_of(&session(tokens)).parse().expect("an id"));
     (cases.into(), sessions.into())
 }
 
@@ -119,8 +117,8 @@ fn every_token_is_answered_alone_as_in_a_crowd() {
         ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"),
     ]);
-    for case in &lookups.cases {
-        assert_eq!(outcome(lookups.api.me(&case.token)), case.outcome, "{} alone", case.kind);
+    for (token, expected, kind) in &lookups.cases {
+        assert_eq!(outcome(lookups.api.me(token)), *expected, "{kind} alone");
     }
     assert_eq!(lookups.shared_queries(), 0);
     wait_until(|| {
@@ -142,7 +140,7 @@ fn a_connection_that_hangs_holds_up_only_the_lookups_that_went_through_it() {
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"),
     ]);
     let Lookups { proxy, api, cases, sessions } = &lookups;
-    let [ann, bob, ..] = &cases[..] else { panic!("no cases") };
+    let [(ann, is_ann, _), (bob, is_bob, _), ..] = &cases[..] else { panic!("no cases") };
     let (is_released, over) = (AtomicBool::new(false), AtomicBool::new(false));
     proxy.hold(sessions[0].as_bytes());
     thread::scope(|scope| {
@@ -151,22 +149,22 @@ fn a_connection_that_hangs_holds_up_only_the_lookups_that_went_through_it() {
         for _ in 0..8 {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    assert_eq!(outcome(api.me(&bob.token)), bob.outcome);
+                    assert_eq!(outcome(api.me(bob)), *is_bob);
                 }
             });
         }
         let held = scope.spawn(|| {
-            let outcome = outcome(api.me(&ann.token));
+            let outcome = outcome(api.me(ann));
             (outcome, is_released.load(Ordering::Relaxed))
         });
         wait_until(|| proxy.held() == 1);
         for _ in 0..50 {
-            assert_eq!(outcome(api.me(&bob.token)), bob.outcome);
+            assert_eq!(outcome(api.me(bob)), *is_bob);
         }
         assert_eq!(proxy.held(), 1);
         is_released.store(true, Ordering::Relaxed);
         proxy.release();
-        assert_eq!(held.join().expect("no panic"), (ann.outcome.clone(), true));
+        assert_eq!(held.join().expect("no panic"), (is_ann.clone(), true));
     });
 }
 
@@ -178,13 +176,11 @@ fn after_a_database_that_hung_every_token_gets_its_own_answer_again() {
     ]);
     for _ in 0..3 {
         lookups.proxy.hold(b"");
-        let statuses = parallel(32, |n| {
-            let case = &lookups.cases[n % lookups.cases.len()];
-            lookups.api.me(&case.token).status
-        });
+        let statuses =
+            parallel(32, |n| lookups.api.me(&lookups.cases[n % lookups.cases.len()].0).status);
         assert_eq!(tally(statuses).into_iter().collect::<Vec<_>>(), [(503, 32)]);
         lookups.proxy.release();
-        wait_until(|| lookups.api.me(&lookups.cases[0].token).status == 200);
+        wait_until(|| lookups.api.me(&lookups.cases[0].0).status == 200);
         lookups.send_all(2);
     }
 }

@@ -1,6 +1,5 @@
-//! Access tokens: which are accepted and which are refused.
+//! Access tokens: which are accepted and which are refused. `auth/jwt.rs` has keys, algorithms, types and expiry.
 
-use jwt_simple::prelude::{HS256Key, HS512Key};
 use serde_json::json;
 
 use crate::harness::*;
@@ -40,27 +39,16 @@ fn forged_and_expired_tokens_are_refused() {
     let with = |name: &str, value| sign(with_member(&good, name, value));
     let without = |name: &str| sign(without_member(&good, name));
     let payload = ann.access.split('.').nth(1).unwrap();
-    let other_secret = HS256Key::from_bytes(b"another-secret-0123456789abcdef-0123456789abcdef");
     let (not_ours, not_access) = ("malformed or not ours", "not an access token");
     let (expired, ended) = ("expired", "session ended");
-    let long_expired = with_member(&good, "exp", now() - 600);
     for (token, description, reason) in [
         (format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{payload}."), not_ours, "alg: none"),
         (format!("eyJhbGciOiJOT05FIn0.{payload}."), not_ours, "alg: NONE"),
-        (
-            sign_with(&HS512Key::from_bytes(SECRET.as_bytes()), good.clone()),
-            not_ours,
-            "another algorithm",
-        ),
-        (sign_with(&other_secret, good.clone()), not_ours, "another secret"),
-        (sign_with(&other_secret, long_expired), not_ours, "another secret, and expired"),
         (ann.access[..ann.access.len() - 1].to_owned(), not_ours, "cut short"),
         (with("exp", json!(now() - 1)), expired, "expired by a second"),
-        (with("exp", json!(now())), expired, "expires now"),
         (without("exp"), not_ours, "no expiry"),
         (without("sub"), not_ours, "no subject"),
         (with("sub", json!("ann")), not_ours, "a subject that is no UUID"),
-        (with("type", json!("refresh")), not_access, "a refresh token"),
         (with("type", json!("password_reset")), not_access, "a reset token"),
         (with("type", json!("other")), not_ours, "an unknown type"),
         (with("role", json!("root")), not_ours, "an unknown role"),
@@ -75,15 +63,15 @@ fn forged_and_expired_tokens_are_refused() {
     let answer = api.me(with("sub", json!(UNKNOWN_ID)));
     let answer = answer.refused(401, "User not found or inactive");
     assert_eq!(answer.header("WWW-Authenticate"), challenge(ended));
-    for (token, reason) in [
-        (sign(good.clone()), "no type and no session"),
-        (without("role"), "no role"),
-        (with("iat", json!(now() + 300)), "a clock ahead of the server's"),
-        (with("type", json!("access")), "with a type"),
-        (with("nbf", json!(now() - 1)), "good since a second ago"),
-        (with("nbf", json!(now() + 50)), "good in 50 seconds, within the tolerance"),
+    for (token, role, reason) in [
+        (sign(good.clone()), "user", "no type and no session"),
+        (without("role"), "user", "no role"),
+        (with("role", json!("admin")), "admin", "another role than the account's"),
+        (with("type", json!("access")), "user", "with a type"),
+        (with("nbf", json!(now() - 1)), "user", "good since a second ago"),
+        (with("nbf", json!(now() + 50)), "user", "good in 50 seconds, within the tolerance"),
     ] {
-        api.me(&token).case(reason).expect(200);
+        api.me(&token).case(reason).expect(200).has(json!({"role": role}));
     }
 }
 
@@ -127,14 +115,6 @@ fn a_refused_token_is_described_wherever_it_is_sent() {
 }
 
 #[test]
-fn the_role_of_the_token_is_the_role_of_the_request() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    let token = sign(json!({"sub": ann.id(), "role": "admin", "iat": now(), "exp": now() + 600}));
-    api.me(&token).expect(200).has(json!({"role": "admin"}));
-    api.me(&ann).expect(200).has(json!({"role": "user"}));
-}
-
-#[test]
 fn longer_algorithms_work_from_end_to_end() {
     for algorithm in ["HS384", "HS512"] {
         let (api, [ann]) = Server::with_users(&[("CLOAKROOM_JWT_ALGORITHM", algorithm)], ["ann"]);
@@ -143,21 +123,4 @@ fn longer_algorithms_work_from_end_to_end() {
         let shorter = sign(json!({"sub": ann.id(), "exp": now() + 600}));
         api.me(&shorter).refused(401, "Invalid token");
     }
-}
-
-#[test]
-fn a_token_without_a_session_dies_when_all_sessions_end() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    let issued_at = |iat: u64| sign(json!({"sub": ann.id(), "iat": iat, "exp": now() + 600}));
-    let old = issued_at(now() - 5);
-    api.me(&old).expect(200);
-    api.logout(&ann).expect(204);
-    api.me(&old).refused(401, "Invalid token");
-    let without_time = sign(json!({"sub": ann.id(), "exp": now() + 600}));
-    api.me(&without_time).refused(401, "Invalid token");
-    let ended: i64 = api
-        .database
-        .value("SELECT floor(extract(epoch FROM sessions_ended_at))::bigint FROM users");
-    api.me(issued_at(ended as u64)).refused(401, "Invalid token");
-    api.me(issued_at(ended as u64 + 1)).expect(200);
 }

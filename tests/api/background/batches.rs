@@ -3,75 +3,107 @@
 use std::fs;
 use std::sync::Arc;
 
+use rustix::process::Signal;
+
 use crate::harness::*;
 
-const DAY_AGO: &str = "now() - interval '1 day'";
-
-/// Installs a trigger that records how many rows each statement deletes from the table.
-fn count_deletions(database: &Database, table: &str) {
+/// Installs a trigger that records how many rows each statement deletes from the table, or updates in it.
+fn count_rows(database: &Database, table: &str, event: &str) {
     database.run(&format!(
-        "CREATE TABLE IF NOT EXISTS deletions (relation text, deleted bigint);
-         CREATE OR REPLACE FUNCTION count_deletion() RETURNS trigger LANGUAGE plpgsql AS $$
+        "CREATE TABLE IF NOT EXISTS counts (relation text, rows bigint);
+         CREATE OR REPLACE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN
-             INSERT INTO deletions SELECT TG_TABLE_NAME, count(*) FROM gone;
+             INSERT INTO counts SELECT TG_TABLE_NAME, count(*) FROM old_rows;
              RETURN NULL;
          END $$;
-         CREATE TRIGGER count_deletion AFTER DELETE ON {table} REFERENCING OLD TABLE AS gone
-         FOR EACH STATEMENT EXECUTE FUNCTION count_deletion()"
+         CREATE TRIGGER count_rows AFTER {event} ON {table} REFERENCING OLD TABLE AS old_rows
+         FOR EACH STATEMENT EXECUTE FUNCTION count_rows()"
     ));
+}
+
+/// How many rows of the table that trigger has recorded, and the most of a statement.
+fn counted(database: &Database, table: &str) -> (i64, i64) {
+    let of = |what: &str| {
+        database.value(&format!("SELECT {what}::bigint FROM counts WHERE relation = '{table}'"))
+    };
+    (of("sum(rows)"), of("max(rows)"))
 }
 
 /// A stopped service with one user, `ann`, and her id.
 fn service() -> (Arc<Database>, Arc<Directory>, String) {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    (api.database.clone(), api.data.clone(), ann.id().to_owned())
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let (database, data, _) = api.end(Signal::TERM);
+    (database, data, ann.id().to_owned())
 }
 
-fn insert_expired_sessions(database: &Database, user: &str, count: u32) {
-    database.run(&format!(
-        "INSERT INTO sessions (id, user_id, refresh_id, expires_at)
-         SELECT gen_random_uuid(), '{user}', gen_random_uuid(), {DAY_AGO} FROM generate_series(1, {count})"
-    ));
+const EXPIRING: [&str; 3] = ["sessions", "used_password_reset_tokens", "sign_in_networks"];
+
+/// Inserts so many rows that have expired: sessions, reset tokens that were used, or networks from which the user has
+/// not signed in for longer than they are remembered.
+fn insert_expired(database: &Database, table: &str, user: &str, count: u32) {
+    let values = match table {
+        "sessions" => {
+            "(id, user_id, refresh_id, expires_at)
+            SELECT gen_random_uuid(), '{user}', gen_random_uuid(), now() - interval '1 day'"
+        }
+        "used_password_reset_tokens" => {
+            "(id, user_id, token_hash, expires_at)
+            SELECT gen_random_uuid(), '{user}', n::text, now() - interval '1 day'"
+        }
+        _ => "SELECT '{user}', '172.16.0.0'::inet + n, now() - interval '31 days'",
+    };
+    let values = values.replace("{user}", user);
+    database.run(&format!("INSERT INTO {table} {values} FROM generate_series(1, {count}) n"));
 }
 
-fn insert_used_tokens(database: &Database, user: &str, count: u32) {
-    database.run(&format!(
-        "INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
-         SELECT gen_random_uuid(), '{user}', n::text, {DAY_AGO} FROM generate_series(1, {count}) n"
-    ));
-}
+/// Tables with columns, the values of a row that concerns a user or mailbox and has an age, and the ages at which a row
+/// goes and at which it stays.
+#[rustfmt::skip] // One row a table.
+const AGES: [(&str, &str, &str, &str); 5] = [
+    ("outbox (kind, user_id, failed_at)",
+     "'password_changed', '{user}', now() - interval '{age}'", "31 days", "29 days"),
+    ("password_reset_messages (user_id, sent_at)", "'{user}', ARRAY[now() - interval '{age}']", "25 hours", "23 hours"),
+    ("own_changes (user_id, hour, in_hour, on_day)", "'{user}', now() - interval '{age}', 1, 1", "25 hours", "1 hour"),
+    ("mail_counts (key, queued_at)", "sha256('{user}'), ARRAY[now() - interval '{age}']", "25 hours", "23 hours"),
+    ("personal_tokens (id, user_id, token_hash, name, read_only, expires_at)",
+     "gen_random_uuid(), '{user}', '{user}', 'a', false, now() - interval '{age}'", "0 s", "-1 hour"),
+];
 
-/// Networks from which the user has not signed in for longer than they are remembered.
-fn insert_old_networks(database: &Database, user: &str, count: u32) {
-    database.run(&format!(
-        "INSERT INTO sign_in_networks
-         SELECT '{user}', '172.16.0.0'::inet + n, now() - interval '31 days' FROM generate_series(1, {count}) n"
-    ));
+#[test]
+fn what_has_expired_or_limits_nothing_any_more_is_removed_and_nothing_else() {
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let (database, data, _) = api.end(Signal::TERM);
+    let insert = |into: &str, values: &str, user: &Tokens, age: &str| -> String {
+        let values = values.replace("{user}", user.id()).replace("{age}", age);
+        let (table, _) = into.split_once(' ').expect("a table");
+        database.value(&format!("INSERT INTO {into} VALUES ({values}) RETURNING {table}::text"))
+    };
+    let rows = AGES.map(|(into, values, goes, stays)| {
+        (into, insert(into, values, &ann, goes), insert(into, values, &bob, stays))
+    });
+    let _api = Server::start_with(&database, &data, &[]);
+    for (into, gone, left) in &rows {
+        let (table, _) = into.split_once(' ').expect("a table");
+        let count = |row: &str| database.count(&format!("{table} WHERE {table}::text = '{row}'"));
+        wait_until(|| count(gone) == 0);
+        assert_eq!(count(left), 1, "{table}");
+    }
 }
 
 #[test]
 fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
     let (database, data, ann) = service();
-    insert_expired_sessions(&database, &ann, 2500);
-    insert_used_tokens(&database, &ann, 2500);
-    insert_old_networks(&database, &ann, 2500);
-    let tables = ["sessions", "used_password_reset_tokens", "sign_in_networks"];
-    for table in tables {
-        count_deletions(&database, table);
+    for table in EXPIRING {
+        insert_expired(&database, table, &ann, 2500);
+        count_rows(&database, table, "DELETE");
     }
     let live = database.count("sessions WHERE expires_at > now()");
     let _api = Server::start_with(&database, &data, &[]);
     wait_until(|| database.count("sessions") == live);
     wait_until(|| database.count("used_password_reset_tokens") == 0);
     wait_until(|| database.count("sign_in_networks WHERE network << '172.16.0.0/12'") == 0);
-    for table in tables {
-        let of = |what: &str| {
-            database.value::<i64>(&format!(
-                "SELECT {what}::bigint FROM deletions WHERE relation = '{table}'"
-            ))
-        };
-        assert_eq!((of("sum(deleted)"), of("max(deleted)")), (2500, 1000), "{table}");
+    for table in EXPIRING {
+        assert_eq!(counted(&database, table), (2500, 1000), "{table}");
     }
 }
 
@@ -79,37 +111,24 @@ fn a_backlog_of_what_has_expired_is_removed_in_batches_until_none_is_left() {
 fn sessions_that_ended_together_are_marked_in_batches_and_keep_no_personal_data() {
     let (database, data, ann) = service();
     database.insert_sessions(&ann, 2500);
-    database.run(
-        "CREATE TABLE marks (marked bigint);
-         CREATE FUNCTION count_marks() RETURNS trigger LANGUAGE plpgsql AS $$
-         BEGIN
-             INSERT INTO marks SELECT count(*) FROM marked;
-             RETURN NULL;
-         END $$;
-         CREATE TRIGGER count_marks AFTER UPDATE ON sessions REFERENCING NEW TABLE AS marked
-         FOR EACH STATEMENT EXECUTE FUNCTION count_marks()",
-    );
+    count_rows(&database, "sessions", "UPDATE");
     let api = Server::start_with(&database, &data, &[]);
     let tokens = api.login("ann", PASSWORD).expect(200).tokens();
-    database.run("DELETE FROM marks");
+    database.run("DELETE FROM counts");
     api.logout_scope(&tokens, "others").expect(204);
     wait_until(|| database.count("ended_epochs") == 0);
     let live = "sessions WHERE ended_at IS NULL";
     assert_eq!((database.count(live), database.live_sessions(&ann)), (1, 1));
-    assert_eq!(
-        database
-            .count("sessions WHERE ended_at IS NOT NULL AND num_nonnulls(address, user_agent) > 0"),
-        0
-    );
-    let of = |what: &str| database.value::<i64>(&format!("SELECT {what}::bigint FROM marks"));
+    let personal = "ended_at IS NOT NULL AND num_nonnulls(address, user_agent) > 0";
+    assert_eq!(database.count(&format!("sessions WHERE {personal}")), 0);
     // The sign-in has ended two of the user's 2,501. That the new session stays is a change of its row too.
-    assert_eq!((of("sum(marked)"), of("max(marked)")), (2500, 1000));
+    assert_eq!(counted(&database, "sessions"), (2500, 1000));
 }
 
 #[test]
 fn the_service_rests_after_each_batch_four_times_as_long_as_that_took() {
     let (database, data, ann) = service();
-    insert_expired_sessions(&database, &ann, 5000);
+    insert_expired(&database, "sessions", &ann, 5000);
     database.run(
         "CREATE TABLE moments (number serial, is_begin bool, at timestamptz);
          CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -136,8 +155,8 @@ fn the_service_rests_after_each_batch_four_times_as_long_as_that_took() {
 #[test]
 fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() {
     let (database, data, ann) = service();
-    insert_expired_sessions(&database, &ann, 2000);
-    count_deletions(&database, "sessions");
+    insert_expired(&database, "sessions", &ann, 2000);
+    count_rows(&database, "sessions", "DELETE");
     // As on a slow memory card, on which so many rows take longer.
     database.run(
         "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -154,25 +173,25 @@ fn a_batch_that_takes_longer_than_a_statement_may_is_halved_until_it_does_not() 
     let api = Server::start_with(&database, &data, &[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     wait_until(|| database.count("sessions") == live);
     api.logged("goes on with 500 records at a time: expired sessions");
-    assert_eq!(database.value::<i64>("SELECT sum(deleted)::bigint FROM deletions"), 2000);
-    assert!(database.count("deletions WHERE deleted > 500") == 0);
+    assert_eq!(counted(&database, "sessions"), (2000, 500));
 }
 
 #[test]
 fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
-    for (table, task) in [
-        ("password_reset_requests", "password resets"),
-        ("files", "records of deleted users and files"),
-        ("sessions", "expired sessions"),
-        ("used_password_reset_tokens", "used reset tokens"),
-        ("outbox", "mail given up"),
-        ("sign_in_networks", "networks of former sign-ins"),
-    ] {
+    let deleted = format!("user_id = '{DELETED_USER}'");
+    let old = "last_sign_in_at < now() - interval '30 days'";
+    let tasks = [
+        ("password_reset_requests", "password resets", "true"),
+        ("files", "records of deleted users and files", &deleted),
+        ("sessions", "expired sessions", "expires_at < now()"),
+        ("used_password_reset_tokens", "used reset tokens", "true"),
+        ("outbox", "mail given up", "true"),
+        ("sign_in_networks", "networks of former sign-ins", old),
+    ];
+    for (table, task, _) in tasks {
         let (database, data, ann) = service();
-        let user = insert_deleted_user_with_a_file(&database);
-        insert_expired_sessions(&database, &ann, 1);
-        insert_used_tokens(&database, &ann, 1);
-        insert_old_networks(&database, &ann, 1);
+        insert_deleted_user_with_a_file(&database);
+        EXPIRING.iter().for_each(|table| insert_expired(&database, table, &ann, 1));
         database.run(&format!(
             "INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com');
              INSERT INTO outbox (kind, user_id, failed_at)
@@ -191,14 +210,7 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
         let api = Server::start_with(&database, &data, &[]);
         let line = api.logged(&format!("background task failed, tried again soon: {task}: "));
         assert!(line.contains("broken for the test"), "{line}");
-        for (other, condition) in [
-            ("password_reset_requests", "true".to_owned()),
-            ("files", format!("user_id = '{user}'")),
-            ("sessions", "expires_at < now()".to_owned()),
-            ("used_password_reset_tokens", "true".to_owned()),
-            ("outbox", "true".to_owned()),
-            ("sign_in_networks", "last_sign_in_at < now() - interval '30 days'".to_owned()),
-        ] {
+        for (other, _, condition) in tasks {
             let left = if other == table { 1 } else { 0 };
             wait_until(|| database.count(&format!("{other} WHERE {condition}")) == left);
         }
@@ -206,11 +218,11 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
     }
 }
 
-/// Inserts a deleted user whose only file is still recorded, and returns the user's id.
-fn insert_deleted_user_with_a_file(database: &Database) -> String {
-    let user = "22222222-2222-4222-8222-222222222222";
-    database.run(&format!("INSERT INTO users (id, is_deleted) VALUES ('{user}', true)"));
-    database.insert_files(user, &[1]);
-    database.run(&format!("INSERT INTO pending_removals VALUES ('{user}')"));
-    user.to_owned()
+const DELETED_USER: &str = "22222222-2222-4222-8222-222222222222";
+
+/// Inserts a deleted user whose only file is still recorded.
+fn insert_deleted_user_with_a_file(database: &Database) {
+    database.run(&format!("INSERT INTO users (id, is_deleted) VALUES ('{DELETED_USER}', true)"));
+    database.insert_files(DELETED_USER, &[1]);
+    database.run(&format!("INSERT INTO pending_removals VALUES ('{DELETED_USER}')"));
 }

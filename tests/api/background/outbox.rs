@@ -1,7 +1,6 @@
 //! Messages that wait to be sent: retries, mail servers that fail in every way, crashes, several processes, metrics.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -9,24 +8,20 @@ use serde_json::json;
 
 use crate::harness::*;
 
-/// Another process of the same service.
-fn serve_beside(smtp: &SmtpServer, database: &Arc<Database>, data: &Arc<Directory>) -> Server {
-    Server::start_with(database, data, &mail_settings(&smtp.url()))
-}
-
 /// Makes every message that was not given up due now, so that a test need not wait for the next attempt.
 fn make_due(database: &Database) {
     database.run("UPDATE outbox SET due_at = now() WHERE failed_at IS NULL");
+}
+
+/// In how many seconds the only message is due.
+fn seconds_until_due(database: &Database) -> f64 {
+    database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox")
 }
 
 /// Waits until this many messages wait for another attempt.
 fn wait_for_deferred(database: &Database, count: i64) {
     let deferred = "outbox WHERE failed_at IS NULL AND error IS NOT NULL AND due_at > now()";
     wait_until(|| database.count(deferred) == count);
-}
-
-fn wait_until_empty(database: &Database) {
-    wait_until(|| database.count("outbox") == 0);
 }
 
 /// The value of a metric that is a whole number.
@@ -36,22 +31,20 @@ fn metric(api: &Server, name: &str) -> i64 {
 
 #[test]
 fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.port.close();
-    let (database, data) = (api.database.clone(), api.data.clone());
     api.sign_up("ann");
     api.request_reset("ann@example.com").expect(200);
-    wait_for_deferred(&database, 1);
+    wait_for_deferred(&api.database, 1);
     let line = api.logged("not sent, tried again later: connecting: ");
     assert!(line.contains("password_reset") && !line.contains("@example.com"), "{line}");
-    let pause: i64 =
-        database.value("SELECT round(extract(epoch FROM due_at - now()))::bigint FROM outbox");
-    assert!((0..=10).contains(&pause), "{pause}");
-    api.signal(Signal::TERM);
-    assert_eq!(api.exit_code(), Some(0));
+    let pause = seconds_until_due(&api.database);
+    assert!((0.0..=10.0).contains(&pause), "{pause}");
+    let (database, data, status) = api.end(Signal::TERM);
+    assert_eq!(status, Some(0));
     smtp.port.open_again();
     make_due(&database);
-    let api = serve_beside(&smtp, &database, &data);
+    let api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
     // The token was made for this attempt.
     let token = smtp.wait_for(1)[0].token(RESET_URL);
     api.reset_password(&token, NEW_PASSWORD).expect(200);
@@ -59,7 +52,7 @@ fn a_message_waits_for_a_mail_server_that_is_down_also_across_a_restart() {
 
 #[test]
 fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.misbehave(SmtpStep::Mail, Misbehaviour::Reply("421 4.3.2 closing"));
     let begin = Instant::now();
     let messages = 20;
@@ -78,13 +71,14 @@ fn a_mail_server_that_is_down_is_not_asked_for_each_message() {
 
 #[test]
 fn a_message_that_is_refused_for_now_is_sent_later_and_one_that_is_refused_for_good_is_not() {
-    let (smtp, api) = service_with_mail();
-    let refusal = Misbehaviour::Reply("450 4.2.1 <ann@example.com> later");
-    smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, refusal);
-    let refusal = Misbehaviour::Reply("550 5.1.1 <bob@example.com> unknown");
-    smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, refusal);
-    let refusal = Misbehaviour::Reply("554 5.7.1 spam");
-    smtp.misbehave_for("cyd@example.com", SmtpStep::Content, refusal);
+    let (smtp, api) = service_with_mail(&[]);
+    for (address, step, reply) in [
+        ("ann@example.com", SmtpStep::Rcpt, "450 4.2.1 <ann@example.com> later"),
+        ("bob@example.com", SmtpStep::Rcpt, "550 5.1.1 <bob@example.com> unknown"),
+        ("cyd@example.com", SmtpStep::Content, "554 5.7.1 spam"),
+    ] {
+        smtp.misbehave_for(address, step, Misbehaviour::Reply(reply));
+    }
     let database = &api.database;
     let users: Vec<_> = ["ann", "bob", "cyd", "eve"].map(|name| api.sign_up(name)).into();
     // The notice about a new address has an address of its own, which must not stay.
@@ -119,7 +113,7 @@ fn a_message_that_is_refused_for_now_is_sent_later_and_one_that_is_refused_for_g
 
 #[test]
 fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_up() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.misbehave(SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
     let database = &api.database;
     api.sign_up("ann");
@@ -131,9 +125,7 @@ fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_u
         ));
         wait_for_deferred(database, 1);
         assert_eq!(database.value::<i32>("SELECT attempts FROM outbox"), attempt);
-        let found: f64 =
-            database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox");
-        let pause = f64::from(pause);
+        let (found, pause) = (seconds_until_due(database), f64::from(pause));
         assert!((pause - 8.0..=pause).contains(&found), "attempt {attempt}: {found} s");
     }
     database.run("UPDATE outbox SET created_at = now() - interval '1 day', due_at = now()");
@@ -143,14 +135,10 @@ fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_u
 
 #[test]
 fn a_mail_server_that_hangs_holds_up_nothing_else() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")]);
     smtp.misbehave(SmtpStep::Data, Misbehaviour::Hang);
-    let url = smtp.url();
-    let pool = [("CLOAKROOM_DATABASE_POOL_SIZE", "1")];
-    let api = Server::start(&[&mail_settings(&url)[..], &pool].concat());
     let root = api.sign_up_admin("root");
-    api.sign_up("ann");
-    let (bob, eve) = (api.sign_up("bob"), api.sign_up("eve"));
+    let [_, bob, eve] = ["ann", "bob", "eve"].map(|name| api.sign_up(name));
     let file = api.new_file(&bob, "b.txt", "bob's");
     api.request_reset("ann@example.com").expect(200);
     smtp.wait_for_step(SmtpStep::Data, 1);
@@ -166,13 +154,8 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
         api.request_reset(&format!("{name}@example.com")).expect(200);
         begin.elapsed()
     };
-    let (mut known, mut unknown) = (Vec::new(), Vec::new());
-    for _ in 0..50 {
-        known.push(time("root"));
-        unknown.push(time("nobody"));
-    }
+    let (known, unknown) = (0..50).map(|_| (time("root"), time("nobody"))).unzip();
     let (known, unknown) = (median(known), median(unknown));
-    println!("request for a known address: {known:?}, for an unknown one: {unknown:?}");
     let bound = |usual: Duration| 3 * usual + Duration::from_millis(20);
     assert!(known < bound(unknown) && unknown < bound(known), "{known:?}, {unknown:?}");
     wait_until(|| api.database.count("password_reset_requests") == 0);
@@ -181,14 +164,13 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
     assert!(metric(&api, "cloakroom_mail_waiting") >= 3);
     // A stop does not wait for it either.
     let begin = Instant::now();
-    api.signal(Signal::TERM);
-    assert_eq!(api.exit_code(), Some(0));
+    assert_eq!(api.end(Signal::TERM).2, Some(0));
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]
 fn a_mail_server_that_hangs_for_one_message_gets_the_others() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.misbehave_for("ann@example.com", SmtpStep::Rcpt, Misbehaviour::Hang);
     for name in ["ann", "bob"] {
         api.sign_up(name);
@@ -201,23 +183,20 @@ fn a_mail_server_that_hangs_for_one_message_gets_the_others() {
 
 #[test]
 fn a_message_is_sent_although_the_process_was_killed_between_taking_and_sending_it() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.misbehave(SmtpStep::Data, Misbehaviour::Hang);
-    let (database, data) = (api.database.clone(), api.data.clone());
     let ann = api.sign_up("ann");
     api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
     smtp.wait_for_step(SmtpStep::Data, 1);
-    api.signal(Signal::KILL);
-    assert_eq!(api.exit_code(), None);
+    let (database, data, _) = api.end(Signal::KILL);
     smtp.behave();
     // It still belongs to the process that was killed, for ten minutes.
-    let lease: f64 =
-        database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox");
+    let lease = seconds_until_due(&database);
     assert!((500.0..=600.0).contains(&lease), "{lease}");
-    let _api = serve_beside(&smtp, &database, &data);
+    let _api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
     make_due(&database);
     assert_eq!(smtp.wait_for(1)[0].recipient, "ann@example.com");
-    wait_until_empty(&database);
+    database.wait_for_empty_outbox();
 }
 
 #[test]
@@ -227,7 +206,7 @@ fn of_two_processes_on_one_database_only_one_sends_each_message() {
     let patient = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60")];
     let settings = [&mail_settings(&url)[..], &patient].concat();
     let one = Server::start(&settings);
-    let other = Server::start_with(&one.database, &one.data, &settings);
+    let other = one.beside(&settings);
     let database = &one.database;
     // Both processes wait for this lock, so they begin at the same moment.
     let lock = database.begin(
@@ -240,7 +219,7 @@ fn of_two_processes_on_one_database_only_one_sends_each_message() {
                   AND query LIKE '-- Takes the message that has been due longest%'";
     wait_until(|| database.count(taking) == 2);
     lock.commit();
-    wait_until_empty(database);
+    database.wait_for_empty_outbox();
     let received = smtp.wait_for(200);
     let recipients: HashSet<_> = received.iter().map(|mail| &mail.recipient).collect();
     assert_eq!(recipients.len(), 200);
@@ -249,28 +228,8 @@ fn of_two_processes_on_one_database_only_one_sends_each_message() {
 }
 
 #[test]
-fn production_sends_the_token_and_never_logs_it() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
-    let url = smtp.url();
-    let api = Server::start(
-        &[&PRODUCTION[..], &mail_settings(&url), &[("CLOAKROOM_LOG", "debug")]].concat(),
-    );
-    api.register("ann").expect(201);
-    api.request_reset("ann@example.com").expect(200);
-    let token = smtp.wait_for(1)[0].token(RESET_URL);
-    wait_until_empty(&api.database);
-    api.reset_password(&token, NEW_PASSWORD).expect(200);
-    smtp.wait_for(2);
-    let log = api.log();
-    let signature = token.rsplit('.').next().expect("a signature");
-    for secret in [&token, signature, "reset token", "@example.com"] {
-        assert!(!log.contains(secret), "{secret} in {log}");
-    }
-}
-
-#[test]
 fn metrics_count_messages_and_the_probes_do_not_depend_on_them() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     smtp.misbehave_for("bob@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("550 5.1.1 unknown"));
     smtp.misbehave_for("eve@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
     let mail = |api: &Server| {
@@ -290,25 +249,4 @@ fn metrics_count_messages_and_the_probes_do_not_depend_on_them() {
     assert!((1000..1060).contains(&oldest), "{oldest}");
     api.readyz().expect(200);
     api.healthz().expect(200);
-}
-
-#[test]
-fn messages_that_were_given_up_and_times_that_limit_nothing_are_removed_in_the_end() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
-    let (database, data) = (api.database.clone(), api.data.clone());
-    drop(api);
-    let (ann, bob) = (ann.id(), bob.id());
-    database.run(&format!(
-        "INSERT INTO outbox (kind, user_id, failed_at) VALUES
-         ('password_reset', '{ann}', now() - interval '31 days'),
-         ('password_changed', '{bob}', now() - interval '29 days');
-         INSERT INTO password_reset_messages VALUES
-         ('{ann}', ARRAY[now() - interval '25 hours']), ('{bob}', ARRAY[now() - interval '23 hours'])"
-    ));
-    let _api = Server::start_with(&database, &data, &[]);
-    let left = |table: &str| database.count(&format!("{table} WHERE user_id = '{ann}'"));
-    wait_until(|| left("outbox") + left("password_reset_messages") == 0);
-    assert_eq!(database.count("outbox"), 1);
-    assert_eq!(database.count("password_reset_messages"), 1);
 }

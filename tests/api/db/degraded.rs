@@ -11,37 +11,52 @@ fn lines_with(api: &Server, text: &str) -> Vec<String> {
     api.log().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
 }
 
+/// Expects a service to be degraded for this reason, with this metric, from `set(true)` to `set(false)`, and calls
+/// `meanwhile` between them.
+fn expect_degraded(
+    api: &Server,
+    reason: &str,
+    metric: &str,
+    set: impl Fn(bool),
+    meanwhile: impl FnOnce(),
+) {
+    let ok = json!({"status": "ok"});
+    api.readyz().expect(200).has(ok.clone());
+    assert_eq!(api.metric(metric), Some(1.0));
+    set(true);
+    let degraded = json!({"status": "degraded", "reasons": [reason]});
+    wait_until(|| api.readyz().expect(200).json() == degraded);
+    assert_eq!(api.metric(metric), Some(0.0));
+    meanwhile();
+    set(false);
+    wait_until(|| api.readyz().expect(200).json() == ok);
+}
+
 #[test]
 fn a_database_that_takes_no_changes_is_degraded_and_a_flood_of_them_is_two_lines() {
     let cluster = Cluster::start("read-only");
     let api = cluster.serve(&[]);
     let ann = api.sign_up("ann");
-    let set_read_only = |value: &str| {
-        api.database.run(&format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
+    let change = || api.update_me(&ann, json!({"name": "Ann"}));
+    let set = |is_on: bool| {
+        api.database.run(&format!("ALTER SYSTEM SET default_transaction_read_only = {is_on}"));
         api.database.run("SELECT pg_reload_conf()");
     };
-    api.readyz().expect(200).has(json!({"status": "ok"}));
-    assert_eq!(api.metric("cloakroom_database_writable"), Some(1.0));
-    set_read_only("on");
-    let degraded = json!({"status": "degraded", "reasons": ["DATABASE_REFUSES_CHANGES"]});
-    wait_until(|| api.readyz().expect(200).json() == degraded);
-    assert_eq!(api.metric("cloakroom_database_writable"), Some(0.0));
-    for _ in 0..50 {
-        api.update_me(&ann, json!({"name": "Ann"})).refused(503, "Service temporarily unavailable");
-    }
-    api.profile(&ann).expect(200);
-    // There are more only if this took more than ten seconds.
-    assert!(lines_with(&api, "no connection to the database").len() <= 3, "{}", api.log());
-    assert!(lines_with(&api, "is back after").len() <= 3, "{}", api.log());
-    set_read_only("off");
-    wait_until(|| api.readyz().expect(200).json() == json!({"status": "ok"}));
-    api.update_me(&ann, json!({"name": "Ann"})).expect(200);
+    expect_degraded(&api, "DATABASE_REFUSES_CHANGES", "cloakroom_database_writable", set, || {
+        for _ in 0..50 {
+            change().refused(503, "Service temporarily unavailable");
+        }
+        api.profile(&ann).expect(200);
+        // There are more only if this took more than ten seconds.
+        assert!(lines_with(&api, "no connection to the database").len() <= 3, "{}", api.log());
+        assert!(lines_with(&api, "is back after").len() <= 3, "{}", api.log());
+    });
+    change().expect(200);
 }
 
 #[test]
 fn a_database_without_disk_space_is_degraded_and_a_flood_of_refusals_is_one_line() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.database.run(
         "CREATE SEQUENCE blocks;
          CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
@@ -58,17 +73,15 @@ fn a_database_without_disk_space_is_degraded_and_a_flood_of_refusals_is_one_line
 
 #[test]
 fn a_data_directory_that_takes_no_files_is_degraded() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    api.readyz().expect(200).has(json!({"status": "ok"}));
-    assert_eq!(api.metric("cloakroom_data_directory_writable"), Some(1.0));
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let (drafts, away) = (api.data.join("tmp"), api.data.join("away"));
-    fs::rename(&drafts, &away).expect("renamed");
-    let degraded = json!({"status": "degraded", "reasons": ["DATA_DIRECTORY_REFUSES_CONTENTS"]});
-    wait_until(|| api.readyz().expect(200).json() == degraded);
-    assert_eq!(api.metric("cloakroom_data_directory_writable"), Some(0.0));
-    api.profile(&ann).expect(200);
-    fs::rename(&away, &drafts).expect("renamed back");
-    wait_until(|| api.readyz().expect(200).json() == json!({"status": "ok"}));
+    let set = |is_away: bool| match is_away {
+        true => fs::rename(&drafts, &away).expect("renamed"),
+        false => fs::rename(&away, &drafts).expect("renamed back"),
+    };
+    let reason = "DATA_DIRECTORY_REFUSES_CONTENTS";
+    expect_degraded(&api, reason, "cloakroom_data_directory_writable", set, || {
+        api.profile(&ann).expect(200);
+    });
     api.new_file(&ann, "a.txt", "x");
 }

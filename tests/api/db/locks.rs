@@ -10,8 +10,7 @@ use crate::harness::*;
 
 #[test]
 fn a_locked_table_stops_neither_downloads_nor_sign_ins() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "8")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "8")], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "content");
     // As of an index that is built: the table can be read, and not changed.
     let lock = api.database.begin("LOCK TABLE files IN SHARE MODE");
@@ -38,8 +37,7 @@ fn a_locked_table_stops_neither_downloads_nor_sign_ins() {
 
 #[test]
 fn all_queries_of_a_request_together_take_no_longer_than_one_may() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "6")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "6")], ["ann"]);
     // The look-up of the session takes 4 seconds, and the change that follows it never ends.
     api.database.run(
         "ALTER TABLE sessions RENAME TO sessions_of_before;
@@ -58,8 +56,7 @@ fn all_queries_of_a_request_together_take_no_longer_than_one_may() {
 
 #[test]
 fn an_upload_waits_for_the_quota_as_long_as_a_statement_may_take() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "10")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "10")], ["ann"]);
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     thread::scope(|scope| {
         let upload = scope.spawn(|| api.upload(&ann, "a.txt", "content"));

@@ -41,6 +41,19 @@ fn expect_only(seen: &[(u16, Duration)], statuses: &[u16], limit: Duration) {
     }
 }
 
+/// Sends a change, which waits for a lock, and breaks its connection after `during`.
+fn broken_change(api: &Server, ann: &Tokens, during: impl FnOnce()) {
+    let lock = api.database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
+    thread::scope(|scope| {
+        let change = scope.spawn(|| api.update_me(ann, json!({"name": "Ann"})));
+        api.database.wait_for_blocked_statement();
+        during();
+        api.database.end_connections("wait_event_type = 'Lock'");
+        change.join().expect("no panic").refused(503, "Service temporarily unavailable");
+    });
+    lock.roll_back();
+}
+
 #[test]
 fn a_database_that_hangs_is_answered_with_503_in_time_and_used_again_when_it_is_back() {
     let cluster = Cluster::start("hang");
@@ -83,8 +96,7 @@ fn with_both_hosts(first: &str, second: &str) -> String {
 #[test]
 fn a_host_that_hangs_is_left_for_the_next_one_by_a_service_that_runs_and_by_one_that_starts() {
     let database = Database::create();
-    let (first, second) =
-        (DatabaseProxy::start(&database.url), DatabaseProxy::start(&database.url));
+    let [first, second] = [(); 2].map(|()| DatabaseProxy::start(&database.url));
     let url = with_both_hosts(&first.url, &second.url);
     let data = Arc::new(Directory::create());
     let serve = || Server::spawn(command(&url, &data, &[]), &database, &data);
@@ -129,28 +141,21 @@ fn after_a_restart_of_the_database_nothing_fails() {
 #[test]
 fn a_change_that_breaks_after_the_outage_it_met_is_no_second_outage() {
     let database = Database::create();
-    let (first, second) =
-        (DatabaseProxy::start(&database.url), DatabaseProxy::start(&database.url));
+    let [first, second] = [(); 2].map(|()| DatabaseProxy::start(&database.url));
     let url = with_both_hosts(&first.url, &second.url) + "&connect_timeout=1";
     let data = Arc::new(Directory::create());
     // The change must not reach the end of its time before the outage is over.
     let settings = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"), ("CLOAKROOM_LOG_FORMAT", "json")];
     let api = Server::spawn(command(&url, &data, &settings), &database, &data);
     let ann = api.sign_up("ann");
-    let lock = database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
-    thread::scope(|scope| {
-        let change = scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
-        database.wait_for_blocked_statement();
+    broken_change(&api, &ann, || {
         // Now there is another connection, and once it has idled for 100 ms it is checked before it is used.
         api.profile(&ann).expect(200);
         thread::sleep(Duration::from_millis(200));
         first.hold(b"");
         api.profile(&ann).expect(200);
         api.logged(" is back after ");
-        database.end_connections("wait_event_type = 'Lock'");
-        change.join().expect("no panic").refused(503, "Service temporarily unavailable");
     });
-    lock.roll_back();
     api.profile(&ann).expect(200);
     let lines = lines_beside_requests(&api.log());
     assert_eq!(lines.len(), 2, "{lines:#?}");
@@ -187,8 +192,8 @@ fn lines_beside_requests(log: &str) -> Vec<(String, String)> {
 #[test]
 fn a_database_stopped_for_five_seconds_under_load_gives_exactly_two_lines() {
     let cluster = Cluster::start("two-lines");
-    let api = cluster
-        .serve(&[("CLOAKROOM_LOG_FORMAT", "json"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let json = ("CLOAKROOM_LOG_FORMAT", "json");
+    let api = cluster.serve(&[json, ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
     let ann = api.sign_up("ann");
     let number = AtomicUsize::new(0);
     // Reads, writes, and failures for the audit log. Background work looks at the database every five seconds.
@@ -220,25 +225,16 @@ fn a_database_stopped_for_five_seconds_under_load_gives_exactly_two_lines() {
         .and_then(|rest| rest.strip_suffix(" s")?.parse::<u32>().ok())
         .unwrap_or_else(|| panic!("{back}"));
     assert!((5..=30).contains(&seconds), "{back}");
-    api.signal(Signal::TERM);
-    assert_eq!(api.exit_code(), Some(0));
+    assert_eq!(api.end(Signal::TERM).2, Some(0));
 }
 
 #[test]
 fn a_broken_connection_under_a_change_is_two_lines_and_replaced() {
     let settings = [("CLOAKROOM_DATABASE_POOL_SIZE", "4"), ("CLOAKROOM_LOG_FORMAT", "json")];
-    let api = Server::start(&settings);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&settings, ["ann"]);
     // More than one connection, so that others are idle when one breaks.
     parallel(16, |_| api.profile(&ann).expect(200));
-    let lock = api.database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
-    thread::scope(|scope| {
-        let change = scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
-        api.database.wait_for_blocked_statement();
-        api.database.end_connections("wait_event_type = 'Lock'");
-        change.join().expect("no panic").refused(503, "Service temporarily unavailable");
-    });
-    lock.roll_back();
+    broken_change(&api, &ann, || ());
     for _ in 0..20 {
         api.profile(&ann).expect(200);
     }

@@ -1,6 +1,7 @@
 //! How much mail strangers can cause: a mailbox gets little from accounts that are not settled, and all mail of its
 //! owner's account once that is settled.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::harness::*;
@@ -12,6 +13,19 @@ fn register(api: &Server, name: &str, email: &str) -> Tokens {
     api.sign_in(name)
 }
 
+/// Makes a mailbox one that has got all its mail of the day.
+fn fill(api: &Server, mailbox: &str) {
+    api.database.run(&format!(
+        "INSERT INTO mail_counts VALUES (sha256('{mailbox}'), array_fill(now(), ARRAY[12]))
+         ON CONFLICT (key) DO UPDATE SET queued_at = excluded.queued_at"
+    ));
+}
+
+/// The addresses to which mail was sent, in the order of the mails.
+fn recipients(smtp: &SmtpServer) -> Vec<String> {
+    smtp.received().into_iter().map(|mail| mail.recipient).collect()
+}
+
 /// Requests a reset and waits until it was processed.
 fn request_reset(api: &Server, email: &str) {
     api.request_reset(email).expect(200);
@@ -20,7 +34,7 @@ fn request_reset(api: &Server, email: &str) {
 
 #[test]
 fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_of_its_owner() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     register(&api, "owner", "Victim@example.com");
     api.database.run("UPDATE users SET created_at = now() - interval '1 day'");
     // All variants of one mailbox, with resets, and notices of each kind.
@@ -71,18 +85,9 @@ fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_
 
 #[test]
 fn accounts_are_settled_that_an_administrator_made_or_whose_owner_used_a_link() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
-    let url = smtp.url();
-    let test_only = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];
-    let api = Server::start(&[&mail_settings(&url)[..], &test_only].concat());
+    let (smtp, api) = service_with_mail(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
     let root = api.sign_up_admin("root");
-    let full = |email: &str| {
-        api.database.run(&format!(
-            "INSERT INTO mail_counts
-             VALUES (sha256('{email}'), array_fill(now(), ARRAY[12])) ON CONFLICT (key) DO UPDATE
-             SET queued_at = excluded.queued_at"
-        ));
-    };
+    let full = |email: &str| fill(&api, email);
     let email = "ann@example.com";
     api.sign_up("ann");
     let token = api.reset_token(email);
@@ -98,31 +103,25 @@ fn accounts_are_settled_that_an_administrator_made_or_whose_owner_used_a_link() 
         request_reset(&api, &format!("{name}@example.com"));
     }
     api.database.wait_for_empty_outbox();
-    let mut recipients: Vec<_> = smtp.received().into_iter().map(|mail| mail.recipient).collect();
-    recipients.sort();
-    let expected = ["ann@example.com", "bob@example.com", "cyd@example.com", "dan@example.com"];
-    assert_eq!(recipients, expected);
+    let mut found = recipients(&smtp);
+    found.sort();
+    assert_eq!(found, ["ann", "bob", "cyd", "dan"].map(|name| format!("{name}@example.com")));
     // The link settles the account, so its owner is told, and gets another link.
     api.reset_password(&token, NEW_PASSWORD).expect(200);
     api.database.run("DELETE FROM password_reset_messages");
     request_reset(&api, email);
     api.database.wait_for_empty_outbox();
-    assert_eq!(smtp.received().len(), expected.len() + 2);
-    // What is kept to count mail names no address, and goes when it limits nothing any more.
-    api.database.run("UPDATE mail_counts SET queued_at[1] = now() - interval '25 hours'");
-    let _other = Server::start_with(&api.database, &api.data, &[]);
-    wait_until(|| api.database.count("mail_counts") == 0);
+    assert_eq!(smtp.received().len(), 6);
 }
 
 #[test]
 fn parallel_requests_and_changes_do_not_exceed_the_limit_of_a_mailbox() {
-    let (smtp, one) = service_with_mail();
-    let other = Server::start_with(&one.database, &one.data, &mail_settings(&smtp.url()));
-    let users: Vec<_> = (0..20)
-        .map(|n| register(&one, &format!("user{n}"), &format!("v+{n}@example.com")))
-        .collect();
+    let (smtp, one) = service_with_mail(&[]);
+    let other = one.beside(&mail_settings(&smtp.url()));
+    let user = |n| register(&one, &format!("user{n}"), &format!("v+{n}@example.com"));
+    let users: Vec<_> = (0..20).map(user).collect();
     parallel(20, |n| {
-        let api = if n % 2 == 0 { &one } else { &other };
+        let api = [&one, &other][n % 2];
         api.request_reset(&format!("v+{n}@example.com")).expect(200);
         api.change_password(&users[n], PASSWORD, NEW_PASSWORD).expect(200);
     });
@@ -135,9 +134,8 @@ fn parallel_requests_and_changes_do_not_exceed_the_limit_of_a_mailbox() {
 
 #[test]
 fn mail_with_a_link_goes_before_notices_that_wait() {
-    let smtp = SmtpServer::start(SmtpOptions::default());
+    let (smtp, api) = service_with_mail(&[]);
     smtp.port.close();
-    let api = Server::start(&mail_settings(&smtp.url()));
     for n in 0..5 {
         let user = api.sign_up(&format!("user{n}"));
         api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
@@ -145,8 +143,7 @@ fn mail_with_a_link_goes_before_notices_that_wait() {
     api.sign_up("ann");
     request_reset(&api, "ann@example.com");
     wait_until(|| api.database.count("outbox") == 6);
-    let (database, data) = (api.database.clone(), api.data.clone());
-    drop(api);
+    let (database, data, _) = api.end(Signal::TERM);
     database.run("UPDATE outbox SET due_at = now() - make_interval(mins => 10 - id::integer)");
     smtp.port.open_again();
     let _api = Server::start_with(&database, &data, &mail_settings(&smtp.url()));
@@ -156,47 +153,41 @@ fn mail_with_a_link_goes_before_notices_that_wait() {
 /// Otherwise an old account could move to the address of somebody else, and have mail sent there.
 #[test]
 fn an_account_is_not_settled_for_a_day_after_it_has_got_another_address() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     let ann = api.sign_up("ann");
     api.database.run("UPDATE users SET created_at = now() - interval '8 days'");
-    let full = "array_fill(now(), ARRAY[12])";
-    let fill = |mailbox: &str| {
-        api.database.run(&format!("INSERT INTO mail_counts VALUES (sha256('{mailbox}'), {full})"));
-    };
-    fill("ann@example.com");
-    fill("victim@example.com");
+    fill(&api, "ann@example.com");
+    fill(&api, "victim@example.com");
     api.update_me(&ann, json!({"email": "victim@example.com"})).expect(200);
     request_reset(&api, "victim@example.com");
     api.database.wait_for_empty_outbox();
-    let recipients = || smtp.received().into_iter().map(|mail| mail.recipient).collect::<Vec<_>>();
-    assert_eq!(recipients(), ["ann@example.com"], "the notice to the old address");
+    assert_eq!(recipients(&smtp), ["ann@example.com"], "the notice to the old address");
     api.update_me(&ann, json!({"email": "next@example.com"})).expect(200);
     api.database.wait_for_empty_outbox();
-    assert_eq!(recipients().len(), 1, "that address was not settled");
+    assert_eq!(recipients(&smtp).len(), 1, "that address was not settled");
     api.database.run("UPDATE users SET email_changed_at = now() - interval '1 day'");
-    fill("next@example.com");
+    fill(&api, "next@example.com");
     api.database.run("DELETE FROM password_reset_messages");
     request_reset(&api, "next@example.com");
     api.database.wait_for_empty_outbox();
-    assert_eq!(recipients()[1..], ["next@example.com"]);
+    assert_eq!(recipients(&smtp)[1..], ["next@example.com"]);
 }
 
 /// Otherwise an account could cause mail at its own address, and move to somebody else's before it is sent.
 #[test]
 fn mail_goes_where_the_account_was_when_it_was_caused() {
-    let (smtp, api) = service_with_mail();
+    let (smtp, api) = service_with_mail(&[]);
     let ann = api.sign_up("ann");
     api.database.run("UPDATE users SET created_at = now() - interval '8 days'");
     // So that there is time for a change before the messages are sent.
     api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now() + interval '1 day'");
     api.create_token(&ann, json!({"name": "a"})).expect(201);
     request_reset(&api, "ann@example.com");
-    api.database.run("INSERT INTO mail_counts VALUES (sha256('victim@example.com'), array_fill(now(), ARRAY[12]))");
+    fill(&api, "victim@example.com");
     api.update_me(&ann, json!({"email": "victim@example.com"})).expect(200);
     api.database.run("UPDATE outbox SET due_at = now()");
     api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now()");
     request_reset(&api, "nobody@example.com");
     api.database.wait_for_empty_outbox();
-    let recipients: Vec<_> = smtp.received().into_iter().map(|mail| mail.recipient).collect();
-    assert_eq!(recipients, ["ann@example.com"; 2], "the notices; the link is dead");
+    assert_eq!(recipients(&smtp), ["ann@example.com"; 2], "the notices; the link is dead");
 }

@@ -108,14 +108,22 @@ fn bad_secrets_are_named_and_not_shown() {
 
 /// The signature's key is at least as long as the hash (RFC 7518, 3.2).
 #[test]
-fn the_jwt_secret_must_be_as_long_as_its_algorithm_demands() {
+fn secrets_must_be_as_long_as_their_algorithm_demands() {
+    let (sealing, issuer) = ("CLOAKROOM_SEAL_KEYS", "CLOAKROOM_JWT_ISSUER");
+    let config = |settings: &[(&str, &str)]| run(NOWHERE, &["config"], settings);
     for (algorithm, least) in [("HS256", 32), ("HS384", 48), ("HS512", 64)] {
         for (length, status) in [(least - 1, 2), (least, 0)] {
-            let secret = ("CLOAKROOM_JWT_SECRET", &*"x".repeat(length));
-            let settings = [("CLOAKROOM_JWT_ALGORITHM", algorithm), secret];
-            run(NOWHERE, &["config"], &settings).exits(status);
+            let secret = "x".repeat(length);
+            for name in ["CLOAKROOM_JWT_SECRET", "CLOAKROOM_JWT_OLD_SECRETS", sealing] {
+                if name != sealing || algorithm == "HS256" {
+                    let output = config(&[("CLOAKROOM_JWT_ALGORITHM", algorithm), (name, &secret)]);
+                    assert!(!output.exits(status).err().contains("xx"), "{name}");
+                }
+            }
         }
     }
+    config(&[(issuer, &"x".repeat(255))]).exits(0);
+    assert!(config(&[(issuer, &"x".repeat(256))]).exits(2).err().contains(issuer));
 }
 
 /// Expects each of these lines in the output of `cloakroom config` with these settings, and no secret. Returns what it
@@ -154,10 +162,14 @@ fn config_prints_effective_values_without_secrets() {
                     cloakroom: CLOAKROOM_RATE_LIMIT_AUHT is no setting; did you mean CLOAKROOM_RATE_LIMIT_AUTH?\n";
     assert_eq!(expect_config(&settings, &lines), expected);
     let mail = mail_settings("smtps://ann:s3cret@mail.example.com:465");
-    let keys = [("CLOAKROOM_API_KEY", "s3cret-1-0123456789,s3cret-2-0123456789")];
+    let two = "s3cret-1-0123456789-abcdefghijklm,s3cret-2-0123456789-abcdefghijklm";
+    let names = ["CLOAKROOM_API_KEY", "CLOAKROOM_JWT_OLD_SECRETS", "CLOAKROOM_SEAL_KEYS"];
+    let keys = names.map(|name| (name, two));
     let lines = [
         "CLOAKROOM_ENV=production",
         "CLOAKROOM_API_KEY=(2 set, not shown)",
+        "CLOAKROOM_JWT_OLD_SECRETS=(2 set, not shown)",
+        "CLOAKROOM_SEAL_KEYS=(2 set, not shown)",
         "CLOAKROOM_EXPORT_REQUIRE_ADMIN=true",
         "CLOAKROOM_SMTP_URL=smtps://(not shown)@mail.example.com:465",
         "CLOAKROOM_MAIL_FROM=Cloakroom <noreply@example.org>",

@@ -1,12 +1,11 @@
-//! What administrators cannot do with a personal access token, and what they confirm with their current password:
-//! whoever steals a token, or finds a browser signed in, must not be able to keep the power of an administrator.
+//! What administrators cannot do with a personal access token: whoever steals one must not be able to keep the power of
+//! an administrator. `auth/current_password.rs` has what they confirm with their password.
 
 use serde_json::{Value, json};
 
 use crate::harness::*;
 
 const REFUSED: &str = "Not enough permissions";
-const WRONG: &str = "Current password is incorrect";
 
 fn new_account(role: Value) -> Value {
     json!({"email": "new@example.com", "name": "New", "password": PASSWORD, "role": role})
@@ -61,36 +60,4 @@ fn a_personal_token_neither_changes_nor_deletes_an_administrator() {
     api.delete_user(&token, ann.id()).expect(204);
     api.update_user(&root, other.id(), json!({"name": "Other"})).expect(200);
     api.delete_user(&root, other.id()).expect(204);
-}
-
-#[test]
-fn an_own_password_or_address_needs_the_current_password() {
-    let (api, [root]) = Server::with_users(&[], ["root"]);
-    let other = api.sign_up_admin("other");
-    for path in [format!("/users/{}", root.id()), format!("/admin/users/{}", root.id())] {
-        let put = |body| api.put(&path, &root, body);
-        for (body, reason) in [
-            (json!({"password": NEW_PASSWORD}), "none"),
-            (json!({"password": NEW_PASSWORD, "current_password": NEW_PASSWORD}), "another"),
-            (json!({"email": "new@example.com"}), "none"),
-            (json!({"email": "new@example.com", "current_password": "wrong horse"}), "another"),
-            (json!({"email": "new@example.com", "name": "Root"}), "among other changes"),
-        ] {
-            put(body).case(reason).refused(400, WRONG);
-        }
-        put(json!({"password": "short"})).invalid(&[("body.password", "string_too_short")]);
-        // Nothing else needs it, nor does the address that the account already has.
-        put(json!({"email": "root@example.com", "name": "Root", "username": "root"})).expect(200);
-    }
-    let failures = "audit_events WHERE outcome = 'failure' AND actor_id = subject_id";
-    wait_until(|| api.database.count(failures) == 10);
-    let email = json!({"email": "new@example.com", "current_password": PASSWORD});
-    api.update_user(&root, root.id(), email).expect(200).has(json!({"email": "new@example.com"}));
-    let password = json!({"password": NEW_PASSWORD, "current_password": PASSWORD});
-    api.update_user(&root, root.id(), password).expect(200);
-    let root = api.login("root", NEW_PASSWORD).expect(200).tokens();
-    // Another administrator's needs none.
-    api.update_user(&root, other.id(), json!({"password": NEW_PASSWORD})).expect(200);
-    api.login("other", PASSWORD).refused(401, "Invalid username or password");
-    api.login("other", NEW_PASSWORD).expect(200);
 }
