@@ -167,6 +167,8 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("GET", ["uploads"]) => at("/uploads", User(uploads::list)),
         ("POST", ["uploads"]) => at("/uploads", User(uploads::create)).limit(Upload),
         ("POST", ["uploads", "restore"]) => at("/uploads/restore", User(uploads::restore_since)),
+        // The word is no id.
+        (_, ["uploads", "restore", ..]) => return None,
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::show)),
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::delete)),
@@ -315,6 +317,8 @@ mod tests {
             ("DELETE", "/api/v1/users/me", Err("GET, HEAD, PUT")),
             ("GET", "/api/v1/users/change-password", Err("POST")),
             ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
+            ("GET", "/api/v1/uploads/restore", Err("POST")),
+            ("GET", "/api/v1/uploads/restore/download", Err("404")),
             ("GET", "/api/v1/users/exports", Err("404")),
             ("GET", "/api/v1/users/me/sessions", Err("404")),
             ("GET", "/api/v1/users/no-id/sessions", Ok(())),
