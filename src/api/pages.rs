@@ -36,15 +36,15 @@ const CONSOLE: &str = include_str!("console/index.html");
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
 #[rustfmt::skip]
 const ASSETS: &[(&str, &[u8])] = files!("console/"
-    "account.js" "accounts.js" "api.js" "browser.js" "controls.js" "dialogs.js" "dom.js" "drops.js" "errors.js"
-    "file-actions.js" "file-links.js" "file-type.js" "filters.js" "format.js" "forms.js" "frame.js" "icon.svg"
-    "limits.js" "main.js" "notices.js" "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js"
-    "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js"
-    "pages/audit.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/register.js"
-    "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js" "pages/user-new.js"
-    "pages/user-profile.js" "pages/user.js" "pages/users.js" "plots.js" "router.js" "save.js" "style.css" "tables.js"
-    "tabs.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/files.js" "transfers.js" "tray.js" "uploads.js"
-    "user-agents.js"
+    "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js" "dom.js" "drops.js"
+    "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "filters.js" "format.js" "forms.js"
+    "frame.js" "icon.svg" "limits.js" "main.js" "notices.js" "pages/account-leave.js" "pages/account-password.js"
+    "pages/account-profile.js" "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js"
+    "pages/audit-event.js" "pages/audit.js" "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js"
+    "pages/forgotten.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
+    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "plots.js" "router.js" "save.js"
+    "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/files.js" "transfers.js"
+    "tray.js" "uploads.js" "user-agents.js"
 );
 
 /// The pages about the API and what they load: path, name of the file, and its content.
@@ -152,6 +152,7 @@ fn console(config: &Config, assets: &str) -> String {
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,
         "userBytes": config.user_storage_quota,
+        "trashDays": config.trash_days,
     });
     CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())
 }

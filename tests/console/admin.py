@@ -15,12 +15,15 @@ from service import PASSWORD, Refused
 def test_statistics(page, service):
     user = service.new_user()
     service.upload(user, "one.txt", b"x" * 2000)
+    deleted = service.upload(user, "two.txt", b"x" * 1536)
+    service.call("DELETE", f"/uploads/{deleted['id']}", token=user.token)
     with pytest.raises(Refused, match="401"):
         service.sign_in(user.username, "a wrong password")
     numbers = service.call("GET", "/admin/stats", token=service.admin().token)
     page.sign_in(service.admin(), "/console/stats")
     page.heading("Statistics")
-    page.see(f"{numbers['users']['active']:,} active", f"{numbers['files']['uploads_this_month']:,} uploaded")
+    page.see(f"{numbers['users']['active']:,} active", f"{numbers['files']['uploads_this_month']:,} uploaded",
+             "and 1.5 kB of deleted files")
     page.see("New users", "Sign-ins", "Refused sign-ins and accesses")
     page.activate("7 days", "link")
     page.at("/console/stats?days=7")

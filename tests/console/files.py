@@ -76,7 +76,7 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     page.activate("Download")
     assert page.downloaded("visitors.txt") == b"front desk"
     page.activate("Delete")
-    page.see("Delete this file?", "visitors.txt will be gone for good")
+    page.see("Delete this file?", "visitors.txt can be restored for 7 days. Its links end for good.")
     page.activate("Cancel")
     page.until("closed dialog", lambda: not is_dialog(page))
     assert page.focused().accessible_name == "Delete"

@@ -1,6 +1,6 @@
 // What the pages of one's own account share: their navigation, and dialogs of what is shown only once.
 
-import { button, pageHead } from "./controls.js";
+import { button, pageHead, pagesNav } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el } from "./dom.js";
 import { texts } from "./texts.js";
@@ -17,10 +17,7 @@ const PAGES = [
 
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {
-  const here = location.pathname.replace(/\/+$/, "");
-  const links = PAGES.map(({ href, label }) => el("a", { href, "aria-current": href === here && "page" }, label));
-  const navigation = el("nav", { class: "subnav", "aria-label": t.navigation }, links);
-  return el("div", {}, navigation, pageHead(title, head), children);
+  return el("div", {}, pagesNav(t.navigation, PAGES), pageHead(title, head), children);
 }
 
 /**

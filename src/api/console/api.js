@@ -115,15 +115,16 @@ export async function signOut() {
  *
  * `body` is sent as JSON; `query` leaves out what is `null`, `undefined` or empty; `anonymous` sends no token; `signal`
  * gives the request up; `tag` is the entity tag that what is changed must still have. With `tagged` the answer is
- * `{ answer, tag }`. An expired access token is renewed and the request sent again; a missing API key is asked for,
- * and so is signing in after a lost session, unless `again` is false.
+ * `{ answer, tag, wait }`, where `wait` are the seconds until the next request, if the service names them, or else 0.
+ * An expired access token is renewed and the request sent again; a missing API key is asked for, and so is signing in
+ * after a lost session, unless `again` is false.
  */
 async function request(method, path, options = {}) {
   return authorized(options, (token) => send(method, path, options, token));
 }
 
 export const get = (path, query, signal) => request("GET", path, { query, signal });
-export const getTagged = (path, signal) => request("GET", path, { signal, tagged: true });
+export const getTagged = (path, options) => request("GET", path, { ...options, tagged: true });
 export const post = (path, body, options) => request("POST", path, { body, ...options });
 export const put = (path, body, options) => request("PUT", path, { body, ...options });
 export const del = (path, options) => request("DELETE", path, options);
@@ -272,7 +273,8 @@ async function send(method, path, { body, query, signal, tag, tagged }, token) {
   }
   if (!response.ok) throw errorOf(response.status, (name) => response.headers.get(name), text);
   const answer = text ? JSON.parse(text) : null;
-  return tagged ? { answer, tag: response.headers.get("ETag") } : answer;
+  if (!tagged) return answer;
+  return { answer, tag: response.headers.get("ETag"), wait: Number(response.headers.get("Retry-After")) };
 }
 
 /**

@@ -168,26 +168,31 @@ const newest = new WeakMap();
  * `waiting`, or stays as it is, under a bar that moves, where it shows something already. An error is explained there
  * with a button for another try, which also comes by itself when the wait is over. Nothing happens any more once
  * `signal` is aborted or the place is loaded again. Answers whether it has been shown.
+ *
+ * With `isSilent`, for what nobody has asked for, a place that shows something stays as it is meanwhile, and an error
+ * is thrown, unless the person is waiting for the place already.
  */
-export async function load(place, { work, show, signal, waiting = skeleton() }) {
+export async function load(place, { work, show, signal, waiting = skeleton(), isSilent = false }) {
   const turn = {};
   newest.set(place, turn);
   const isOver = () => signal?.aborted || newest.get(place) !== turn;
-  place.setAttribute("aria-busy", "true");
   const isFirst = place.dataset.state !== "shown";
+  const isSeen = !isSilent || isFirst || place.hasAttribute("aria-busy");
+  if (isSeen) place.setAttribute("aria-busy", "true");
   if (isFirst) replace(place, waiting, hiddenText(texts.loading));
-  place.classList.toggle("is-stale", !isFirst);
+  place.classList.toggle("is-stale", isSeen && !isFirst);
   try {
     const answer = await work();
     if (isOver()) return false;
     place.dataset.state = "shown";
-    replaceKeepingFocus(place, show(answer));
+    replaceKeepingFocus(place, () => show(answer));
   } catch (error) {
     if (isOver() || error.name === "AbortError") return false;
+    if (!isSeen) throw error;
     place.dataset.state = "failed";
     const again = () => (signal?.aborted ? false : load(place, { work, show, signal, waiting }));
     const isFinal = FINAL.includes(error.status);
-    replaceKeepingFocus(place, errorBox(error, { again: isFinal ? undefined : again }));
+    replaceKeepingFocus(place, () => errorBox(error, { again: isFinal ? undefined : again }));
     return false;
   } finally {
     if (!isOver()) {
@@ -199,16 +204,18 @@ export async function load(place, { work, show, signal, waiting = skeleton() }) 
 }
 
 /**
- * Replaces what `place` holds. Where that had the focus, it goes to what reads the same now, if there was and is only
- * one such element (the button of another row would be the wrong one), or else to `place`.
+ * Replaces what `place` holds by what `make()` answers. Where what had the focus goes, the focus goes to what has the
+ * same `data-key` now, or else reads the same, if there was and is only one such element (the button of another row
+ * would be the wrong one), or else to `place`.
  */
-function replaceKeepingFocus(place, content) {
+function replaceKeepingFocus(place, make) {
   const before = place.contains(document.activeElement) ? document.activeElement : null;
-  const alike = () => [...place.querySelectorAll(before.localName)].filter((each) =>
-    each.textContent === before.textContent);
+  const { key } = before?.dataset ?? {};
+  const isAlike = (each) => (key ? each.dataset.key === key : each.textContent === before.textContent);
+  const alike = () => [...place.querySelectorAll(before.localName)].filter(isAlike);
   const wasOnly = before && alike().length === 1;
-  replace(place, content);
-  if (!before || before === place) return;
+  replace(place, make());
+  if (!before || before === document.activeElement) return;
   const [same, ...others] = wasOnly ? alike() : [];
   const target = same && !others.length ? same : place;
   if (target === place) place.setAttribute("tabindex", "-1");
@@ -220,6 +227,13 @@ export function pageHead(title, { lead, actions = [] } = {}) {
   const heading = el("h1", { tabindex: "-1" }, title);
   const text = el("div", { class: "page-title" }, heading, lead && el("p", { class: "lead" }, lead));
   return el("header", { class: "page-head" }, text, el("div", { class: "actions" }, actions));
+}
+
+/** Links to the pages of one entry of the navigation, `{ href, label }`, of which the present one is marked. */
+export function pagesNav(label, pages) {
+  const here = location.pathname.replace(/\/+$/, "");
+  const links = pages.map(({ href, label: text }) => el("a", { href, "aria-current": href === here && "page" }, text));
+  return el("nav", { class: "subnav", "aria-label": label }, links);
 }
 
 /** A part of a page with a heading of its own. */

@@ -35,16 +35,25 @@ function fill(element, attributes, children) {
 
 /** Appends nodes, texts and numbers, as `el` does. */
 export function append(element, ...children) {
-  for (const child of children.flat(Infinity)) {
-    if (child != null && child !== false) element.append(child instanceof Node ? child : String(child));
-  }
+  element.append(...nodesOf(children));
   return element;
 }
 
-/** Replaces all that an element holds. */
+/** Replaces all that an element holds. What it holds already stays where it is, with the focus and the selection. */
 export function replace(element, ...children) {
-  element.replaceChildren();
-  return append(element, ...children);
+  const nodes = nodesOf(children);
+  const kept = new Set(nodes);
+  for (const child of [...element.childNodes]) if (!kept.has(child)) child.remove();
+  nodes.forEach((node, index) => {
+    const there = element.childNodes[index] ?? null;
+    if (there !== node) element.insertBefore(node, there);
+  });
+  return element;
+}
+
+function nodesOf(children) {
+  const given = children.flat(Infinity).filter((child) => child != null && child !== false);
+  return given.map((child) => (child instanceof Node ? child : document.createTextNode(child)));
 }
 
 /** An identifier that no other element of the page has. */

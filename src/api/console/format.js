@@ -20,6 +20,20 @@ export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
 export const formatClock = (milliseconds) => clock.format(milliseconds);
 export const formatNumber = (value) => number.format(value);
 
+/** A moment as the API takes it; a text that is none stays as it is, for the API to refuse. */
+export function utcTime(text) {
+  const moment = new Date(text);
+  return text === "" || Number.isNaN(moment.getTime()) ? text : moment.toISOString();
+}
+
+/** A moment as fields for dates and times hold it, in the time zone of the browser. */
+export function localTime(text) {
+  const moment = new Date(text);
+  if (text === "" || Number.isNaN(moment.getTime())) return "";
+  const local = new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString();
+  return local.slice(0, moment.getUTCSeconds() ? 19 : 16);
+}
+
 /** How long ago a timestamp of the API was, or how long it is until then, such as "3 hours ago". */
 export function formatRelative(text) {
   if (!text) return "";

@@ -21,6 +21,7 @@ const ROUTES = [
   { path: "/console/forgotten", page: "forgotten", for: "guests" },
   { path: "/console/reset", page: "reset", for: "anyone", stays: true },
   { path: "/console/files", page: "files", section: "files" },
+  { path: "/console/files/deleted", page: "deleted-files", section: "files" },
   { path: "/console/files/:id", page: "file", section: "files" },
   { path: "/console/account", page: "account-profile", section: "account" },
   { path: "/console/account/password", page: "account-password", section: "account" },

@@ -4,8 +4,9 @@ import { errorParts, iconButton } from "./controls.js";
 import { append, el } from "./dom.js";
 import { texts } from "./texts.js";
 
-/** Milliseconds for which a notice of success stays; pointing at it or focusing it keeps it. */
+/** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
 const STAY = 6000;
+const STAY_WITH_ACTION = 20_000;
 
 const done = el("div", { role: "status" });
 const failed = el("div", { role: "alert" });
@@ -13,7 +14,10 @@ const failed = el("div", { role: "alert" });
 /** The element that holds all notices. */
 export const noticePlace = el("div", { class: "notices" }, done, failed);
 
-/** Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it. */
+/**
+ * Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it.
+ * Answers the notice, for whoever takes it away sooner.
+ */
 export function notify(text, { action } = {}) {
   if (done.childElementCount > 1) done.firstElementChild.remove();
   const notice = add(done, "notice", [text, action && " ", action]);
@@ -21,7 +25,8 @@ export function notify(text, { action } = {}) {
     if (notice.matches(":hover, :focus-within")) setTimeout(remove, STAY);
     else notice.remove();
   };
-  setTimeout(remove, STAY);
+  setTimeout(remove, action ? STAY_WITH_ACTION : STAY);
+  return notice;
 }
 
 /** Says that something failed that has no better place to say it. It stays until it is closed. */

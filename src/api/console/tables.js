@@ -14,19 +14,28 @@ import { texts } from "./texts.js";
  *   `hideLabel` leaves the label to screen readers, as for buttons;
  * - `sort`: `{ by, order }` in use where the address says nothing; `names`: the names of the address's query,
  *   `{ by: "sort_by", order: "sort_order" }` unless told;
- * - `empty`: `{ title, text, action }` shown where there are no rows.
+ * - `empty`: `{ title, text, action }` shown where there are no rows;
+ * - `keeps`: rows whose data are the same as before stay as they are, with the focus and what is selected.
  *
  * Answers `{ element, show(rows), waiting(rows) }`; `show` may be called again, as for another page of the list.
  */
-export function table({ caption, columns, sort, names = { by: "sort_by", order: "sort_order" }, empty }) {
+export function table({ caption, columns, sort, names = { by: "sort_by", order: "sort_order" }, empty,
+  keeps = false }) {
   const heads = columns.map((column) => headOf(column, names));
   const body = el("tbody", { role: "rowgroup" });
   const grid = el("table", { class: "table", role: "table" }, el("caption", { class: "visually-hidden" }, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map(({ element }) => element))), body);
   const nothing = el("div", { hidden: true });
+  let drawn = new Map();
+  const drawRow = (row) => el("tr", { role: "row" }, columns.map((column) => cellOf(column, row)));
   const show = (rows) => {
     for (const head of heads) head.update(currentSort(columns, sort, names));
-    replace(body, rows.map((row) => el("tr", { role: "row" }, columns.map((column) => cellOf(column, row)))));
+    const pairs = rows.map((row) => {
+      const data = JSON.stringify(row);
+      return [data, (keeps && drawn.get(data)) || drawRow(row)];
+    });
+    drawn = new Map(pairs);
+    replace(body, pairs.map(([, line]) => line));
     grid.hidden = rows.length === 0;
     nothing.hidden = rows.length > 0;
     if (!rows.length) {

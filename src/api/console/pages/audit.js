@@ -5,7 +5,7 @@ import { get } from "../api.js";
 import { button, load, pageHead } from "../controls.js";
 import { el } from "../dom.js";
 import { filters } from "../filters.js";
-import { formatBytes } from "../format.js";
+import { formatBytes, localTime, utcTime } from "../format.js";
 import { notify } from "../notices.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { saveAttachment } from "../save.js";
@@ -57,20 +57,6 @@ function asked(query) {
   const given = Object.fromEntries([...IDS, "action", "outcome"].map((name) => [name, query.get(name)]));
   for (const name of TIMES) given[name] = utcTime(query.get(name) ?? "");
   return given;
-}
-
-/** A moment as the API takes it; a text that is none stays as it is, for the API to refuse. */
-function utcTime(text) {
-  const moment = new Date(text);
-  return text === "" || Number.isNaN(moment.getTime()) ? text : moment.toISOString();
-}
-
-/** A moment as fields for dates and times hold it, in the time zone of the browser. */
-function localTime(text) {
-  const moment = new Date(text);
-  if (text === "" || Number.isNaN(moment.getTime())) return "";
-  const local = new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString();
-  return local.slice(0, moment.getUTCSeconds() ? 19 : 16);
 }
 
 async function save() {

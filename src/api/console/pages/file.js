@@ -35,7 +35,7 @@ export function show({ params, leaving }) {
 /** The metadata of a file, with its version. What cannot be the id of a file is that of none. */
 async function find(id, signal) {
   try {
-    return await getTagged(`/uploads/${encodeURIComponent(id)}`, signal);
+    return await getTagged(`/uploads/${encodeURIComponent(id)}`, { signal });
   } catch (error) {
     throw error.status === 422 ? new ApiError({ status: 404, reason: "FILE_NOT_FOUND" }) : error;
   }

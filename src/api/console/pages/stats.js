@@ -52,7 +52,8 @@ function tiles({ users, files, storage }) {
     tile(t.users, formatNumber(users.total), t.users_more({ active: formatNumber(users.active),
       recent: formatNumber(users.new_this_month) })),
     tile(t.files, formatNumber(files.total), t.files_more({ recent: formatNumber(files.uploads_this_month) })),
-    tile(t.storage, formatBytes(storage.used), t.storage_more({ quota: formatBytes(storage.quota), percentage }),
+    tile(t.storage, formatBytes(storage.used), t.storage_more({ quota: formatBytes(storage.quota), percentage,
+      deleted: formatBytes(storage.deleted) }),
       el("progress", { max: "100", value: String(part), "aria-label": t.storage })));
 }
 

@@ -1,6 +1,7 @@
 // The texts of the pages about files.
 
 const plural = (count, one, many) => (count === 1 ? one : many);
+const daysOf = ({ trashDays: days }) => `${days} ${plural(days, "day", "days")}`;
 const TYPES = {
   "application/gzip": "Gzip archive",
   "application/json": "JSON",
@@ -25,6 +26,8 @@ export const files = {
 
   list: {
     title: "Files",
+    navigation: "Files",
+    entry: "Files",
     caption: "Your files",
     upload: "Upload files",
     taken: ({ types, limit }) => `${types} · up to ${limit} each`,
@@ -51,12 +54,58 @@ export const files = {
     too_many: ({ left }) => `At most 1,000 files wait at once. ${left} ${plural(left, "was", "were")} not added.`,
   },
 
+  deleted: {
+    title: "Deleted files",
+    entry: "Deleted",
+    caption: "Your deleted files",
+    lead: (service) => `You can restore them for ${daysOf(service)}, or for less if there are very many. They take up `
+      + "none of your space.",
+    deleted_at: "Deleted",
+    until: "Restorable until",
+    restore: "Restore",
+    restore_name: ({ name }) => `Restore ${name}`,
+    purge: ({ name }) => `Delete ${name} for good`,
+    none_title: "No deleted files",
+    none: "A file that you delete can be restored from here.",
+    nothing_title: "No deleted file matches",
+    nothing: "Search for another part of a name or description, or look at all deleted files.",
+    show_all: "Show all deleted files",
+    many: "Restore all since…",
+    many_title: "Restore what was deleted",
+    many_text: "This brings back everything that you, or a program of yours, deleted in that time.",
+    span: "Deleted",
+    spans: [["60", "in the last hour"], ["1440", "in the last 24 hours"], ["moment", "since a time that I choose"],
+      ["any", "at any time"]],
+    moment: "Since",
+    many_label: "Restore all",
+    restoring: "Restoring…",
+    many_done: ({ restored, count }) => (restored === 0 ? "No file has been restored."
+      : `${count} ${plural(restored, "file has", "files have")} been restored.`),
+    left: ({ left, count }) => `There is not enough room for ${count} more ${plural(left, "file", "files")} from that `
+      + "time. Delete what you no longer need, and try again.",
+  },
+
+  restore: {
+    undo: "Undo",
+    undo_of: ({ name }) => `Undo the deletion of ${name}`,
+    done: ({ name }) => `${name} has been restored.`,
+    gone: ({ name }) => `${name} can no longer be restored.`,
+  },
+
   delete: {
     title: "Delete this file?",
-    text: " will be gone for good, and its links will end.",
+    text: (service) => ` can be restored for ${daysOf(service)}. Its links end for good.`,
     label: "Delete",
     busy: "Deleting…",
     done: ({ name }) => `${name} has been deleted.`,
+  },
+
+  delete_for_good: {
+    title: "Delete this file for good?",
+    text: () => " cannot be restored then, and its links end.",
+    label: "Delete for good",
+    busy: "Deleting…",
+    done: ({ name }) => `${name} has been deleted for good.`,
   },
 
   file: {

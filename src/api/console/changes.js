@@ -1,0 +1,94 @@
+// Following the changes of one's own files, so that a list shows what happened to them in other tabs and programs.
+
+import { getTagged } from "./api.js";
+import { ApiError } from "./errors.js";
+
+/** Seconds for which the service may wait for a change, and most changes of an answer. */
+const WAIT = 30;
+const LIMIT = 1000;
+/** Milliseconds between the beginnings of two requests, at least, and at most while they fail. */
+const PACE = 5000;
+const LONGEST_PACE = 60_000;
+/**
+ * Answers in a row that are not the last one, after which nothing is followed until a list is shown again: the API
+ * tells of all files before it tells what changes from now on, and some people have very many.
+ */
+const MAX_PAGES = 10;
+
+/** The API's cursor up to which changes are known, or `null`; and whether a list may lack some of them. */
+let cursor = null;
+let isNews = true;
+/** The time by `performance.now()` from which another request may be sent. */
+let next = 0;
+
+function beginAnew() {
+  cursor = null;
+  isNews = true;
+}
+addEventListener("person", beginAnew);
+
+/**
+ * Calls `look()` whenever something has changed, until `signal` is aborted; what it throws means that it has to be
+ * called again. One request at a time waits for changes, and only while the tab is visible.
+ */
+export async function followChanges(look, signal) {
+  let request = null;
+  const stop = () => request?.abort();
+  signal.addEventListener("abort", stop);
+  document.addEventListener("visibilitychange", () => document.hidden && stop(), { signal });
+  for (let failures = 0, pages = 0; pages < MAX_PAGES; ) {
+    await untilDue(signal);
+    if (signal.aborted) return;
+    request = new AbortController();
+    next = performance.now() + PACE;
+    try {
+      pages = (await ask(look, request.signal)) ? pages + 1 : 0;
+      failures = 0;
+    } catch (error) {
+      if (error.name === "AbortError") continue;
+      if (!(error instanceof ApiError)) throw error;
+      failures += 1;
+      await settle(error, failures, signal);
+    }
+  }
+}
+
+/** Asks once; answers whether there is more to ask for already. */
+async function ask(look, signal) {
+  const query = { after: cursor, limit: LIMIT, wait: cursor && WAIT };
+  const { answer, wait } = await getTagged("/changes", { query, signal, again: false });
+  rest(wait * 1000);
+  isNews ||= answer.changes.length > 0;
+  if (isNews && !answer.more) {
+    await look();
+    isNews = false;
+  }
+  cursor = answer.next;
+  return answer.more;
+}
+
+/** Decides when to ask again after a failure. */
+async function settle({ status, retryAt }, failures, signal) {
+  if (status === 410) beginAnew();
+  rest(Math.min(LONGEST_PACE, PACE * 2 ** failures));
+  if (retryAt) rest(retryAt - Date.now());
+  // The session has ended. The person is asked to sign in when they do something, and not before.
+  if (status === 401) await new Promise((resolve) => { addEventListener("session", resolve, { once: true, signal }); });
+}
+
+/** Sends nothing for so many milliseconds. */
+function rest(milliseconds) {
+  next = Math.max(next, performance.now() + milliseconds);
+}
+
+/** Is done when the tab is visible and a request may be sent, or once `signal` is aborted. */
+function untilDue(signal) {
+  return new Promise((resolve) => {
+    // Not one long timer: that would stand still while the computer sleeps.
+    const timer = setInterval(() => {
+      if (!signal.aborted && (document.hidden || performance.now() < next)) return;
+      clearInterval(timer);
+      resolve();
+    }, 500);
+  });
+}

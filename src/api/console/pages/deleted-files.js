@@ -1,0 +1,80 @@
+// The deleted files of the signed-in user: restoring one or many of them, and deleting one for good.
+
+import { button, iconButton, pageHead } from "../controls.js";
+import { formDialog } from "../dialogs.js";
+import { el, nameText, replace } from "../dom.js";
+import { deleteFile, restoreFile, restoreSince } from "../file-actions.js";
+import { descriptionOf, fileList, filesNav } from "../file-list.js";
+import { formatBytes, formatDateTime, formatNumber, localTime, utcTime } from "../format.js";
+import { service } from "../limits.js";
+import { notify } from "../notices.js";
+import { texts } from "../texts.js";
+
+const t = texts.files.deleted;
+const HOUR = 3_600_000;
+
+export function show(context) {
+  const list = fileList(context, {
+    words: t,
+    query: { deleted: true },
+    caption: t.caption,
+    columns: COLUMNS,
+    sort: { by: "deleted_at", order: "desc" },
+  });
+  const left = el("div", { role: "status" });
+  const many = button(t.many, { on: { click: () => restoreMany(left) } });
+  const head = pageHead(t.title, { lead: t.lead(service), actions: [many] });
+  return { element: el("div", {}, filesNav(), head, left, list.element), update: list.update };
+}
+
+const COLUMNS = [
+  { label: texts.files.list.name, main: true, sort: "filename", cell: (file) => [nameText(file.filename),
+    descriptionOf(file)] },
+  { label: texts.files.list.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
+  { label: t.deleted_at, sort: "deleted_at", cell: ({ deleted_at: moment }) => timeCell(moment) },
+  { label: t.until, cell: ({ restorable_until: moment }) => timeCell(moment) },
+  { label: texts.files.list.actions, hideLabel: true, cell: rowTools },
+];
+
+function timeCell(moment) {
+  return el("span", { class: "nowrap" }, formatDateTime(moment));
+}
+
+function rowTools(file) {
+  const name = file.filename;
+  const purge = () => deleteFile(file, { permanently: true });
+  return [
+    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => restoreFile(file),
+      "aria-label": t.restore_name({ name }), "data-key": `restore-${file.id}` }),
+    iconButton(t.purge({ name }), "trash", { on: { click: purge }, "data-key": `purge-${file.id}` }),
+  ];
+}
+
+/** Asks since when, and restores what was deleted since. `place` says what there was no room for. */
+async function restoreMany(place) {
+  let made;
+  const answer = formDialog(t.many_title, (form) => {
+    made = form;
+    return {
+      text: t.many_text,
+      fields: [
+        { name: "span", label: t.span, type: "select", options: t.spans, required: true },
+        { name: "deleted_since", label: t.moment, type: "datetime-local", step: 1, required: true, isHidden: true,
+          value: localTime(Date.now() - HOUR) },
+      ],
+      label: t.many_label,
+      busy: t.restoring,
+      submit: ({ span, deleted_since: moment }) => restoreSince(utcTime(moment ?? beginOf(span))),
+    };
+  });
+  const span = made().field("span");
+  span.input.addEventListener("change", () => made().field("deleted_since").show(span.value() === "moment"));
+  const done = await answer;
+  if (!done) return;
+  const { restored, left } = done;
+  notify(t.many_done({ restored, count: formatNumber(restored) }));
+  replace(place, left > 0 && el("p", { class: "note is-warn" }, t.left({ left, count: formatNumber(left) })));
+}
+
+/** The moment since when a span of minutes lasts, or that before all others. */
+const beginOf = (span) => (span === "any" ? 0 : Date.now() - span * 60_000);
