@@ -225,7 +225,9 @@ mod tests {
         for template in templates.collect::<BTreeSet<_>>() {
             for path in [template.to_owned(), format!("/api/v1{template}")] {
                 let segments: Vec<&str> = path.split('/').skip(1).collect();
-                found.extend(METHODS.iter().filter_map(|method| endpoint(method, &segments)));
+                let of_path = METHODS.iter().filter_map(|method| endpoint(method, &segments));
+                // A literal may stand in the place of an id.
+                found.extend(of_path.filter(|line| line.name.to_string().ends_with(&path)));
             }
         }
         assert_eq!(found.len(), table.matches("at(\"").count(), "every line is found once");

@@ -52,6 +52,8 @@ pub const ACTIONS: [&str; 27] = [
     "file.upload",
     "file.update",
     "file.delete",
+    "file.restore",
+    "file.purge",
     "file.link_create",
     "file.link_delete",
     "admin.create",
@@ -59,8 +61,6 @@ pub const ACTIONS: [&str; 27] = [
     "second_factor.enable",
     "second_factor.disable",
     "second_factor.recovery",
-    "file.restore",
-    "file.purge",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];
