@@ -1122,9 +1122,9 @@ EXECUTE FUNCTION queue_second_factor_notices();
 CREATE TYPE audit_action AS ENUM (
     'auth.register', 'auth.login', 'auth.logout', 'auth.refresh_reuse', 'auth.session_end', 'auth.token_create',
     'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change', 'user.create',
-    'user.update', 'user.delete', 'users.export', 'file.upload', 'file.update', 'file.delete', 'file.link_create',
-    'file.link_delete', 'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable',
-    'second_factor.recovery', 'file.restore', 'file.purge'
+    'user.update', 'user.delete', 'users.export', 'file.upload', 'file.update', 'file.delete', 'file.restore',
+    'file.purge', 'file.link_create', 'file.link_delete', 'admin.create', 'access.denied', 'second_factor.enable',
+    'second_factor.disable', 'second_factor.recovery'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 
@@ -1237,10 +1237,11 @@ WHEN (NEW.outcome = 'success' AND NEW.actor_id IS NOT NULL
 EXECUTE FUNCTION limit_own_changes();
 
 -- Links, deleted files and the second factor are own things of a user too; what an administrator does to the second
--- factor of another user is not.
+-- factor of another user is not. The events that stand for several changes of an hour pass. One that tells of a request
+-- which restored several files does not.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
 WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
        OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
-      AND NOT NEW.details ? 'count')
+      AND NOT NEW.details ? 'hour')
 EXECUTE FUNCTION limit_own_changes();

@@ -221,13 +221,13 @@ BEGIN
 END
 $$;
 
-ALTER TYPE audit_action ADD VALUE 'file.restore';
-ALTER TYPE audit_action ADD VALUE 'file.purge';
+ALTER TYPE audit_action ADD VALUE 'file.restore' AFTER 'file.delete';
+ALTER TYPE audit_action ADD VALUE 'file.purge' AFTER 'file.restore';
 
 DROP TRIGGER audit_events_own_links ON audit_events;
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
 WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
        OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
-      AND NOT NEW.details ? 'count')
+      AND NOT NEW.details ? 'hour')
 EXECUTE FUNCTION limit_own_changes();

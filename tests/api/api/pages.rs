@@ -354,6 +354,7 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "types": ["text/csv", "image/png"],
         "fileBytes": 1000,
         "userBytes": 2000,
+        "trashDays": 7,
     });
     assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), expected);
 }

@@ -234,7 +234,18 @@ fn files(tour: &Tour) {
     let ended = json!({"link_id": "link"});
     tour.event(tour.delete(&one, &ann), 204, "file.link_delete by ann on file plans", ended);
     tour.step(tour.delete(&one, &ann), 404, &[]);
+    let restore = || tour.post(&format!("{path}/restore"), &ann, json!({}));
+    tour.step(restore(), 200, &[]);
     tour.step(tour.delete(&path, &ann), 204, &["file.delete by ann on file plans"]);
+    tour.step(restore(), 200, &["file.restore by ann on file plans"]);
+    tour.step(tour.delete(&path, &ann), 204, &["file.delete by ann on file plans"]);
+    let since =
+        || tour.post("/uploads/restore", &ann, json!({"deleted_since": "2026-01-01T00:00:00Z"}));
+    tour.event(since(), 200, "file.restore by ann on user ann", json!({"count": 1}));
+    tour.step(since(), 200, &[]);
+    let for_good = format!("{path}?permanently=true");
+    tour.step(tour.delete(&for_good, &ann), 204, &["file.purge by ann on file plans"]);
+    tour.step(tour.delete(&for_good, &ann), 404, &[]);
 }
 
 fn exports(tour: &Tour) {

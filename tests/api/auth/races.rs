@@ -60,7 +60,10 @@ fn of_twenty_requests_at_one_moment_one_succeeds() {
         api.delete_link(&ann, &file, &link)
     });
     two.one_of_twenty("the deletion of a file", 204, &[404], |api, _| api.delete_file(&ann, &file));
-    assert!(api.data.contents().is_empty());
+    assert_eq!(api.database.count("deleted_files"), 1);
+    let restored = api.request("POST", &format!("/uploads/{file}/restore")).by(&ann);
+    assert_eq!(tally(parallel(20, |_| restored.send().status)), [(200, 20)].into());
+    assert_eq!(api.file_stats(&ann), (1, 4));
     let reset = api.reset_token("ann@example.com");
     let password = |n: usize| format!("battery staple {n}");
     let winner = two.one_of_twenty("uses of a reset token", 200, &[400], |api, n| {
