@@ -76,7 +76,8 @@ def use_files(files: FilesApi) -> None:
 
     assert files.download_file(file.id) == CONTENT
     assert files.download_file(file.id, range="bytes=4-8") == b"first"
-    assert files.update_file(file.id, UpdateFileRequest(description=None, is_public=True)).is_public
+    change = UpdateFileRequest(description=None, is_public=True)
+    assert files.update_file(file.id, update_file_request=change).is_public
     files.delete_file(file.id)
     assert reason_of_refusal(lambda: files.get_file(file.id)) == "FILE_NOT_FOUND"
     changes = files.list_changes()
