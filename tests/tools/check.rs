@@ -320,6 +320,7 @@ fn wrong_totals_are_faults() {
         "DELETE FROM storage_shards",
         "UPDATE listed_users SET name = 'x'",
         "DELETE FROM account_totals",
+        "UPDATE users SET deleted_bytes = 1",
         "INSERT INTO file_totals VALUES ('2020-01-01', 1, 1)",
     ] {
         service.database.run(damage);
