@@ -6,9 +6,9 @@ WITH old AS MATERIALIZED (
 ), owner AS MATERIALIZED (
     SELECT id FROM users WHERE id IN (SELECT user_id FROM old) FOR NO KEY UPDATE SKIP LOCKED
 ), forgotten AS (
-    DELETE FROM file_deletions USING old JOIN owner ON owner.id = old.user_id
-    WHERE file_deletions.file_id = old.file_id
-    RETURNING file_deletions.user_id, change_number
+    DELETE FROM file_deletions
+    WHERE file_id = ANY (ARRAY(SELECT old.file_id FROM old JOIN owner ON owner.id = old.user_id))
+    RETURNING user_id, change_number
 ), noted AS (
     UPDATE users
     SET remembered_deletions = remembered_deletions - f.deletions,

@@ -24,7 +24,10 @@ WITH owner AS (
     WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, $9, $10) ELSE false END
     RETURNING id
 ), purged AS (
-    DELETE FROM deleted_files USING owner WHERE $11 AND deleted_files.id = $1 AND user_id = owner.id
+    DELETE FROM deleted_files USING owner
+    WHERE $11 AND deleted_files.id = $1 AND user_id = owner.id
+      AND ($5 IS NULL OR version = ANY ($5)) AND version <> ALL ($6)
+      AND ($7 IS NULL OR date_trunc('second', deleted_files.updated_at) <= $7)
     RETURNING deleted_files.id
 ), gone AS (
     SELECT id FROM removed WHERE id NOT IN (SELECT id FROM restorable) UNION SELECT id FROM purged
@@ -36,7 +39,9 @@ WITH owner AS (
     SELECT (CASE WHEN $11 THEN 'file.purge' ELSE 'file.delete' END)::audit_action, $2, 'file', id, $3, $4
     FROM (SELECT id FROM removed UNION SELECT id FROM purged) deleted
 )
-SELECT before.user_id AS owner_id, EXISTS (SELECT FROM file) AS is_own, removed.id IS NOT NULL AS is_deleted
-FROM (SELECT id, user_id FROM files WHERE id = $1 UNION ALL SELECT id, $2 FROM purged) before
+SELECT before.user_id AS owner_id, is_deleted_file OR EXISTS (SELECT FROM file) AS is_own,
+       removed.id IS NOT NULL AS is_deleted
+FROM (SELECT user_id, false AS is_deleted_file FROM files WHERE id = $1
+      UNION ALL SELECT user_id, true FROM deleted_files WHERE $11 AND id = $1 AND user_id = $2) before
 JOIN users owner_row ON owner_row.id = before.user_id AND NOT owner_row.is_deleted
 LEFT JOIN (SELECT id FROM removed UNION SELECT id FROM purged) removed ON true

@@ -1,2 +1,2 @@
 -- The installation id, null if the database has none yet, and whether any file is recorded.
-SELECT (SELECT id FROM installation) AS id, EXISTS (SELECT FROM files) AS has_files
+SELECT (SELECT id FROM installation) AS id, EXISTS (SELECT FROM recorded_contents) AS has_files

@@ -80,7 +80,8 @@ BEGIN
     WHERE u.id = c.user_id;
     IF sign < 0 THEN
         INSERT INTO file_deletions (file_id, user_id)
-        SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted;
+        SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted
+        ON CONFLICT (file_id) DO UPDATE SET change_number = excluded.change_number, deleted_at = excluded.deleted_at;
     END IF;
     UPDATE storage_shards SET used = used + sign * bytes
     WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
@@ -181,6 +182,7 @@ DECLARE
     bytes bigint;
     room bigint;
     max_files bigint;
+    is_exact boolean := false;
 BEGIN
     SELECT least(most_bytes - total_storage_used,
                  CASE WHEN is_self_registered AND created_at > now() - interval '7 days'
@@ -201,9 +203,10 @@ BEGIN
                 remaining := remaining + 1;
             END IF;
         END LOOP;
-        EXIT WHEN bytes = 0 OR has_storage_for(bytes, most_of_service);
-        -- Near the quota of the service, its lock is held now, so this is what is left.
-        room := least(bytes - 1, most_of_service - (SELECT sum(used) FROM storage_shards));
+        EXIT WHEN is_exact OR bytes = 0 OR has_storage_for(bytes, most_of_service);
+        -- Near the quota of the service its lock is held now, so this is exactly what is left.
+        is_exact := true;
+        room := least(room, most_of_service - (SELECT sum(used) FROM storage_shards));
     END LOOP;
     restored := cardinality(fitting);
     WITH back AS (

@@ -3,4 +3,4 @@
 -- work there.
 SELECT EXISTS (SELECT FROM pending_removals) AS of_deleted_users,
        coalesce((SELECT sum(deleted_bytes) FROM users WHERE deleted_bytes > 0) > $1::bigint, false) AS beyond_quota,
-       EXISTS (SELECT FROM deleted_files WHERE deleted_at < now() - make_interval(days => $2)) AS old
+       coalesce((SELECT min(deleted_at) FROM deleted_files) < now() - make_interval(days => $2), false) AS old

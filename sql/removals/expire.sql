@@ -6,8 +6,8 @@ WITH old AS MATERIALIZED (
 ), owner AS MATERIALIZED (
     SELECT id FROM users WHERE id IN (SELECT user_id FROM old) FOR NO KEY UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM deleted_files USING old JOIN owner ON owner.id = old.user_id WHERE deleted_files.id = old.id
-    RETURNING deleted_files.id
+    DELETE FROM deleted_files WHERE id = ANY (ARRAY(SELECT old.id FROM old JOIN owner ON owner.id = old.user_id))
+    RETURNING id
 ), listed AS (
     INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at

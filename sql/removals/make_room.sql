@@ -1,5 +1,6 @@
 -- Gives up to $1 deleted files up for good if all together have more than $2 bytes: the longest ago deleted of the user who
--- has the most bytes, until all fit or another user has more. Their contents are listed to be removed at once. Returns
+-- has the most bytes, until all fit or another user has more. Where many have about as many, a sixteenth of
+-- what is too much goes at a time, so that it takes few turns. Their contents are listed to be removed at once. Returns
 -- how many.
 WITH excess AS MATERIALIZED (
     SELECT sum(deleted_bytes) - $2::bigint AS bytes FROM users WHERE deleted_bytes > 0
@@ -15,7 +16,7 @@ WITH excess AS MATERIALIZED (
         FROM (SELECT d.id, sum(file_size) OVER (ORDER BY deleted_at, d.id) - file_size AS before
               FROM deleted_files d JOIN owner ON owner.id = user_id
               ORDER BY deleted_at, d.id LIMIT (SELECT $1::bigint)) old, excess, most
-        WHERE before < excess.bytes AND before <= ahead
+        WHERE before < excess.bytes AND before <= greatest(ahead, excess.bytes / 16)
     ))
     RETURNING id
 ), listed AS (

@@ -21,7 +21,9 @@ WITH installation_id AS (
 ), messages AS (
     DELETE FROM outbox WHERE failed_at IS NULL
 ), deleted_files AS (
-    UPDATE deleted_files SET deleted_at = clock_timestamp()
+    UPDATE deleted_files SET deleted_at = now() + place * interval '1 microsecond'
+    FROM (SELECT id, row_number() OVER (ORDER BY deleted_at, id) AS place FROM deleted_files) d
+    WHERE d.id = deleted_files.id
 ), accounts AS (
     UPDATE users SET sessions_ended_at = now(), credentials_version = credentials_version + 10000 WHERE NOT is_deleted
 ), ended AS (

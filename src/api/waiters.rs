@@ -21,16 +21,6 @@ const MAX_WAITING: usize = 4;
 const PAUSES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a request waits no longer.
-pub enum Waited {
-    /// The user's files have changed.
-    Changed,
-    /// The time is over, or the process stops.
-    InVain,
-    /// It has not waited, because too many others do.
-    Refused,
-}
-
 /// Who waits, and for what.
 pub struct Waiter {
     pub user: Uuid,
@@ -47,8 +37,8 @@ pub struct Waiters {
 }
 
 struct State {
-    /// A number for each request, and how to wake it; the message says whether there are changes.
-    waiting: HashMap<u64, (Waiter, SyncSender<bool>)>,
+    /// A number for each request, and how to wake it.
+    waiting: HashMap<u64, (Waiter, SyncSender<()>)>,
     next_number: u64,
     /// Most requests that may wait.
     max: usize,
@@ -74,19 +64,20 @@ impl Waiters {
         thread::Builder::new().name("changes".into()).spawn(run).map(drop)
     }
 
-    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`.
-    pub fn wait(&self, waiter: Waiter, timeout: Duration) -> Waited {
+    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`, nor after the process
+    /// was asked to stop. Returns false at once if too many others wait.
+    pub fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let (wake, woken) = sync_channel(1);
         let number = {
             let mut state = lock(&self.state);
             let owner = (waiter.user, waiter.has_personal_token);
-            let is_same = |(other, _): &&(Waiter, SyncSender<bool>)| {
+            let is_same = |(other, _): &&(Waiter, SyncSender<()>)| {
                 (other.user, other.has_personal_token) == owner
             };
             if state.waiting.len() >= state.max
                 || state.waiting.values().filter(is_same).count() >= MAX_WAITING
             {
-                return Waited::Refused;
+                return false;
             }
             let number = state.next_number;
             state.next_number += 1;
@@ -94,9 +85,10 @@ impl Waiters {
             number
         };
         self.begun.notify_one();
-        let has_changes = woken.recv_timeout(timeout);
+        // However the wait ends, the caller looks at the database itself.
+        let _ = woken.recv_timeout(timeout);
         lock(&self.state).waiting.remove(&number);
-        if has_changes == Ok(true) { Waited::Changed } else { Waited::InVain }
+        true
     }
 
     /// How many requests wait.
@@ -128,7 +120,7 @@ impl Waiters {
         for (waiter, wake) in lock(&self.state).waiting.values() {
             if latest.get(&waiter.user).is_some_and(|latest| *latest > waiter.seen) {
                 // One message is enough.
-                let _ = wake.try_send(true);
+                let _ = wake.try_send(());
             }
         }
         true

@@ -39,7 +39,9 @@ pub fn list(
         (first.get("history"), first.get("latest_change"));
     let history = history.ok_or(Error::Unavailable)?;
     let is_known = |cursor: &ChangeCursor| {
+        let is_past = cursor.number <= latest && cursor.begin <= latest;
         cursor.history == history
+            && is_past
             && first.get::<_, i64>("forgotten_change") <= cursor.number.max(cursor.begin)
     };
     if !after.is_none_or(is_known) {

@@ -82,24 +82,31 @@ pub fn delete(
     conditions: &VersionConditions,
     origin: &AuditOrigin,
 ) -> Result<(), Error> {
-    let rows = db.write(
-        sql!("files/delete"),
-        &[
-            &id,
-            &user,
-            &origin.address,
-            &origin.request_id,
-            &conditions.allowed,
-            &conditions.refused,
-            &conditions.unmodified_since,
-            &deletion.is_restorable,
-            &(quotas.user_bytes as i64),
-            &i64::from(quotas.user_files),
-            &deletion.is_permanent,
-        ],
-    )?;
-    let row = rows.first().ok_or(Error::FileNotFound)?;
-    if row.get("is_deleted") { Ok(()) } else { Err(why_unchanged(row, user)) }
+    let delete = || {
+        let rows = db.write(
+            sql!("files/delete"),
+            &[
+                &id,
+                &user,
+                &origin.address,
+                &origin.request_id,
+                &conditions.allowed,
+                &conditions.refused,
+                &conditions.unmodified_since,
+                &deletion.is_restorable,
+                &(quotas.user_bytes as i64),
+                &i64::from(quotas.user_files),
+                &deletion.is_permanent,
+            ],
+        )?;
+        let row = rows.first().ok_or(Error::FileNotFound)?;
+        if row.get("is_deleted") { Ok(()) } else { Err(why_unchanged(row, user)) }
+    };
+    match delete() {
+        // While the statement waited for the owner's row, another request may have deleted or restored the file.
+        Err(Error::FileNotFound) if deletion.is_permanent => delete(),
+        outcome => outcome,
+    }
 }
 
 /// The deleted files that a user asks back.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser};
-use crate::api::waiters::{Waited, Waiter};
+use crate::api::waiters::Waiter;
 use crate::db::changes;
 use crate::error::Error;
 use crate::http::response::{self, Response};
@@ -47,15 +47,13 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     if page.changes.is_empty() && after.is_some() && wait > 0 {
         let has_personal_token = user.has_personal_token();
         let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
-        let waited = context.app.waiters.wait(waiter, Duration::from_secs(wait.unsigned_abs()));
-        match waited {
-            Waited::Changed => page = read()?,
-            Waited::InVain => {}
-            Waited::Refused => is_refused = true,
-        }
-        // What comes next is not for those whose session or token has ended meanwhile.
+        let timeout = Duration::from_secs(wait.unsigned_abs());
+        is_refused = !context.app.waiters.wait(waiter, timeout);
         if !is_refused {
+            let outcome = read();
+            // It is not for those whose session or token has ended meanwhile.
             identity::check_again(context, user)?;
+            page = outcome?;
         }
     }
     let types = &context.app.config.allowed_upload_types;

@@ -134,6 +134,9 @@ fn what_is_deleted_for_good_is_gone_within_a_minute() {
             .invalid(&[("query.permanently", "bool_type")]);
     }
     assert_eq!(api.data.contents().len(), 2);
+    let path = format!("/uploads/{deleted}?permanently=true");
+    let condition = api.request("DELETE", &path).by(&ann).header("If-Match", "\"77\"");
+    condition.send().refused(412, "Precondition failed");
     for id in [&there, &deleted] {
         api.delete_for_good(&ann, id).expect(204);
         api.delete_for_good(&ann, id).refused(404, "File not found");
@@ -243,6 +246,52 @@ fn deleted_files_make_room_for_each_other_junk_first() {
     let api = Server::start_with(&database, &data, &[("CLOAKROOM_USER_STORAGE_QUOTA", "50")]);
     api.delete_file(&ann, &large).expect(204);
     assert_eq!(api.deleted_names(&ann), ["old3"]);
+}
+
+#[test]
+fn a_deletion_for_good_takes_what_another_request_deletes_or_restores_at_the_same_time() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    for state in ["there", "deleted"] {
+        let id = api.new_file(&ann, "a.txt", "a");
+        if state == "deleted" {
+            api.delete_file(&ann, &id).expect(204);
+        }
+        let lock = api.database.begin("SELECT FROM users FOR UPDATE");
+        thread::scope(|scope| {
+            let first = scope.spawn(|| match state {
+                "there" => api.delete_file(&ann, &id).expect(204),
+                _ => api
+                    .request("POST", &format!("/uploads/{id}/restore"))
+                    .by(&ann)
+                    .send()
+                    .expect(200),
+            });
+            api.database.wait_for_blocked_statement();
+            let purge = scope.spawn(|| api.delete_for_good(&ann, &id).expect(204));
+            wait_until(|| api.database.blocked_statements() == 2);
+            lock.roll_back();
+            first.join().expect("no panic");
+            purge.join().expect("no panic");
+        });
+        assert_eq!((api.file_stats(&ann).0, api.deleted_names(&ann).len()), (0, 0), "{state}");
+    }
+}
+
+#[test]
+fn many_users_who_have_about_as_much_make_room_in_few_turns() {
+    let (api, [root]) = Server::with_users(&[("CLOAKROOM_DELETED_QUOTA", "1000000")], ["root"]);
+    api.database.run(
+        "INSERT INTO users (id, username, email, password_hash)
+             SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', '-' FROM generate_series(1, 100) n;
+         INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
+                                    upload_date, updated_at, is_public, version, was_young)
+             SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', 1000, 'h', now(), now(), false, 1, false
+             FROM users, generate_series(1, 100) n WHERE password_hash = '-'",
+    );
+    let deleted =
+        || api.get("/admin/stats", &root).expect(200).json()["storage"]["deleted"].as_i64();
+    wait_until(|| deleted() <= Some(1_000_000));
+    assert!(deleted() >= Some(900_000), "{:?}", deleted());
 }
 
 #[test]
