@@ -245,7 +245,7 @@ settings! { |s|
     /// record are kept in `DATA_DIR/trash/`, or in [the store](#contents-in-a-store)
     "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 0..=3650);
     /// most bytes of all deleted files that can still be restored; each user's are limited by the user's quotas
-    "CLOAKROOM_DELETED_QUOTA" default "a quarter of `CLOAKROOM_STORAGE_QUOTA`" =>
+    "CLOAKROOM_DELETED_QUOTA" default "a quarter of the bytes that all files may have" =>
         deleted_quota: u64 = s.size(storage_quota / 4, MAX_BYTES);
     /// days for which events of the audit log are kept; failures 30 at most
     "CLOAKROOM_AUDIT_DAYS" => audit_days: u32 = s.number(365, 1..=36_500);

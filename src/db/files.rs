@@ -104,7 +104,7 @@ pub fn delete(
     };
     match delete() {
         // While the statement waited for the owner's row, another request may have deleted or restored the file.
-        Err(Error::FileNotFound) if deletion.is_permanent => delete(),
+        Err(Error::FileNotFound | Error::PreconditionFailed) if deletion.is_permanent => delete(),
         outcome => outcome,
     }
 }
