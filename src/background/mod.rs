@@ -47,7 +47,7 @@ type Row = (&'static str, Duration, i64, Task);
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 16] = [
+const TASKS: [Row; 15] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
@@ -63,8 +63,6 @@ const TASKS: [Row; 16] = [
     ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("file_links/sweep"), limit)),
     ("old idempotency keys", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("idempotency_keys/sweep"), limit)),
-    ("old deletions", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| db::changes::forget(&work.db, work.config.trash_days, limit)),
     ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("sessions/sweep_networks"), limit)),
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),

@@ -69,9 +69,3 @@ pub fn latest(db: &Database, users: &[Uuid]) -> Result<HashMap<Uuid, i64>, Error
     let rows = db.read_within(MAX_LATEST_WAIT, sql!("changes/latest"), &[&users])?;
     Ok(rows.iter().map(|row| (row.get("id"), row.get("latest_change"))).collect())
 }
-
-/// Forgets up to `limit` deletions that were more than `days` days ago, at least one. Returns how many.
-pub fn forget(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
-    let params = &[&limit as _, &days.cast_signed() as _];
-    Ok(super::one_row(db.write(sql!("changes/forget"), params)?)?.get("removed"))
-}

@@ -6,17 +6,19 @@ use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::Error;
 
-/// Removes up to `limit` records of each of three kinds: of deleted users, of deleted files that are more than `quota`
-/// bytes together, and of those that were deleted more than `days` days ago. Returns how many; 0 if there are none.
+/// Removes up to `limit` records of each of four kinds: of deleted users, of deleted files that are more than `quota`
+/// bytes together, of those that were deleted more than `days` days ago, and of deletions as long ago, at least a day.
+/// Returns how many; 0 if there are none.
 pub fn remove_records(db: &Database, days: u32, quota: u64, limit: i64) -> Result<i64, Error> {
     let (quota, days) = (quota as i64, days.cast_signed());
     let due = one_row(db.read(sql!("removals/due"), &[&quota, &days])?)?;
     // Of a deleted user three kinds of records go at a time.
     let of_user = (limit / 3).max(1);
-    let kinds: [(&str, &'static str, SqlParams); 3] = [
+    let kinds: [(&str, &'static str, SqlParams); 4] = [
         ("of_deleted_users", sql!("removals/remove"), &[&of_user]),
         ("beyond_quota", sql!("removals/make_room"), &[&limit, &quota]),
         ("old", sql!("removals/expire"), &[&limit, &days]),
+        ("forgotten", sql!("changes/forget"), &[&limit, &days]),
     ];
     let mut removed = 0;
     for (_, sql, params) in kinds.into_iter().filter(|(kind, ..)| due.get(*kind)) {
