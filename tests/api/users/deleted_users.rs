@@ -87,7 +87,7 @@ fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
     assert_eq!(api.database.count("files"), 3, "the records are still there");
     lock.roll_back();
     wait_until(|| api.database.count("files") == 1 && api.database.count("pending_removals") == 0);
-    assert_eq!(api.data.contents(), [api.data.content(&kept)]);
+    wait_until(|| api.data.contents() == [api.data.content(&kept)]);
     assert_eq!(api.database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 5);
 }
 
@@ -95,17 +95,18 @@ fn the_files_of_a_deleted_user_are_gone_from_every_answer_in_the_same_moment() {
 fn contents_that_wait_for_their_removal_are_neither_missing_nor_without_a_record() {
     let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let removed = api.new_file(&ann, "a.txt", "x");
-    let lock = api.database.begin("SELECT FROM files FOR UPDATE");
-    api.delete_user(&root, ann.id()).expect(204);
-    wait_until(|| !api.data.content(&removed).exists());
-    // One whose removal failed.
-    fs::write(api.data.content(&removed), "x").expect("a content");
     make_older(&api.data.content(&removed), 2);
+    let backup = api
+        .database
+        .begin("SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))");
+    api.delete_user(&root, ann.id()).expect(204);
+    wait_until(|| api.database.count("files") == 0);
     let printed = api.collect_garbage();
     assert_eq!(printed, swept(0, 0, 0));
-    fs::remove_file(api.data.content(&removed)).expect("removed");
+    assert!(api.data.content(&removed).exists());
+    backup.roll_back();
+    wait_until(|| !api.data.content(&removed).exists());
     assert_eq!(api.collect_garbage(), printed);
-    lock.roll_back();
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn several_processes_remove_the_files_of_deleted_users_without_faults() {
     // Each deletion wakes the server that made it.
     parallel(4, |i| servers[i % 2].delete_user(&root, users[i].id()).expect(204));
     wait_until(|| database.count("files") == 0 && database.count("pending_removals") == 0);
-    assert_eq!(data.contents().len(), 0);
+    wait_until(|| data.contents().is_empty());
     assert_eq!(database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 0);
     assert_eq!(database.value::<i64>("SELECT sum(total_uploads)::bigint FROM users"), 0);
     for api in &servers {
