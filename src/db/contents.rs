@@ -12,10 +12,8 @@ use crate::error::Error;
 pub fn remove_records(db: &Database, days: u32, quota: u64, limit: i64) -> Result<i64, Error> {
     let (quota, days) = (quota as i64, days.cast_signed());
     let due = one_row(db.read(sql!("removals/due"), &[&quota, &days])?)?;
-    // Of a deleted user three kinds of records go at a time.
-    let of_user = (limit / 3).max(1);
     let kinds: [(&str, &'static str, SqlParams); 4] = [
-        ("of_deleted_users", sql!("removals/remove"), &[&of_user]),
+        ("of_deleted_users", sql!("removals/remove"), &[&limit]),
         ("beyond_quota", sql!("removals/make_room"), &[&limit, &quota]),
         ("old", sql!("removals/expire"), &[&limit, &days]),
         ("forgotten", sql!("changes/forget"), &[&limit, &days]),

@@ -131,7 +131,7 @@ fn ask_schema(config: &Config) -> Result<Schema, String> {
     let is_current = applied >= newest_schema_version();
     Ok(Schema {
         applied,
-        installation: (applied > 0).then(|| db::installation::find(&db)).transpose()?,
+        installation: is_current.then(|| db::installation::find(&db)).transpose()?,
         second_factors: if is_current {
             database::count_second_factors(&db, config)?
         } else {

@@ -1,6 +1,5 @@
 //! What is left of a deleted user: a row without personal data at once, and no files soon after.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
