@@ -429,9 +429,9 @@ WHEN (OLD.is_active AND NOT NEW.is_active
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_personal_tokens();
 
--- Each change of a file gets its file the next of these numbers, while the transaction holds the lock of the owner's row,
--- until it is committed. So of two changes of one owner's files the one with the greater number is committed later, and
--- whoever has seen a number has missed none before it. The numbers of other owners lie between them.
+-- Each change of a file gets its file the next of these numbers, while the transaction holds the lock of the owner's
+-- row, until it is committed. So of two changes of one owner's files the one with the greater number is committed
+-- later, and whoever has seen a number has missed none before it. The numbers of other owners lie between them.
 CREATE SEQUENCE change_numbers;
 
 -- Files: the contents lie in the data directory, or in a store, under file_path, which is 'files/' and the id.
@@ -662,8 +662,8 @@ $$;
 
 -- Makes room for a deleted file of `size` bytes, so that those of the user are at most `most_files` and `most_bytes`
 -- together. First those go that were younger than a day when they were deleted, then the others; of both the longest
--- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. Returns whether
--- the new one itself may stay. Contents without a record are removed soon.
+-- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. Returns
+-- whether the new one itself may stay. Contents without a record are removed soon.
 CREATE FUNCTION make_room_for_deleted_file(of_user uuid, size bigint, is_young boolean, most_bytes bigint,
                                            most_files bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -700,8 +700,8 @@ $$;
 
 -- Restores files of a user, at most 10,000: `only_file` or, if that is null, those deleted at `since` or later, the
 -- latest deleted first, and each that still fits into the quotas of bytes and files of the user, of bytes of the
--- service, and of bytes of young accounts that registered themselves. Returns how many it restored, and how many of those
--- that it was asked for remain deleted.
+-- service, and of bytes of young accounts that registered themselves. Returns how many it restored, and how many of
+-- those that it was asked for remain deleted.
 CREATE FUNCTION restore_files(of_user uuid, only_file uuid, since timestamptz, most_bytes bigint, most_files bigint,
                               most_of_service bigint, most_of_young bigint, OUT restored bigint, OUT remaining bigint)
 LANGUAGE plpgsql AS $$
@@ -723,7 +723,8 @@ BEGIN
         bytes := 0;
         remaining := 0;
         FOR old IN SELECT id, file_size FROM deleted_files
-                   WHERE user_id = of_user AND CASE WHEN only_file IS NULL THEN deleted_at >= since ELSE id = only_file END
+                   WHERE user_id = of_user
+                     AND CASE WHEN only_file IS NULL THEN deleted_at >= since ELSE id = only_file END
                    ORDER BY deleted_at DESC, id LOOP
             IF cardinality(fitting) < max_files AND bytes + old.file_size <= room THEN
                 fitting := fitting || old.id;

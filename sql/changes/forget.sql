@@ -1,5 +1,5 @@
--- Forgets up to $1 deletions of files that were more than $2 days ago, at least one, and notes for each user up to which
--- number deletions are forgotten. Returns how many. Those of a user whose row is locked wait for another time.
+-- Forgets up to $1 deletions of files that were more than $2 days ago, at least one, and notes for each user up to
+-- which number deletions are forgotten. Returns how many. Those of a user whose row is locked wait for another time.
 WITH old AS MATERIALIZED (
     SELECT file_id, user_id FROM file_deletions WHERE deleted_at < now() - make_interval(days => greatest($2, 1))
     ORDER BY deleted_at LIMIT (SELECT $1::bigint)

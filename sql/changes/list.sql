@@ -1,11 +1,12 @@
--- What happened to the files of user $1 after a cursor, each file once with its latest state, in the order of the latest
--- changes. $2, $3: number of the last change that the client has seen, and id of its file; $4: number up to which it need
--- not be told of deletions, because it had seen no file then, or null if it has seen nothing yet; $5: most rows. All rows
--- have the name of the history to which the numbers belong, the number of the user's latest change, and the greatest
--- number of a deletion that is forgotten. If there is no change, one row has only these. No row: there is no such user.
--- The history is the installation and the timeline of the database's server: a restored database and a promoted standby,
--- which may lack what was committed last, give numbers anew. It is that of the server's present WAL file, because
--- pg_control names a new timeline only after the next checkpoint. A standby has none, and the history is null.
+-- What happened to the files of user $1 after a cursor, each file once with its latest state, in the order of the
+-- latest changes. $2, $3: number of the last change that the client has seen, and id of its file; $4: number up to
+-- which it need not be told of deletions, because it had seen no file then, or null if it has seen nothing yet; $5:
+-- most rows. All rows have the name of the history to which the numbers belong, the number of the user's latest change,
+-- and the greatest number of a deletion that is forgotten. If there is no change, one row has only these. No row: there
+-- is no such user. The history is the installation and the timeline of the database's server: a restored database and a
+-- promoted standby, which may lack what was committed last, give numbers anew. It is that of the server's present WAL
+-- file, because pg_control names a new timeline only after the next checkpoint. A standby has none, and the history is
+-- null.
 WITH owner AS MATERIALIZED (
     SELECT u.id, u.forgotten_change,
            greatest(u.forgotten_change,

@@ -1,9 +1,9 @@
--- Deletes file $1 if user $2 owns it. $3, $4: address and request id of the event; $5 to $7: as $8 to $10 of update.sql;
--- $8: whether the user may restore it; $9, $10: the most bytes and the most files of theirs that may be restored, or
--- deletions that are remembered; $11: whether it goes for good also if it was deleted before. Returns its owner, whether
--- the user has it, and whether it was deleted; no row means that there is no such file, or that its owner is deleted.
--- The owner's row is locked before anything is deleted, as uploads lock it before anything else. So no two of them can
--- deadlock.
+-- Deletes file $1 if user $2 owns it. $3, $4: address and request id of the event; $5 to $7: as $8 to $10 of
+-- update.sql; $8: whether the user may restore it; $9, $10: the most bytes and the most files of theirs that may be
+-- restored, or deletions that are remembered; $11: whether it goes for good also if it was deleted before. Returns its
+-- owner, whether the user has it, and whether it was deleted; no row means that there is no such file, or that its
+-- owner is deleted. The owner's row is locked before anything is deleted, as uploads lock it before anything else. So
+-- no two of them can deadlock.
 WITH owner AS (
     SELECT id FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), file AS (
@@ -16,8 +16,8 @@ WITH owner AS (
       AND ($7::timestamptz IS NULL OR date_trunc('second', file.updated_at) <= $7)
     RETURNING files.*, upload_date > now() - interval '1 day' AS is_young, forget_deletions(user_id, $10)
 ), restorable AS (
-    INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash, description,
-                               upload_date, updated_at, is_public, version, was_young)
+    INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
+                               description, upload_date, updated_at, is_public, version, was_young)
     SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
            updated_at, is_public, version, is_young
     FROM removed

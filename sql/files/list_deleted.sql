@@ -1,6 +1,6 @@
--- A page of the deleted files of user $1 that match, and how many match in all. The parameters are those of list.sql, with
--- deleted_at as another column to sort by. A page past the end is one row with the total alone. All deleted files of the
--- user are read and sorted; they are bounded as those that are not deleted are.
+-- A page of the deleted files of user $1 that match, and how many match in all. The parameters are those of list.sql,
+-- with deleted_at as another column to sort by. A page past the end is one row with the total alone. All deleted files
+-- of the user are read and sorted; they are bounded as those that are not deleted are.
 WITH matching AS MATERIALIZED (
     SELECT id, lower(filename) AS filename, file_size, upload_date, deleted_at FROM deleted_files
     WHERE user_id = (SELECT id FROM users WHERE id = $1 AND NOT is_deleted)
@@ -12,8 +12,10 @@ WITH matching AS MATERIALIZED (
         ORDER BY CASE WHEN $4::text = 'filename' AND NOT $5::boolean THEN filename END,
                  CASE WHEN $4 = 'filename' AND $5 THEN filename END DESC,
                  CASE WHEN $4 = 'file_size' THEN CASE WHEN $5 THEN -file_size ELSE file_size END END,
-                 CASE WHEN NOT $5 THEN CASE $4 WHEN 'upload_date' THEN upload_date WHEN 'deleted_at' THEN deleted_at END END,
-                 CASE WHEN $5 THEN CASE $4 WHEN 'upload_date' THEN upload_date WHEN 'deleted_at' THEN deleted_at END END DESC,
+                 CASE WHEN $4 = 'upload_date' AND NOT $5 THEN upload_date END,
+                 CASE WHEN $4 = 'upload_date' AND $5 THEN upload_date END DESC,
+                 CASE WHEN $4 = 'deleted_at' AND NOT $5 THEN deleted_at END,
+                 CASE WHEN $4 = 'deleted_at' AND $5 THEN deleted_at END DESC,
                  id
         LIMIT $6 OFFSET $7
     ) sorted

@@ -1,5 +1,5 @@
--- Gives up to $1 deleted files up for good that were deleted more than $2 days ago; their contents are listed to be removed
--- at once. Returns how many. Those of a user whose row is locked wait for another time.
+-- Gives up to $1 deleted files up for good that were deleted more than $2 days ago; their contents are listed to be
+-- removed at once. Returns how many. Those of a user whose row is locked wait for another time.
 WITH old AS MATERIALIZED (
     SELECT id, user_id FROM deleted_files WHERE deleted_at < now() - make_interval(days => $2)
     ORDER BY deleted_at LIMIT (SELECT $1::bigint)

@@ -1,5 +1,5 @@
--- Gives up to $1 deleted files up for good if all together have more than $2 bytes: the longest ago deleted of the user who
--- has the most bytes, until all fit or another user has more. Where many have about as many, a sixteenth of
+-- Gives up to $1 deleted files up for good if all together have more than $2 bytes: the longest ago deleted of the user
+-- who has the most bytes, until all fit or another user has more. Where many have about as many, a sixteenth of
 -- what is too much goes at a time, so that it takes few turns. Their contents are listed to be removed at once. Returns
 -- how many.
 WITH excess AS MATERIALIZED (

@@ -1,6 +1,6 @@
--- Removes what a deleted user has left, up to $1 records: those of files, of deleted files, and of deletions. The contents
--- are listed to be removed at once. Returns how many records there were; 0 if no deleted user has any. Of several
--- processes that run this, one gets each record.
+-- Removes what a deleted user has left, up to $1 records: those of files, of deleted files, and of deletions. The
+-- contents are listed to be removed at once. Returns how many records there were; 0 if no deleted user has any. Of
+-- several processes that run this, one gets each record.
 -- The order is that of the index files_newest, so that the query reads that many of its entries, not the whole table.
 -- The user's row is locked first, as in uploads and deletions: with the same order everywhere, no two of them deadlock.
 WITH owner AS MATERIALIZED (

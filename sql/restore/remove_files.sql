@@ -6,4 +6,5 @@ WITH removed AS (
     DELETE FROM deleted_files WHERE id = ANY ($1) RETURNING id
 )
 INSERT INTO audit_events (action, subject_type, subject_id, details)
-SELECT 'file.delete', 'file', id, jsonb_build_object('reason', 'damaged in the backup') FROM (TABLE removed UNION ALL TABLE given_up) gone
+SELECT 'file.delete', 'file', id, jsonb_build_object('reason', 'damaged in the backup')
+FROM (TABLE removed UNION ALL TABLE given_up) gone

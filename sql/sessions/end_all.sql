@@ -1,5 +1,6 @@
--- Ends every session of user $1 but $2, which may be null and, if $3 is true, revokes every token without a session that
--- was issued until now. $4, $5: address and request id of the event, which is written if anything ended; $6: its scope.
+-- Ends every session of user $1 but $2, which may be null and, if $3 is true, revokes every token without a session
+-- that was issued until now. $4, $5: address and request id of the event, which is written if anything ended; $6: its
+-- scope.
 WITH owner AS (
     UPDATE users SET sessions_ended_at = CASE WHEN $3 THEN now() ELSE sessions_ended_at END WHERE id = $1 RETURNING id
 ), ended AS (

@@ -29,6 +29,7 @@ mod tests {
 
     #[test]
     fn a_store_is_refused_and_the_fault_names_the_feature() {
+        const URL: &str = "CLOAKROOM_STORAGE_URL";
         let variables = [(URL.to_owned(), "s3://files?endpoint=https://h&region=r".to_owned())];
         let mut reader = SettingsReader::new(variables.into());
         assert!(read(&mut reader, Environment::Development).is_none());
