@@ -9,6 +9,7 @@
 -- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
 -- and if they do not fit into the service's quota, none is recorded. If those of young accounts do not fit into theirs,
 -- none of these is. One whose key is known is not recorded. The caller decides about the others one by one.
+-- Keys are counted by the owner's column, not by the upload's, so that this comes after the lock of the owner's row.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), upload AS (
@@ -29,7 +30,7 @@ WITH patience AS (
     SELECT upload.*, is_young FROM upload JOIN owner ON owner.id = user_id
     WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
       AND bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint
-      AND (key IS NULL OR count_idempotency_keys(user_id) + files <= 10000)
+      AND (key IS NULL OR count_idempotency_keys(owner.id) + files <= 10000)
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
 ), room_of_young AS MATERIALIZED (
