@@ -57,8 +57,8 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 /// from the trash what has been there for more than `trash_days` days. Without a trash, contents without a record are
 /// listed instead, and [`remove_deleted`] takes them when they have been listed for as long.
 ///
-/// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or listed
-/// unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
+/// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or
+/// listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
 /// be from before the record was removed. Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,

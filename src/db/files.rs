@@ -116,8 +116,8 @@ pub enum Restorable {
     Since(Timestamp),
 }
 
-/// Restores deleted files of `user` that fit into the quotas, the latest deleted first, at most 10,000. Returns how many
-/// it restored, and how many of those that were asked for remain deleted.
+/// Restores deleted files of `user` that fit into the quotas, the latest deleted first, at most 10,000. Returns how
+/// many it restored, and how many of those that were asked for remain deleted.
 pub fn restore(
     db: &Database,
     user: Uuid,
@@ -219,7 +219,8 @@ pub fn list(
     Ok((rows.iter().filter_map(from_row).collect(), total))
 }
 
-/// Returns the page of the deleted files of `user` that match, which can be restored for `days`, and how many match in all.
+/// Returns the page of the deleted files of `user` that match, which can be restored for `days`, and how many match
+/// in all.
 pub fn list_deleted(
     db: &Database,
     user: Uuid,

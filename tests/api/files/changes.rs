@@ -188,8 +188,8 @@ fn a_waiting_request_is_answered_by_a_change_in_vain_or_because_its_sender_is_si
     thread::scope(|scope| {
         let waiting = scope.spawn(|| wait(&ann, 30));
         wait_until(|| api.metric("cloakroom_changes_waiting") == Some(1.0));
-        // It holds no connection to the database, of which the background threads take one now and then, and what others
-        // do is nothing to it.
+        // It holds no connection to the database, of which the background threads take one now and then, and what
+        // others do is nothing to it.
         wait_until(|| api.metric("cloakroom_pool_in_use") == Some(0.0));
         api.new_file(&bob, "b", "b");
         thread::sleep(Duration::from_millis(1500));

@@ -411,7 +411,7 @@ fn ten_thousand_files_come_back_in_one_request_all_or_none() {
         let files = || database.count(&format!("files WHERE user_id = '{}'", ann.id()));
         // The database may still be at work for the connection of the process that is gone.
         wait_until(|| {
-            database.count("pg_stat_activity WHERE application_name = 'cloakroom' AND state = 'active' AND datname = current_database()") == 0
+            database.connections("application_name = 'cloakroom' AND state = 'active'") == 0
                 || attempt == 0
         });
         assert!([0, 10_000].contains(&files()), "{}", files());
