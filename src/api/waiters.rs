@@ -64,8 +64,8 @@ impl Waiters {
         thread::Builder::new().name("changes".into()).spawn(run).map(drop)
     }
 
-    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`, nor after the process
-    /// was asked to stop. Returns false at once if too many others wait.
+    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`, nor after the
+    /// process was asked to stop. Returns false at once if too many others wait.
     pub fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let (wake, woken) = sync_channel(1);
         let number = {

@@ -49,8 +49,8 @@ pub fn list(
     }
     let has_more = rows.len() as i64 > limit;
     rows.truncate(limit as usize);
-    let mut next = ChangeCursor { number: 0, file, begin: begin.unwrap_or(latest), history };
-    next.number = after.map_or(0, |cursor| cursor.number);
+    let begin = begin.unwrap_or(latest);
+    let mut next = ChangeCursor { number: number.max(0), file, begin, history };
     let mut changes = Vec::with_capacity(rows.len());
     for row in &rows {
         let Some(file_id) = row.get("file_id") else { break };
