@@ -44,6 +44,12 @@ export function form({ fields, label, busy, submit, kind = "primary", extra }) {
   return { element, field: (name) => made.get(name), fail };
 }
 
+/** Those values of a form that differ from what is stored, where what is not there or `null` is an empty text. */
+export function changes(stored, values) {
+  const differs = ([name, value]) => JSON.stringify(value) !== JSON.stringify(stored[name] ?? "");
+  return Object.fromEntries(Object.entries(values).filter(differs));
+}
+
 const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
 
 /** Whether each required field holds something; the first that does not gets the focus. */

@@ -4,7 +4,7 @@ import { accountPage } from "../account.js";
 import { get, put, setCurrentUser } from "../api.js";
 import { load, section, skeleton } from "../controls.js";
 import { append, el, nameText } from "../dom.js";
-import { form } from "../forms.js";
+import { changes, form } from "../forms.js";
 import { formatBytes, formatDate, formatDateTime, formatNumber } from "../format.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
@@ -48,10 +48,10 @@ function profileForm(user) {
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
 
   async function save(values) {
-    const changed = Object.entries(values).filter(([name, value]) => value !== (stored[name] ?? ""));
-    if (!changed.length) return notify(t.unchanged);
+    const changed = changes(stored, values);
+    if (!Object.keys(changed).length) return notify(t.unchanged);
     try {
-      stored = { ...stored, ...(await put("/users/me", Object.fromEntries(changed))) };
+      stored = { ...stored, ...(await put("/users/me", changed)) };
     } catch (error) {
       if (error.reason !== "WRONG_PASSWORD" || !password.element.hidden) throw error;
       asksForPassword = true;

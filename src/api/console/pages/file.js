@@ -8,7 +8,7 @@ import { ApiError } from "../errors.js";
 import { deleteFile, downloadFile } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
 import { formatBytes, formatDateTime, formatNumber } from "../format.js";
-import { form } from "../forms.js";
+import { changes, form } from "../forms.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { go, wayBack } from "../router.js";
@@ -92,23 +92,21 @@ function detailsSection(found, draw, signal) {
   let stored = found;
   const file = found.answer;
   const path = `/uploads/${file.id}`;
-  const differing = (values, from) => Object.fromEntries(
-    Object.entries(values).filter(([name, value]) => value !== (from[name] ?? "")));
-  const send = async (changes) => {
-    stored = await put(path, changes, { tag: stored.tag, tagged: true });
+  const send = async (changed) => {
+    stored = await put(path, changed, { tag: stored.tag, tagged: true });
   };
-  const merge = async (changes) => {
+  const merge = async (changed) => {
     const before = stored.answer;
     stored = await find(file.id, signal);
     draw(stored.answer);
-    const theirs = differing(Object.fromEntries(NAMES.map((name) => [name, stored.answer[name] ?? ""])), before);
+    const theirs = changes(before, Object.fromEntries(NAMES.map((name) => [name, stored.answer[name] ?? ""])));
     const fields = {};
     for (const [name, value] of Object.entries(theirs)) {
-      if (!(name in changes)) details.field(name).set(value);
-      else if (value !== changes[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
+      if (!(name in changed)) details.field(name).set(value);
+      else if (value !== changed[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
     }
     if (Object.keys(fields).length) throw new ApiError({ status: 422, fields });
-    await send(changes);
+    await send(changed);
   };
   const details = form({
     fields: [
@@ -120,10 +118,10 @@ function detailsSection(found, draw, signal) {
     kind: "",
     busy: t.saving,
     submit: async (values) => {
-      const changes = differing(values, stored.answer);
-      await send(changes).catch((error) => {
+      const changed = changes(stored.answer, values);
+      await send(changed).catch((error) => {
         if (error.reason !== "PRECONDITION_FAILED") throw error;
-        return merge(changes);
+        return merge(changed);
       });
       if (!signal.aborted) draw(stored.answer);
       notify(t.saved);

@@ -4,7 +4,7 @@ import { currentUser, forget, put, setCurrentUser } from "../api.js";
 import { section } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, icon } from "../dom.js";
-import { form } from "../forms.js";
+import { changes, form } from "../forms.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { texts } from "../texts.js";
@@ -29,8 +29,8 @@ export function profileFields(user, { isNew = false } = {}) {
 /** The words of the field for permissions. */
 export const permissionsOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-/** The part of an account's page that changes it. `changed(user)` is called with the account after a change. */
-export function profile(user, changed) {
+/** The part of an account's page that changes it. `show(user)` is called with the account after a change. */
+export function profile(user, show) {
   const isOwn = user.id === currentUser().id;
   const fields = profileFields(user);
   if (isOwn) {
@@ -38,29 +38,18 @@ export function profile(user, changed) {
       autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
   }
   const made = form({ fields, label: t.save, busy: t.saving, kind: "primary", submit: save });
-  async function save({ current_password, ...values }) {
-    const changes = changesOf(user, values);
-    if (!Object.keys(changes).length) return notify(t.unchanged);
-    const send = () => put(`/users/${user.id}`, { ...changes, current_password: current_password || undefined });
-    const answer = isOwn && changes.role ? await giveUpRole(send) : await send();
+  async function save({ current_password, permissions, ...values }) {
+    const changed = changes(user, { ...values, permissions: permissionsOf(permissions) });
+    if (!Object.keys(changed).length) return notify(t.unchanged);
+    const send = () => put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
+    const answer = isOwn && changed.role ? await giveUpRole(send) : await send();
     if (!answer) return undefined;
-    if (isOwn && changes.role) return signOutHere();
+    if (isOwn && changed.role) return signOutHere();
     notify(t.saved);
     if (isOwn) setCurrentUser({ ...currentUser(), ...answer });
-    return changed(answer);
+    return show(answer);
   }
   return section(t.profile, {}, el("div", {}, made.element));
-}
-
-/** The fields whose values are others than those of the account. */
-function changesOf(user, { permissions, ...values }) {
-  const changes = {};
-  for (const [name, value] of Object.entries(values)) {
-    if (value !== (user[name] ?? "")) changes[name] = value;
-  }
-  const words = permissionsOf(permissions);
-  if (words.join("\n") !== user.permissions.join("\n")) changes.permissions = words;
-  return changes;
 }
 
 /** Asks before administrators take their own role away; answers the account, or `undefined` where it was not done. */
