@@ -260,13 +260,14 @@ class Page:
 
     # What is judged.
 
-    def screen(self, width, dark=False, height=900):
-        """Gives the page a screen of this width, and light or dark colours."""
+    def screen(self, width, dark=False, height=900, forced=False):
+        """Gives the page a screen of this width, and light or dark colours, or those that the system forces on it."""
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                  mobile=width < 500)
         scheme = "dark" if dark else "light"
         self.cdp("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}])
+            {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"},
+            {"name": "forced-colors", "value": "active" if forced else "none"}])
 
     def check(self, name):
         """Judges what is shown now: axe finds nothing, in light and in dark, and nothing is cut off at any width. Keeps
@@ -281,6 +282,21 @@ class Page:
                 found = self.axe()
                 assert not found, f"{picture}: axe finds {json.dumps(found, indent=2)}"
         self.screen(WIDTHS[-1])
+
+    def pixels(self, script, *arguments):
+        """Runs the body of a JavaScript function with `pixels`, an `ImageData` of what the screen shows, and further
+        `arguments`, and returns what it returns."""
+        picture = self.cdp("Page.captureScreenshot")["data"]
+        answer = self.driver.execute_async_script("""
+            const bytes = Uint8Array.from(atob(arguments[0]), letter => letter.charCodeAt(0));
+            const drawn = await createImageBitmap(new Blob([bytes]));
+            const canvas = new OffscreenCanvas(drawn.width, drawn.height).getContext("2d");
+            canvas.drawImage(drawn, 0, 0);
+            const pixels = canvas.getImageData(0, 0, drawn.width, drawn.height);
+            const work = (pixels, arguments) => { SCRIPT };
+            arguments[arguments.length - 1]([work(pixels, [...arguments].slice(1, -1))]);
+            """.replace("SCRIPT", script), picture, *arguments)
+        return answer[0]
 
     def screenshot(self, name):
         """Keeps a picture of the whole page, or of its first 4,000 pixels."""

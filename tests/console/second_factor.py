@@ -1,5 +1,7 @@
 """The page of one's own second factor."""
 
+import os
+import pathlib
 import re
 
 import pytest
@@ -78,6 +80,23 @@ def test_second_factor(page, service):
     page.press(Keys.ENTER)
     page.see("The second factor is off.", "Set it up")
     service.sign_in(user.username)
+
+
+def test_the_picture_is_read_from_every_screen(page, service):
+    user = service.new_user(username="a" * 50)
+    page.sign_in(user, "/console/account/second-factor")
+    secret = begin_second_factor(page)
+    reader = pathlib.Path(os.environ["CONSOLE_WORK"]) / "node/node_modules/jsqr/dist/jsQR.js"
+    page.run(reader.read_text(encoding="utf-8"))
+    # One module is as wide as the next: a camera sees less than a picture of the screen does.
+    assert page.run("""
+        const { width, src } = document.querySelector("img.qr");
+        return width % /viewBox="0 0 (\\d+) /.exec(decodeURIComponent(src))[1]""") == 0
+    for width, dark, forced in ((1440, False, False), (1440, True, False), (1440, True, True), (320, True, False)):
+        page.screen(width, dark, forced=forced)
+        page.run("document.querySelector('img.qr').scrollIntoView({ block: 'center' })")
+        text = page.pixels("return jsQR(pixels.data, pixels.width, pixels.height)?.data ?? ''")
+        assert f"secret={secret}" in text, f"{width} {dark} {forced}: {text!r}"
 
 
 @pytest.mark.long

@@ -14,6 +14,8 @@ const t = texts.account.second_factor;
 const PATH = "/auth/second-factor";
 /** With this many recovery codes left, or fewer, the page advises to make new ones. */
 const FEW = 3;
+/** Pixels of the widest picture, which fits a screen of 320. */
+const WIDEST = 278;
 const PASSWORD = { name: "current_password", label: t.password, type: "password", required: true,
   autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] };
 const CODE = { name: "code", label: t.code, required: true, autocomplete: "one-time-code", autocapitalize: "none",
@@ -73,10 +75,13 @@ function offered({ secret, qr_svg: picture }, place, draw) {
   });
   // As an image it can neither run scripts nor load anything.
   const source = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+  // Cameras read modules that are all of one size, so each is a whole number of pixels wide.
+  const modules = Number(/viewBox="0 0 (\d+) /.exec(picture)[1]);
+  const width = modules * Math.floor(WIDEST / modules);
   const groups = secret.match(/.{1,4}/g).join(" ");
   return section(t.offer_title, { lead: t.offer },
     el("div", { class: "offer" },
-      el("img", { class: "qr", src: source, alt: t.qr, width: 212, height: 212 }),
+      el("img", { class: "qr", src: source, alt: t.qr, width, height: width }),
       el("div", { class: "stack" },
         el("p", { class: "small soft" }, `${t.secret}. ${t.secret_kind}`),
         el("p", { class: "code secret", translate: "no" }, groups),
