@@ -20,7 +20,7 @@ use crate::http::conditions::Conditions;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::model::hex;
-use crate::model::media_type::without_parameters;
+use crate::model::media_type::{spellings, without_parameters};
 
 /// Includes files of a folder at compile time, each with its name.
 macro_rules! files {
@@ -37,9 +37,9 @@ const CONSOLE: &str = include_str!("console/index.html");
 #[rustfmt::skip]
 const ASSETS: &[(&str, &[u8])] = files!("console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js" "dom.js" "drops.js"
-    "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "filters.js" "format.js" "forms.js"
-    "frame.js" "icon.svg" "limits.js" "main.js" "notices.js" "pages.css" "pages/account-leave.js"
-    "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
+    "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "filters.js" "folders.js"
+    "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "main.js" "notices.js" "pages.css"
+    "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js"
     "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
     "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
@@ -151,6 +151,7 @@ fn console(config: &Config, assets: &str) -> String {
         "registration": config.registration == Registration::Open,
         "passwordResets": !matches!(config.smtp, Smtp::Off),
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
+        "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,
         "userBytes": config.user_storage_quota,
         "trashDays": config.trash_days,

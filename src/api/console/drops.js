@@ -3,13 +3,14 @@
 import { append, el } from "./dom.js";
 import { hasFiles } from "./frame.js";
 import { texts } from "./texts.js";
-import { addRefused } from "./uploads.js";
 
-const t = texts.files;
-
-/** Gives `take(files)` what is dropped anywhere on the page, until `signal` is aborted. Folders are refused by name. */
-export function takeDrops(take, signal) {
-  const veil = el("div", { class: "drop-veil", "aria-hidden": "true", hidden: true }, el("p", {}, t.list.drop));
+/**
+ * Gives `takeFiles(files)` what is dropped anywhere on the page, or `takeFolders(entries)` where there is a folder in
+ * it, until `signal` is aborted.
+ */
+export function takeDrops({ takeFiles, takeFolders }, signal) {
+  const what = el("p", {}, texts.files.list.drop);
+  const veil = el("div", { class: "drop-veil", "aria-hidden": "true", hidden: true }, what);
   append(document.body, veil);
   signal.addEventListener("abort", () => veil.remove());
   const listen = (type, listener) => addEventListener(type, (event) => {
@@ -21,20 +22,11 @@ export function takeDrops(take, signal) {
   });
   // The pointer leaves the window, and not only one element for another, where it goes to no element.
   listen("dragleave", (event) => { veil.hidden = event.relatedTarget === null; });
-  listen("drop", (event) => {
+  listen("drop", ({ dataTransfer }) => {
     veil.hidden = true;
-    take(filesOf(event.dataTransfer));
+    // Among the files a folder would be one that cannot be read.
+    const entries = [...dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    if (entries.some(({ isDirectory }) => isDirectory)) takeFolders(entries);
+    else takeFiles([...dataTransfer.files]);
   });
-}
-
-/** The dropped files without the folders, which look like files that cannot be read. */
-function filesOf(transfer) {
-  const files = [];
-  for (const item of transfer.items) {
-    const file = item.kind === "file" && item.getAsFile();
-    if (!file) continue;
-    if (item.webkitGetAsEntry?.()?.isDirectory) addRefused(file.name, t.transfers.folder);
-    else files.push(file);
-  }
-  return files;
 }

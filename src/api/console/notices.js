@@ -15,17 +15,17 @@ const failed = el("div", { role: "alert" });
 export const noticePlace = el("div", { class: "notices" }, done, failed);
 
 /**
- * Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it.
- * Answers the notice, for whoever takes it away sooner.
+ * Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it; one
+ * that `stays` is there until it is closed. Answers the notice, for whoever takes it away sooner.
  */
-export function notify(text, { action } = {}) {
+export function notify(text, { action, stays = false } = {}) {
   if (done.childElementCount > 1) done.firstElementChild.remove();
   const notice = add(done, "notice", [text, action && " ", action]);
   const remove = () => {
     if (notice.matches(":hover, :focus-within")) setTimeout(remove, STAY);
     else notice.remove();
   };
-  setTimeout(remove, action ? STAY_WITH_ACTION : STAY);
+  if (!stays) setTimeout(remove, action ? STAY_WITH_ACTION : STAY);
   return notice;
 }
 

@@ -6,6 +6,16 @@
 // is the sentence that says why; `file` the API's metadata where they are known; `again` is there for what can be tried
 // again; `isHidden` leaves it out of the list that is shown.
 
+/** Longest wait in milliseconds between attempts to reach the service. */
+const MAX_WAIT = 60_000;
+/**
+ * Milliseconds of rest after a limit was met, at least. What the person does meanwhile is counted by the service too,
+ * and would find nothing left if everything were used up again as soon as it can be.
+ */
+const REST = 5000;
+/** Refusals that end by themselves. 0 is no answer, 502 a proxy's whose service is being restarted. */
+const TEMPORARY = [0, 429, 502, 503, 504];
+
 /** All transfers, oldest first, finished ones too until they are dismissed. */
 export const transfers = [];
 const listeners = new Set();
@@ -44,6 +54,31 @@ export function dismiss(which) {
   transfers.splice(0, transfers.length, ...kept);
   for (const transfer of given) if (isActive(transfer)) transfer.cancel();
   transferChanged();
+}
+
+export const isTemporary = ({ status }) => TEMPORARY.includes(status);
+
+/**
+ * Waits after a temporary refusal: as long as the service says; where it does not answer, longer the more `failures`
+ * there were in a row, or until there is a network. The abortion of `signal` ends it too; `begin(until)` is told the
+ * time in milliseconds.
+ */
+export function waitOut(error, { failures, signal, begin = () => {} }) {
+  const isLimit = error.status === 429;
+  const backOff = isLimit ? REST : Math.min(MAX_WAIT, 2500 * 2 ** failures);
+  const until = Math.max(error.retryAt ?? 0, Date.now() + backOff);
+  begin(until);
+  return new Promise((resolve) => {
+    const end = () => {
+      clearInterval(timer);
+      removeEventListener("online", end);
+      resolve();
+    };
+    // Not one long timer: that would stand still while the computer sleeps.
+    const timer = setInterval(() => Date.now() >= until && end(), 500);
+    if (!isLimit) addEventListener("online", end);
+    signal.addEventListener("abort", end);
+  });
 }
 
 /** What one person began is never sent in the name of another. */

@@ -24,6 +24,14 @@ let isBusy = false;
 document.body.append(tray);
 toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
 open(innerWidth > 860);
+// Nothing has to stay under the list: `pages.css` leaves as much room below the page as the list takes.
+const measure = () => document.documentElement.style.setProperty("--tray", `${tray.offsetHeight}px`);
+new ResizeObserver(measure).observe(tray);
+addEventListener("keydown", ({ key }) => {
+  if (key !== "Escape" || tray.hidden || list.hidden || document.querySelector("dialog[open]")) return;
+  if (list.contains(document.activeElement)) toggle.focus();
+  open(false);
+});
 watchTransfers((transfer) => {
   if (transfer) rows.get(transfer)?.update();
   else drawList();

@@ -7,17 +7,13 @@ import { declaredType } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { texts } from "./texts.js";
-import { addTransfers, isActive, transferChanged, transfers } from "./transfers.js";
+import { addTransfers, isActive, isTemporary, transferChanged, transfers, waitOut } from "./transfers.js";
 
 const t = texts.files.transfers;
 /** Most files that wait at once. */
-const MAX_WAITING = 1000;
+export const MAX_WAITING = 1000;
 /** How often a file is sent whose connection breaks on the way, or whose answer does not come. */
 const MAX_BREAKS = 3;
-/** Longest wait in milliseconds between attempts to reach the service. */
-const MAX_WAIT = 60_000;
-/** Refusals that end by themselves. 0 is no answer, 502 a proxy's whose service is being restarted. */
-const TEMPORARY = [0, 429, 502, 503, 504];
 /** Refusals that the same file meets again: its size, its type, or its name. */
 const FINAL = [413, 415, 422];
 
@@ -36,12 +32,6 @@ export function addUploads(files) {
   addTransfers(taken.map(uploadOf));
   run();
   return files.length - taken.length;
-}
-
-/** Adds a line to the list for something that cannot be sent, such as a folder. */
-export function addRefused(name, error) {
-  const refused = { kind: "upload", name, size: 0, moved: 0, state: "failed", error, cancel() {} };
-  addTransfers([refused]);
 }
 
 /** A key of an upload: the service stores what is sent again with it once, so an answer that was lost does no harm. */
@@ -102,18 +92,20 @@ async function send(transfer) {
   transferChanged(transfer);
 }
 
-/** The file with its type. Fails where it cannot be read any more, or is larger than files may be. */
-async function readable(source) {
+/** The file with its type. Fails where it cannot be read any more, is too large, or of a type that is not taken. */
+export async function readable(source) {
   if (source.size > service.fileBytes) {
     const detail = t.too_large({ limit: formatBytes(service.fileBytes), bytes: formatNumber(source.size) });
     throw new ApiError({ status: 413, detail });
   }
-  try {
-    const type = await declaredType(source, service.types);
-    return type === source.type ? source : new File([source], source.name, { type });
-  } catch {
+  const type = await declaredType(source, service.spellings).catch(() => {
     throw new ApiError({ status: 422, detail: t.unreadable });
+  });
+  if (!service.spellings.includes(type)) {
+    const types = service.types.map(texts.files.type).join(", ");
+    throw new ApiError({ status: 415, detail: t.other_type({ type: texts.files.type(type), types }) });
   }
+  return type === source.type ? source : new File([source], source.name, { type });
 }
 
 /** Decides what a failure means: the queue waits, or the file is marked with the reason. */
@@ -124,7 +116,7 @@ async function settle(transfer, error) {
     Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
     return;
   }
-  if (!TEMPORARY.includes(error.status) || transfer.breaks === MAX_BREAKS) {
+  if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
     if (FINAL.includes(error.status)) delete transfer.again;
     Object.assign(transfer, { state: "failed", error: sentenceOf(error) });
     return;
@@ -143,24 +135,16 @@ function sentenceOf(error) {
   return error instanceof ApiError ? error.message : texts.errors.unknown;
 }
 
-/** Waits as long as the service says; where it does not answer, longer each time, or until there is a network. */
-function waitFor(error) {
+/** Waits until the file may be sent again, and says so. */
+async function waitFor(error) {
   const isLimit = error.status === 429;
   unreached = isLimit ? 0 : unreached + 1;
-  const backOff = isLimit ? 0 : Math.min(MAX_WAIT, 2500 * 2 ** unreached);
-  const until = Math.max(error.retryAt ?? 0, Date.now() + backOff);
-  return new Promise((resolve) => {
-    const end = () => {
-      clearInterval(timer);
-      removeEventListener("online", end);
-      pause = null;
-      transferChanged();
-      resolve();
-    };
-    // Not one long timer: that would stand still while the computer sleeps.
-    const timer = setInterval(() => Date.now() >= until && end(), 500);
-    if (!isLimit) addEventListener("online", end);
-    pause = { until, isLimit, end };
+  const stop = new AbortController();
+  const show = (shown) => {
+    pause = shown;
     transferChanged();
-  });
+  };
+  const begin = (until) => show({ until, isLimit, end: () => stop.abort() });
+  await waitOut(error, { failures: unreached, signal: stop.signal, begin });
+  show(null);
 }

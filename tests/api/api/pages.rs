@@ -352,6 +352,7 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "registration": false,
         "passwordResets": true,
         "types": ["text/csv", "image/png"],
+        "spellings": ["text/csv", "image/png", "image/x-png"],
         "fileBytes": 1000,
         "userBytes": 2000,
         "trashDays": 7,

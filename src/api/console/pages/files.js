@@ -1,6 +1,6 @@
 // The files of the signed-in user: the list, where uploads begin, and how much room there is.
 
-import { get } from "../api.js";
+import { currentUser, get } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
@@ -10,7 +10,7 @@ import { formatBytes, formatDateTime, formatNumber } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
-import { watchTransfers } from "../transfers.js";
+import { isTemporary, waitOut, watchTransfers } from "../transfers.js";
 import { addUploads } from "../uploads.js";
 import "../tray.js";
 
@@ -19,12 +19,9 @@ const t = texts.files.list;
 const REFRESH = 1500;
 
 export function show(context) {
-  const chooser = el("input", { type: "file", multiple: true, hidden: true });
+  const chooser = chooserOf(addFiles);
+  const folders = chooserOf(addFolders, { webkitdirectory: true });
   const choose = () => chooser.click();
-  chooser.addEventListener("change", () => {
-    addFiles([...chooser.files]);
-    chooser.value = "";
-  });
   const room = el("div", { class: "room" });
   const list = fileList(context, {
     words: t,
@@ -35,16 +32,39 @@ export function show(context) {
     refreshed: () => showRoom(room, context.leaving),
   });
   refreshAfterUploads(list.refresh, context.leaving);
-  takeDrops(addFiles, context.leaving);
+  takeDrops({ takeFiles: addFiles, takeFolders: addFolders }, context.leaving);
   showRoom(room, context.leaving);
   const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
-  const head = pageHead(t.title, { actions: [upload] });
-  return { element: el("div", {}, filesNav(), head, room, chooser, list.element), update: list.update };
+  const more = "webkitdirectory" in folders
+    && button(t.folder, { kind: "quiet upload-folder", act: () => folders.click() });
+  const head = pageHead(t.title, { actions: [more, upload] });
+  return { element: el("div", {}, filesNav(), head, room, chooser, folders, list.element), update: list.update };
 }
 
-function addFiles(files) {
-  const left = addUploads(files);
-  if (left) notify(t.too_many({ left }));
+/** A field that gives what is chosen with it to `take(files)`. It is clicked for its dialog, and not shown. */
+function chooserOf(take, options) {
+  const chooser = el("input", { type: "file", multiple: true, hidden: true, ...options });
+  chooser.addEventListener("change", () => {
+    take([...chooser.files]);
+    chooser.value = "";
+  });
+  return chooser;
+}
+
+/** Uploads files, and says how many there are that cannot be, with those that were `left` out before. */
+function addFiles(files, left = {}) {
+  const all = { ...left, many: (left.many ?? 0) + addUploads(files) };
+  const limit = formatBytes(service.fileBytes);
+  const part = ([why, n]) => t.left[why]({ n, count: formatNumber(n), limit });
+  const parts = Object.entries(all).filter(([, n]) => n > 0).map(part);
+  if (parts.length) notify(t.left_out({ parts: parts.join(", ") }), { stays: true });
+}
+
+async function addFolders(items) {
+  const owner = currentUser().id;
+  const { filesIn } = await import("../folders.js");
+  const { files, left } = await filesIn(items);
+  if (currentUser()?.id === owner) addFiles(files, left);
 }
 
 const COLUMNS = [
@@ -81,8 +101,17 @@ let roomsAsked = 0;
 /** Shows what the service takes, and how much room is left. */
 async function showRoom(place, signal) {
   const turn = (roomsAsked += 1);
-  const user = await get("/users/me", {}, signal).catch(() => null);
-  if (signal.aborted || turn !== roomsAsked || !user) return;
+  const isOver = () => signal.aborted || turn !== roomsAsked;
+  let user = null;
+  for (let failures = 1; !user && !isOver(); failures += 1) {
+    try {
+      user = await get("/users/me", {}, signal);
+    } catch (error) {
+      if (isOver() || !isTemporary(error)) return;
+      await waitOut(error, { failures, signal });
+    }
+  }
+  if (isOver()) return;
   const { total_uploads: files, total_storage_used: bytes } = user.stats;
   const shown = `${files} ${bytes}`;
   if (place.dataset.shown === shown) return;

@@ -50,8 +50,17 @@ export const files = {
     nothing_title: "No file matches",
     nothing: "Search for another part of a name or description, or look at all files.",
     show_all: "Show all files",
-    drop: "Drop the files to upload them",
-    too_many: ({ left }) => `At most 1,000 files wait at once. ${left} ${plural(left, "was", "were")} not added.`,
+    drop: "Drop files or folders to upload them",
+    folder: "Upload a folder",
+    left_out: ({ parts }) => `Not uploaded: ${parts}.`,
+    left: {
+      type: ({ count }) => `${count} of a type that is not taken here`,
+      large: ({ count, limit }) => `${count} over ${limit}`,
+      unreadable: ({ count }) => `${count} that cannot be read`,
+      empty: ({ n, count }) => `${count} empty ${plural(n, "folder", "folders")}`,
+      system: ({ n, count }) => `${count} hidden system ${plural(n, "file", "files")}`,
+      many: ({ count }) => `${count} because at most 1,000 files wait at once`,
+    },
   },
 
   deleted: {
@@ -198,8 +207,8 @@ export const files = {
     limited: ({ time }) => `The service takes no more uploads at the moment. Going on at ${time}.`,
     away: ({ time }) => `The service cannot be reached. Next try at ${time}.`,
     too_large: ({ limit, bytes }) => `A file may have at most ${limit} here, and this one has ${bytes} bytes.`,
+    other_type: ({ type, types }) => `Files of this type (${type}) are not taken here, only: ${types}.`,
     unreadable: "This file cannot be read. It may have been moved or changed since you chose it.",
-    folder: "This is a folder. Open it, and drop the files that are in it.",
     broken: "The connection broke several times while this file was sent. Try again: it is stored only once.",
   },
 };

@@ -1,0 +1,161 @@
+"""The list of transfers, folders, and what is refused before it is sent."""
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+MB = 1 << 20
+# What the service is sent. Each request is there as often as it was made.
+UPLOADS = """return performance.getEntriesByType('resource').filter(({ name, initiatorType }) =>
+    initiatorType === 'xmlhttprequest' && name.endsWith('/uploads')).length"""
+# How many pixels of what has the focus are under the list of transfers.
+COVERED = """
+    const tray = document.querySelector('.tray').getBoundingClientRect();
+    const box = document.activeElement.getBoundingClientRect();
+    const isBeside = box.right <= tray.left || box.left >= tray.right;
+    return isBeside || document.activeElement.closest('.tray') ? 0 : Math.max(0, box.bottom - tray.top)"""
+
+
+def write(directory, name, content=b"content"):
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def summary(page, text):
+    page.until(f"summary {text!r}", lambda: page.run(
+        "return document.querySelector('.tray:not([hidden]) .tray-toggle')?.textContent") == text)
+
+
+def stored(service, user):
+    """The names of the user's files."""
+    return sorted(file["filename"] for file in service.call("GET", "/uploads?size=100", token=user.token)["items"])
+
+
+def test_a_folder_is_taken_with_all_below_it_and_what_is_left_out_is_said_in_one_line(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    folder = tmp_path / "folder"
+    for number in range(150):  # the browser tells a hundred at a time
+        write(folder, f"{number}.txt", b"%d" % number)
+    for name in (".DS_Store", "below/Thumbs.db", "below/DESKTOP.INI"):
+        write(folder, name)
+    write(folder, "below/further/keys.txt")
+    write(folder, "below/keys.txt")  # a folder of the service's has no folders: both come by the plain name
+    write(folder, "program.exe", b"MZ\x00")
+    write(folder, "large.pdf", bytes(10 * MB + 1))
+    (folder / "empty").mkdir()
+    page.drop_files(folder, write(tmp_path, "beside.txt"))
+    summary(page, "153 done")
+    page.see("Not uploaded: 1 of a type that is not taken here, 1 over 10 MB, 1 empty folder, 3 hidden system files.")
+    page.check("folder")
+    total = service.call("GET", "/uploads?search=txt", token=user.token)["total"]
+    assert total == 153
+    names = service.call("GET", "/uploads?search=keys", token=user.token)["items"]
+    assert [file["filename"] for file in names] == ["keys.txt", "keys.txt"]
+    assert page.run(UPLOADS) == 153
+
+
+def test_a_chosen_folder_is_one_too_and_as_many_files_wait_as_may(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.run("document.querySelector('input[webkitdirectory]').addEventListener('click', event => {"
+             " event.preventDefault(); window.wasAsked = true; })")
+    page.activate("Upload a folder")
+    assert page.run("return window.wasAsked")
+    # The file API of the page in place of a thousand uploads.
+    page.run("XMLHttpRequest.prototype.send = () => {}")
+    folder = tmp_path / "folder"
+    for number in range(1003):
+        write(folder, f"{number}.txt")
+    write(folder, "desktop.ini")
+    page.driver.find_element("css selector", "input[webkitdirectory]").send_keys(str(folder))
+    page.see("0 of 1,000 done", "Not uploaded: 1 hidden system file, 3 because at most 1,000 files wait at once.")
+    page.choose_files(write(tmp_path, "more.txt"))
+    page.see("Not uploaded: 1 because at most 1,000 files wait at once.")
+
+
+def test_a_folder_that_was_being_read_is_not_sent_in_the_name_of_the_next_person(page, service, tmp_path):
+    first, second = service.new_user(), service.new_user()
+    page.sign_in(first, "/console/files")
+    page.see("No files yet")
+    page.run("""const read = Blob.prototype.arrayBuffer;
+        Blob.prototype.arrayBuffer = function () {
+            return new Promise(done => { window.goOn = () => done(read.call(this)); }); };""")
+    folder = tmp_path / "folder"
+    write(folder, "keys.txt")
+    page.drop_files(folder)
+    page.until("file that is being read", lambda: page.run("return Boolean(window.goOn)"))
+    page.activate("Sign out")
+    page.fill("Username or e-mail", second.username)
+    page.fill("Password", second.password)
+    page.press(Keys.ENTER)
+    page.see(second.email, "No files yet")
+    page.driver.execute_async_script("goOn(); setTimeout(arguments[0], 500)")
+    page.see_no("keys.txt")
+    assert stored(service, first) == stored(service, second) == []
+
+
+def test_types_that_are_refused_cost_nothing_and_other_names_of_taken_ones_are_sent(page, start_service, tmp_path):
+    page.service = service = start_service(
+        CLOAKROOM_RATE_LIMIT_UPLOAD="2", CLOAKROOM_ALLOWED_UPLOAD_TYPES="text/xml,image/png")
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    refused = [write(tmp_path, f"{number}.pdf", b"%PDF-1.7") for number in range(4)]
+    # Browsers have it for `application/xml` or `text/xml`, according to the system.
+    page.choose_files(*refused, write(tmp_path, "a.xml", b"<a/>"))
+    summary(page, "1 done, 4 failed")
+    page.see("Files of this type (PDF) are not taken here, only: text/xml, PNG picture.")
+    assert stored(service, user) == ["a.xml"]
+    assert page.run(UPLOADS) == 1
+    assert not page.named("Try again")
+
+
+@pytest.mark.parametrize("width", [320, 1440])
+def test_the_list_of_transfers_hides_nothing_that_has_the_focus_and_folds_by_escape(page, service, tmp_path, width):
+    user = service.new_user()
+    service.add_files(user, 60)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 60")
+    page.screen(width, height=600)
+    page.choose_files(*[write(tmp_path, f"{number}.txt") for number in range(12)])
+    summary(page, "12 done")
+    page.see("1–25 of 72")
+    page.run("document.querySelector('h1').focus()")
+    covered = []
+    for _ in range(150):
+        page.press(Keys.TAB)
+        focused = page.focused().accessible_name
+        covered += [focused] * (page.run(COVERED) > 0)
+        if focused == "Next":
+            break
+    assert focused == "Next" and not covered, (focused, covered)
+
+    assert page.run("return document.querySelector('.tray-list').checkVisibility()")
+    page.press(Keys.ESCAPE)
+    page.until("folded list", lambda: not page.run("return document.querySelector('.tray-list').checkVisibility()"))
+    assert page.focused().accessible_name == "Next"
+    page.activate("12 done")
+    page.tab_to("Take 3.txt off the list")
+    page.press(Keys.ESCAPE)
+    assert page.focused().accessible_name == "12 done"
+    page.run("scrollTo(0, document.documentElement.scrollHeight)")
+    bottom = "return document.querySelector(arguments[0]).getBoundingClientRect()[arguments[1]]"
+    assert page.run(bottom, ".pager", "bottom") < page.run(bottom, ".tray", "top")
+
+
+def test_the_room_comes_after_an_outage(page, service):
+    user = service.new_user()
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        const send = window.fetch;
+        window.away = true;
+        window.fetch = (address, options) => away && String(address).includes('/users/me')
+            ? Promise.reject(new TypeError('away')) : send(address, options);""")
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.see_no("free")
+    page.run("away = false; dispatchEvent(new Event('online'))")
+    page.see("0 files, 0 bytes of 1 GB used, 1 GB free")
