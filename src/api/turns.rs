@@ -19,9 +19,9 @@ const MAX_EXPORTS_OF_NETWORK: usize = 8;
 /// be closed to make room for others while it waits.
 const MAX_WAITING_SEARCHES: usize = 64;
 
-/// Searches of accounts that no index helps with and that run at a time. Each reads all accounts, with all cores of the
-/// database's machine, and those of three characters or more should not wait for them.
-const MAX_SHORT_SEARCHES: usize = 2;
+/// Lists of accounts that no index helps with and that run at a time. Each reads all accounts, with all cores of the
+/// database's machine, and other lists should not wait for them.
+const MAX_LISTS_OF_ALL_ACCOUNTS: usize = 2;
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ pub struct Turns {
     exports_of_networks: Arc<Semaphore<IpAddr>>,
     searches: Arc<Semaphore<TurnOwner>>,
     all_searches: Arc<Semaphore>,
-    short_searches: Arc<Semaphore>,
+    lists_of_all_accounts: Arc<Semaphore>,
 }
 
 /// The right to run an export: the owner's, and one of those of the network. It lasts until it is dropped, as the other
@@ -55,8 +55,8 @@ impl Turns {
             exports_of_networks: Semaphore::new(MAX_EXPORTS_OF_NETWORK),
             searches: Semaphore::with_queue(1, MAX_WAITING_SEARCHES),
             all_searches: Semaphore::with_queue(max_searches, MAX_WAITING_SEARCHES),
-            short_searches: Semaphore::with_queue(
-                MAX_SHORT_SEARCHES.min(max_searches),
+            lists_of_all_accounts: Semaphore::with_queue(
+                MAX_LISTS_OF_ALL_ACCOUNTS.min(max_searches),
                 MAX_WAITING_SEARCHES,
             ),
         }
@@ -97,9 +97,9 @@ impl Turns {
         Ok((of_user, of_network, of_all))
     }
 
-    /// Waits until few enough searches of accounts for short texts run. Fails with [`Error::Unavailable`] if that takes
-    /// longer than `timeout`, or at once if too many wait.
-    pub fn short_search(&self, timeout: Duration) -> Result<Permit, Error> {
-        self.short_searches.acquire((), timeout).ok_or(Error::Unavailable)
+    /// Waits until few enough lists run for which all accounts are read. Fails with [`Error::Unavailable`] if that
+    /// takes longer than `timeout`, or at once if too many wait.
+    pub fn all_accounts(&self, timeout: Duration) -> Result<Permit, Error> {
+        self.lists_of_all_accounts.acquire((), timeout).ok_or(Error::Unavailable)
     }
 }

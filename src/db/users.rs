@@ -288,8 +288,10 @@ pub fn count(db: &Database) -> Result<i64, Error> {
 }
 
 /// The columns by which a list of accounts can be sorted, of which `name` is the display name. Texts are compared
-/// without regard to case. Accounts without a name come last in both orders of names. Ties are in the order of ids.
-pub const SORT_COLUMNS: [&str; 3] = ["created_at", "name", "email"];
+/// without regard to case. Accounts without a name, or that nobody has signed in to, come last in both orders of these.
+/// Ties are in the order of ids.
+pub const SORT_COLUMNS: [&str; 5] =
+    ["created_at", "name", "email", "last_login", "total_storage_used"];
 
 /// A filter for lists of accounts, which must match all that is given. A text matches if it is part of the column,
 /// without regard to case.
@@ -299,6 +301,10 @@ pub struct UserFilter {
     pub name: Option<String>,
     /// In the username or the e-mail address.
     pub search: Option<String>,
+    /// In the username, the e-mail address or the display name.
+    pub text: Option<String>,
+    /// Only these accounts.
+    pub ids: Option<Vec<Uuid>>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
     /// Created at this time or later.
@@ -308,13 +314,14 @@ pub struct UserFilter {
 }
 
 impl UserFilter {
-    /// Whether one of the texts has no three letters or digits in a row. The index of trigrams is no help with such a
-    /// text, so all accounts are read.
-    pub fn is_short_search(&self) -> bool {
+    /// Whether all accounts may be read, because no index helps: one of the texts has no three letters or digits in a
+    /// row, so the index of trigrams does not, or there is none of the order.
+    pub fn reads_all(&self, sort: &str) -> bool {
         let is_short = |text: &String| {
             !text.split(|c: char| !c.is_alphanumeric()).any(|word| word.chars().nth(2).is_some())
         };
-        [&self.email, &self.name, &self.search].into_iter().flatten().any(is_short)
+        let mut texts = [&self.email, &self.name, &self.search, &self.text].into_iter().flatten();
+        matches!(sort, "last_login" | "total_storage_used") || texts.any(is_short)
     }
 }
 
@@ -335,6 +342,8 @@ pub fn list(
             (&contains(&filter.email), Type::TEXT),
             (&contains(&filter.name), Type::TEXT),
             (&contains(&filter.search), Type::TEXT),
+            (&contains(&filter.text), Type::TEXT),
+            (&filter.ids, Type::UUID_ARRAY),
             (&filter.role.map(Role::name), Type::TEXT),
             (&filter.is_active, Type::BOOL),
             (&time(filter.created_after), Type::TIMESTAMPTZ),

@@ -24,6 +24,7 @@ const MAX_DOMAIN: usize = 253;
 const MAX_NAME: usize = 255;
 const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 const MAX_PERMISSIONS: usize = 100;
+const MAX_IDS: usize = 100;
 const PERMISSION_LENGTH: RangeInclusive<usize> = 1..=64;
 const TOKEN_NAME_LENGTH: RangeInclusive<usize> = 1..=100;
 /// How long a personal access token may be valid, in days.
@@ -211,6 +212,15 @@ pub fn test_text(text: &str) -> Result<String, Problem> {
 /// A UUID, as the ids in paths are.
 pub fn uuid(text: &str) -> Result<Uuid, Problem> {
     text.parse().map_err(|_| problem("uuid_parsing", "Invalid UUID"))
+}
+
+/// The ids of a filter, separated by commas: at most as many as a page has items.
+pub fn ids(text: &str) -> Result<Vec<Uuid>, Problem> {
+    let ids = text.split(',').map(uuid).collect::<Result<Vec<_>, _>>()?;
+    if ids.len() > MAX_IDS {
+        return Err(too_many_items(MAX_IDS));
+    }
+    Ok(ids)
 }
 
 /// A place in the audit log, as a page of it names the next one.

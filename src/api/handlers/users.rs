@@ -92,6 +92,8 @@ fn read_filter(query: &mut Params) -> UserFilter {
         email: query.filter("email", rules::search_part),
         name: query.filter("name", rules::search_part),
         search: query.filter("search", rules::search_part),
+        text: query.filter("text", rules::search_part),
+        ids: query.filter("ids", rules::ids),
         role: query.filter("role", rules::role),
         is_active: read_is_active(query),
         created_after: query.filter("created_after", rules::timestamp),
@@ -118,7 +120,7 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
     })?;
     let page = page?;
     let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
-    let _turn = filter.is_short_search().then(|| turns.short_search(timeout)).transpose()?;
+    let _turn = filter.reads_all(sort).then(|| turns.all_accounts(timeout)).transpose()?;
     let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }

@@ -291,6 +291,7 @@ fn each_order_of_accounts_has_an_index() {
     database.run("VACUUM ANALYZE listed_users");
     let mut client = database.client();
     prepare_list_of_accounts(&mut client);
+    let nulls = "NULL, ".repeat(9);
     for (order, index) in [
         ("created_at asc", "using listed_users_oldest"),
         ("created_at desc", "using listed_users_created"),
@@ -299,7 +300,6 @@ fn each_order_of_accounts_has_an_index() {
         ("email asc", "using listed_users_email"),
         ("email desc", "Backward using listed_users_email"),
     ] {
-        let nulls = "NULL, ".repeat(7);
         let plan = plan_of(&mut client, &format!("{nulls}'{order}', 20, 20"));
         // The index leads to no more accounts than those up to the end of the page and a few that compare equal.
         let mut reads =
@@ -307,11 +307,26 @@ fn each_order_of_accounts_has_an_index() {
         assert!(reads.any(|count| count < 100), "{order}: {plan:#?}");
         // All of them are counted by their totals.
         assert!(plan.iter().any(|line| line.contains("on account_totals")), "{order}: {plan:#?}");
+        assert_eq!(scans_of_users(&plan), 0, "{order}: {plan:#?}");
         // A page far out is skipped to in the index alone.
         let plan = plan_of(&mut client, &format!("{nulls}'{order}', 20, 99900"));
         let skips = |line: &String| line.contains("Index Only Scan") && line.contains(index);
         assert!(plan.iter().any(skips), "{order}: {plan:#?}");
     }
+    // These have none, so all accounts are read, once.
+    for order in ["last_login", "total_storage_used"] {
+        for order in [format!("{order} asc"), format!("{order} desc")] {
+            let plan = plan_of(&mut client, &format!("{nulls}'{order}', 20, 20"));
+            assert_eq!(scans_of_users(&plan), 1, "{order}: {plan:#?}");
+        }
+    }
+}
+
+/// How many scans of a plan read all of the table `users`.
+fn scans_of_users(plan: &[String]) -> usize {
+    let is_scan =
+        |line: &&String| line.contains("Seq Scan on users") && !line.contains("never executed");
+    plan.iter().filter(is_scan).count()
 }
 
 #[test]
@@ -325,13 +340,20 @@ fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_
     database.run("VACUUM ANALYZE listed_users");
     let mut client = database.client();
     prepare_list_of_accounts(&mut client);
-    for (search, uses_index) in
-        [("example.com", false), ("a", false), ("user4999", true), ("zzzzzz", true)]
-    {
+    // In two columns, or in all three.
+    for (search, uses_index) in [
+        ("'%example.com%', NULL", false),
+        ("NULL, '%example.com%'", false),
+        ("'%a%', NULL", false),
+        ("'%user4999%', NULL", true),
+        ("NULL, '%user4999%'", true),
+        ("'%zzzzzz%', NULL", true),
+        ("NULL, '%zzzzzz%'", true),
+    ] {
         for order in ["created_at desc", "name asc", "email asc"] {
             let plan = plan_of(
                 &mut client,
-                &format!("NULL, NULL, '%{search}%', NULL, NULL, NULL, NULL, '{order}', 20, 0"),
+                &format!("NULL, NULL, {search}, {}'{order}', 20, 0", "NULL, ".repeat(5)),
             );
             let run: Vec<&String> =
                 plan.iter().filter(|line| !line.contains("never executed")).collect();
@@ -350,7 +372,7 @@ fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_
 
 /// Prepares the query of lists of accounts as the service runs it: planned for its values.
 fn prepare_list_of_accounts(client: &mut postgres::Client) {
-    let types = "text, text, text, text, boolean, timestamptz, timestamptz, text, bigint, bigint";
+    let types = "text, text, text, text, uuid[], text, boolean, timestamptz, timestamptz, text, bigint, bigint";
     prepare(client, "custom", types, include_str!("../../../sql/users/list.sql"));
 }
 

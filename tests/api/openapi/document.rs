@@ -146,8 +146,8 @@ fn both_lists_of_accounts_have_all_parameters() {
         let names = operation.parameters().map(|one| one["name"].as_str().expect("a name"));
         assert_eq!(
             names.collect::<Vec<_>>().join(" "),
-            "email name search role is_active active created_after created_before sort_by sort_order page size limit \
-             offset"
+            "email name search text ids role is_active active created_after created_before sort_by sort_order page \
+             size limit offset"
         );
     }
 }

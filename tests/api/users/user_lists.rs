@@ -14,8 +14,8 @@ fn people(api: &Server) -> Tokens {
     ] {
         api.database.run(&format!(
             "INSERT INTO users (id, username, email, name, role, is_active, password_hash, created_at)
-             VALUES (gen_random_uuid(), '{username}', '{email}', '{name}', '{role}', {is_active}, '-',
-                     '2026-01-0{day}T00:00:00Z')"
+             VALUES ('0000000{day}-0000-4000-8000-000000000000', '{username}', '{email}', '{name}', '{role}',
+                     {is_active}, '-', '2026-01-0{day}T00:00:00Z')"
         ));
     }
     root
@@ -25,6 +25,13 @@ fn people(api: &Server) -> Tokens {
 fn both_lists_take_the_same_filters_and_orders() {
     let api = Server::start(&[]);
     let root = people(&api);
+    api.database.run(
+        "UPDATE users SET last_login = '2026-01-01' WHERE username = 'ann';
+         UPDATE users SET total_storage_used = 7 WHERE username IN ('bob', 'cleo');
+         UPDATE users SET total_storage_used = 1e12 WHERE username = 'ann'",
+    );
+    let two = "00000003-0000-4000-8000-000000000000,00000001-0000-4000-8000-000000000000";
+    let two = format!("ids={two},{UNKNOWN_ID}");
     for (query, expected) in [
         ("", "root cleo bob ann"),
         ("sort_order=asc", "ann bob cleo root"),
@@ -48,6 +55,28 @@ fn both_lists_take_the_same_filters_and_orders() {
         ("search=two.example", "cleo bob"),
         ("search=_", "bob"),
         ("search=adam", ""),
+        ("text=ADAM", "cleo bob"),
+        ("text=TWO.example", "cleo bob"),
+        ("text=cle", "cleo"),
+        ("text=_", "bob"),
+        ("text=%25", "ann"),
+        ("text=", "root cleo bob ann"),
+        // Root has no name, and is found by the others.
+        ("text=roo", "root"),
+        ("text=zoe&search=ann", "ann"),
+        ("text=nobody", ""),
+        ("ids=00000001-0000-4000-8000-000000000000", "ann"),
+        (&two, "cleo ann"),
+        ("ids=00000003-0000-4000-8000-000000000000&role=user", ""),
+        ("ids=11111111-1111-4111-8111-111111111111", ""),
+        ("ids=", "root cleo bob ann"),
+        // Bob and Cleo have stored the same, and nobody has signed in as them.
+        ("sort_by=total_storage_used&sort_order=asc", "root bob cleo ann"),
+        ("sort_by=total_storage_used", "ann bob cleo root"),
+        ("sort_by=last_login&sort_order=asc", "ann root bob cleo"),
+        ("sort_by=last_login", "root ann bob cleo"),
+        ("sort_by=last_login&limit=2&offset=1", "ann bob"),
+        ("sort_by=last_login&text=adam", "bob cleo"),
         ("role=admin", "root cleo"),
         ("role=user&is_active=true", "ann"),
         ("is_active=false", "bob"),
@@ -90,6 +119,7 @@ fn both_lists_take_the_same_filters_and_orders() {
 fn bad_queries_of_both_lists_are_told_so_and_harm_no_other_request() {
     let (api, [root]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")], ["root"]);
     let long = format!("email=%00&name={}&search=%00", "a".repeat(256));
+    let too_many = format!("ids={}", [UNKNOWN_ID; 101].join(","));
     let (after, before) = ("created_after datetime_parsing", "created_before datetime_parsing");
     for (query, faults) in [
         ("limit=abc", "limit int_parsing"),
@@ -98,6 +128,9 @@ fn bad_queries_of_both_lists_are_told_so_and_harm_no_other_request() {
         ("offset=9223372036854775808", "offset int_parsing"),
         ("sort_by=password_hash", "sort_by enum"),
         ("sort_by=id;drop", "sort_by enum"),
+        ("text=%00&ids=no-id", "text value_error, ids uuid_parsing"),
+        (&format!("ids={UNKNOWN_ID},"), "ids uuid_parsing"),
+        (&too_many, "ids value_error"),
         ("sort_order=up&role=root", "sort_order enum, role enum"),
         ("is_active=maybe&active=2", "is_active bool_type, active bool_type"),
         ("is_active=maybe&active=true", "is_active bool_type"),
