@@ -244,7 +244,13 @@ class Page:
     def sign_in(self, account, path="/console", code=None):
         """Signs in by keyboard, and is at `path` then."""
         self.open(path)
+        self.sign_in_here(account, code)
+
+    def sign_in_here(self, account, code=None, keep=False):
+        """Signs in at the page that is shown; the browser keeps the session with `keep`."""
         self.fill("Username or e-mail", account.username)
+        if keep:
+            self.toggle("Keep me signed in on this device")
         self.fill("Password", account.password)
         self.press(Keys.ENTER)
         if code:

@@ -87,6 +87,7 @@ def page(service, driver, request):
     screens = browser.ALL_SCREENS if request.config.getoption("--all") else browser.SCREENS
     page = browser.Page(driver, service, output, axe, WORK / "downloads", screens)
     page.screen(browser.WIDTHS[-1])
+    page.cdp("Storage.clearDataForOrigin", origin=service.url, storageTypes="local_storage")
     yield page
     try:
         browser.check_logs(driver, [page.service.url])
@@ -94,5 +95,6 @@ def page(service, driver, request):
         for handle in driver.window_handles:
             if handle != first:
                 driver.switch_to.window(handle)
+                driver.get("about:blank")  # it gives its session to no tab of the next test
                 driver.close()
         driver.switch_to.window(first)

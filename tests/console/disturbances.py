@@ -41,9 +41,11 @@ def test_tabs_that_share_a_session_renew_it_for_each_other(page, start_service):
 
 def test_tabs_of_two_people_do_not_know_of_each_other(page, service):
     ann, bob = service.new_user(name="Ann"), service.new_user(name="Bob")
-    page.sign_in(ann)
     other = page.another()
-    other.sign_in(bob)
+    other.open()
+    other.heading("Sign in")
+    page.sign_in(ann)
+    other.sign_in_here(bob)
     page.reload()
     page.see(ann.email)
     page.activate("Sign out")
@@ -232,8 +234,12 @@ def test_an_api_key_is_asked_for_once(page, start_service):
     page.see("Sign out")
     page.reload()
     page.see("Sign out")
+    other = page.another()
+    other.open()
+    other.see("Sign out", user.email)
     page.activate("Sign out")
     page.heading("Sign in")
+    other.heading("Sign in")
     assert page.run("return Object.keys(sessionStorage)") == [], "the next person does not use this key"
 
 
@@ -252,12 +258,19 @@ def test_errors_of_the_other_shape_are_understood(page, start_service):
     page.see("The name or the password is not right.")
 
 
-def test_only_the_refresh_token_is_kept_and_only_for_the_tab(page, service):
-    page.sign_in(service.new_user())
+def test_only_the_refresh_token_is_kept_and_only_for_the_tab_unless_one_wants_to_stay(page, service):
+    user = service.new_user()
+    page.open()
+    page.sign_in_here(user, keep=True)
+    token = page.run("return localStorage.getItem('cloakroom.refresh_token')")
+    assert token and token == page.run("return sessionStorage.getItem('cloakroom.refresh_token')")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    page.sign_in_here(user)
     kept = page.run("return [document.cookie, Object.entries(localStorage), Object.values(sessionStorage)]")
     assert kept[0] == "", kept
-    # The ids of the newest tokens of sessions, which are no tokens.
-    newest = re.compile(r"cloakroom\.newest\.[0-9a-f-]{36} \d+ ([0-9a-f-]{36}|ended)")
+    # The ids of sessions and of their newest tokens, which are no tokens.
+    newest = re.compile(r"cloakroom\.(newest\.[0-9a-f-]{36} \d+ ([0-9a-f-]{36}|ended)|last [0-9a-f-]{36})")
     assert kept[1] and all(newest.fullmatch(" ".join(entry)) for entry in kept[1]), kept
     tokens = [value for value in kept[2] if value.startswith("ey")]
     assert len(tokens) == 1, kept

@@ -85,10 +85,12 @@ def test_row_of_this_session_signs_out(page, service):
 
 def test_session_that_another_tab_has_ended(page, service):
     user = service.new_user()
+    other = page.another()
+    other.open("/console/account/sessions")
+    other.heading("Sign in")
     page.sign_in(user, "/console/account")
     page.see("Last sign-in")
-    other = page.another()
-    other.sign_in(user, "/console/account/sessions")
+    other.sign_in_here(user)
     other.see("This session")
     other.activate("End all others")
     other.tab_to("Cancel")

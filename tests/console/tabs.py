@@ -8,6 +8,14 @@ from selenium.webdriver.common.keys import Keys
 from service import PASSWORD
 
 TOKEN = "cloakroom.refresh_token"
+# How often a page has asked other tabs for a session is counted.
+COUNT_QUESTIONS = """
+    window.questions = 0;
+    const post = BroadcastChannel.prototype.postMessage;
+    BroadcastChannel.prototype.postMessage = function (data) {
+        if (data.isAsked) window.questions += 1;
+        post.call(this, data);
+    };"""
 # Without encryption browsers offer no locks, except for addresses of their own host.
 WITHOUT_LOCKS = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
 
@@ -32,12 +40,9 @@ def alarms(page):
                                 f"AND actor_id = '{page.user.id}'")[0])
 
 
-def sign_in_here(page, account):
-    """Signs in at the page that is shown, without loading it anew."""
-    page.fill("Username or e-mail", account.username)
-    page.fill("Password", PASSWORD)
-    page.press(Keys.ENTER)
-    page.see("Sign out", account.email)
+def refreshes(service):
+    """How many refreshes the service has been asked for."""
+    return (service.directory / "service.log").read_text(encoding="utf-8").count(" POST /api/v1/auth/refresh ")
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +59,14 @@ def signed_in(page, service, request):
     page.user = service.new_user()
     page.sign_in(page.user)
     return page
+
+
+def another(page, path="/console"):
+    """A tab of the same browser that is opened at this path, as by a bookmark."""
+    other = page.another()
+    other.cdp("Page.addScriptToEvaluateOnNewDocument", source=page.script)
+    other.open(path)
+    return other
 
 
 def duplicate_that_slept(page, token):
@@ -86,15 +99,15 @@ def test_duplicate_that_slept_until_the_other_tab_was_closed_asks_to_sign_in(sig
     other = duplicate_that_slept(page, token)
     other.heading("Sign in")
     assert alarms(page) == 0
-    sign_in_here(other, page.user)
+    other.sign_in_here(page.user)
 
 
 def test_tab_that_wakes_after_all_others_asks_to_sign_in_and_goes_on(signed_in):
     page = signed_in
     token = token_of(page)
+    renew(page, 2)
     other = page.duplicate()
     other.see("Sign out")
-    renew(page, 2)
     page.driver.get("about:blank")
     # As if it had heard nothing of all that, and an hour had passed.
     other.run("sessionStorage.setItem(arguments[0], arguments[1]);"
@@ -123,9 +136,9 @@ def test_session_that_was_ended_in_one_tab_is_not_gone_on_with_in_another(signed
 def test_signing_out_in_a_tab_that_slept_ends_the_session_of_a_closed_tab_too(signed_in, is_asked):
     page = signed_in
     token = token_of(page)
+    renew(page, 2)
     other = page.duplicate()
     other.see("Sign out")
-    renew(page, 2)
     page.driver.get("about:blank")
     # As if it had heard nothing of all that until its own token, but not yet the newest one, has expired.
     other.run("sessionStorage.setItem(arguments[0], arguments[1]);"
@@ -136,9 +149,11 @@ def test_signing_out_in_a_tab_that_slept_ends_the_session_of_a_closed_tab_too(si
         other.see("Sign in again")
     other.activate("Sign out")
     other.see("The service could not be told")
-    sign_in_here(other, page.service.new_user())
+    stranger = page.service.new_user()
+    other.sign_in_here(stranger)
     page.open()
-    page.heading("Sign in")
+    page.see(stranger.email)
+    page.see_no(page.user.email)
     assert alarms(page) == 0
 
 
@@ -154,7 +169,7 @@ def test_nothing_of_one_person_is_left_for_the_next(page, service):
     page.heading("Sign in")
     page.at("/console")
     service.call("PUT", f"/users/{user.id}", {"name": "Present name"}, service.admin().token)
-    sign_in_here(page, bob)
+    page.sign_in_here(bob)
     page.at("/console/files")
     page.activate("Audit log")
     page.see("Present name")
@@ -172,7 +187,7 @@ def test_next_person_is_not_led_to_where_a_session_ended(page, service):
         service.sql(f"UPDATE sessions SET ended_at = now() WHERE user_id = '{ann.id}'")
         page.reload()
         page.heading("Sign in")
-        sign_in_here(page, account)
+        page.sign_in_here(account)
         page.at(path)
         if not number:
             page.activate("Sign out")
@@ -204,4 +219,174 @@ def test_answer_that_comes_after_signing_out_is_nobodys(page, service):
     page.run("window.release()")
     page.until("end", lambda: page.run("return Boolean(window.isReleased)"))
     page.see_no("Sign out", ann.email, "The changes are saved.")
-    sign_in_here(page, bob)
+    page.sign_in_here(bob)
+
+
+def test_a_new_tab_has_the_session_of_an_open_one_which_ends_in_all(signed_in):
+    page, before = signed_in, refreshes(signed_in.service)
+    other = another(page, "/console/account/sessions")
+    other.see("This session", page.user.email)
+    other.at("/console/account/sessions")
+    assert len(other.rows("This session")) == 1 and len(other.rows()) == 2, "no session is opened for it"
+    third = another(page)
+    third.see("Sign out")
+    assert refreshes(page.service) == before
+    renew(other, 1)
+    renew(third, 1)
+    third.activate("Sign out")
+    for tab in (page, other, third):
+        tab.heading("Sign in")
+    assert alarms(page) == 0
+
+
+def test_no_page_waits_for_other_tabs_when_there_are_none(page, service):
+    page.script = COUNT_QUESTIONS
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", source=page.script)
+    page.sign_in(service.new_user())
+    for _ in range(5):
+        page.reload()
+        page.see("Sign out")
+        assert page.run("return questions") == 0
+    page.driver.get("about:blank")
+    other = another(page)
+    other.heading("Sign in")
+    assert other.run("return [questions, Object.keys(sessionStorage)]") == [0, []]
+
+
+def test_a_new_tab_of_two_people_is_that_of_who_was_there_last(page, service):
+    ann, bob = service.new_user(name="Ann"), service.new_user(name="Bob")
+    page.script = ""
+    other = another(page)
+    other.heading("Sign in")
+    page.sign_in(ann)
+    other.sign_in_here(bob)
+    third = another(page)
+    third.see(bob.email)
+    page.cdp("Page.bringToFront")
+    page.until("focus", lambda: page.run("return document.hasFocus()"))
+    fourth = another(page)
+    fourth.see(ann.email)
+    fourth.activate("Sign out")
+    page.heading("Sign in")
+    third.reload()
+    third.see(bob.email)
+    fifth = another(page)
+    fifth.see(bob.email)
+
+
+def test_a_session_that_is_kept_goes_on_after_all_tabs_were_closed(signed_in):
+    page = signed_in
+    page.activate("Sign out")
+    page.heading("Sign in")
+    page.sign_in_here(page.user, keep=True)
+    token = token_of(page)
+    renew(page, 1)
+    page.driver.get("about:blank")
+    other = another(page, "/console/account")
+    other.heading("Profile")
+    renew(other, 1)
+    slept = duplicate_that_slept(page, token)
+    slept.see("Sign out")
+    assert alarms(page) == 0
+    slept.activate("Sign out")
+    other.heading("Sign in")
+    assert other.run("return [localStorage.getItem(arguments[0]), sessionStorage.length]", TOKEN) == [None, 0]
+    another(page).heading("Sign in")
+
+
+def test_a_session_that_is_kept_is_ended_elsewhere(page, service):
+    user = service.new_user()
+    page.open()
+    page.sign_in_here(user, keep=True)
+    page.see("No files yet")
+    service.sql(f"UPDATE sessions SET ended_at = now() WHERE user_id = '{user.id}'")
+    page.activate("Account")
+    page.see("Sign in again")
+    assert page.tab_to("Keep me signed in on this device").is_selected()
+    page.fill("Password", PASSWORD)
+    page.press(Keys.ENTER)
+    page.see_no("Sign in again")
+    page.heading("Profile")
+    page.driver.get("about:blank")
+    page.open()
+    page.see("Sign out")
+    service.sql(f"UPDATE sessions SET ended_at = now() WHERE user_id = '{user.id}'")
+    page.driver.get("about:blank")
+    page.open()
+    page.heading("Sign in")
+    assert page.run("return localStorage.getItem(arguments[0])", TOKEN) is None
+
+
+def test_who_signs_in_beside_a_session_that_is_kept_is_not_taken_for_its_owner(page, service):
+    ann, bob = service.new_user(), service.new_user()
+    page.script = ""
+    other = another(page)
+    other.heading("Sign in")
+    page.open()
+    page.sign_in_here(ann, keep=True)
+    other.sign_in_here(bob)
+    third = another(page)
+    third.see(bob.email)
+    third.activate("Sign out")
+    other.heading("Sign in")
+    page.reload()
+    page.see(ann.email)
+    page.driver.get("about:blank")
+    third.reload()
+    third.see(ann.email)
+
+
+def test_a_tab_that_hears_nothing_ends_as_soon_as_somebody_looks_at_it(page, service):
+    user = service.new_user()
+    page.sign_in(user)
+    page.script = "Object.defineProperty(BroadcastChannel.prototype, 'onmessage', { set() {} })"
+    other = another(page)
+    other.heading("Sign in")
+    other.sign_in_here(user)
+    # As if it had the session of the other tab.
+    other.run("sessionStorage.setItem(arguments[0], arguments[1])", TOKEN, token_of(page))
+    other.reload()
+    other.see("Sign out")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    other.heading("Sign in")
+    other.see_no(user.email)
+
+
+def test_a_link_of_a_mail_leaves_the_sessions_of_other_tabs_alone(page, service):
+    ann, bob = service.new_user(), service.new_user()
+    page.sign_in(ann)
+    service.call("POST", "/auth/request-password-reset", {"email": bob.email})
+    other = page.another()
+    other.driver.get(service.mailbox.link(bob.email))
+    other.heading("Choose a password")
+    other.see_no(ann.email)
+    other.fill("New password", PASSWORD + "!")
+    other.press(Keys.ENTER)
+    other.heading("Your password is set")
+    other.activate("Sign in")
+    other.heading("Sign in")
+    page.reload()
+    page.see(ann.email)
+
+
+def test_loading_a_page_often_is_answered_by_another_tab_or_waits_by_itself(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_AUTH="5")
+    user = service.new_user()
+    page.script = ""
+    page.sign_in(user, "/console/account")
+    page.see("Last sign-in")
+    other = another(page)
+    for _ in range(7):
+        other.reload()
+        other.see("Sign out")
+    assert refreshes(service) == 0
+    other.driver.get("about:blank")
+    for _ in range(6):
+        page.reload()
+        page.until("answer", lambda: page.run("return document.title").startswith(("Profile", "One moment")))
+    page.see("goes on by itself in")
+    assert not page.named("Try again") and not page.run("return document.querySelectorAll('.error-box').length")
+    page.check("start-limited")
+    page.see("Last sign-in")
+    page.at("/console/account")

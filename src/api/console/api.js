@@ -1,11 +1,13 @@
 // Everything that goes to the API: the tokens, their renewal, requests, uploads, and errors as sentences.
 //
-// The refresh token is kept in `sessionStorage`, for one tab; the access token only in memory. Whenever what is known
-// of the signed-in user changes, there is an event `session`; before it another one, `person`, where it is another user
-// or nobody: whoever keeps anything of a person drops it then.
+// The refresh token is kept in `sessionStorage`, for one tab, and also in `localStorage` where the person wants to stay
+// signed in; the access token only in memory. Whenever what is known of the signed-in user changes, there is an event
+// `session`; before it another one, `person`, where it is another user or nobody: whoever keeps anything of a person
+// drops it then.
 
 import { ApiError, errorOf, offlineError } from "./errors.js";
-import { announce, askForNewest, endForAll, inTurn, isNewest, listen, setNewest } from "./tabs.js";
+import { announce, askForSession, endForAll, inTurn, isNewest, isSameSession, listen, setNewest, settle }
+  from "./tabs.js";
 
 const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
@@ -35,12 +37,14 @@ export function whenNeeded(handlers) {
 }
 
 const refreshToken = () => sessionStorage.getItem(REFRESH_TOKEN);
-const setRefreshToken = (token) => sessionStorage.setItem(REFRESH_TOKEN, token);
+const keptToken = () => localStorage.getItem(REFRESH_TOKEN);
+/** Whether the browser goes on with the session of this tab after it was closed. */
+export const isKept = () => isSameSession(keptToken(), refreshToken());
 
-listen({ token: refreshToken, renew: keep, replace: setRefreshToken, end: drop });
+listen({ token: refreshToken, give, take: keep, end: drop });
 
-/** Whether this tab has a session, which may have ended. */
-export const hasSession = () => refreshToken() !== null;
+/** Whether this tab has a session, which may have ended, or can go on with the one that is kept. */
+export const hasSession = () => (refreshToken() ?? keptToken()) !== null;
 /** The signed-in user, a full User of the API, or `null`. */
 export const currentUser = () => user;
 export const isAdmin = () => user?.role === "admin";
@@ -52,17 +56,28 @@ export function setCurrentUser(answer) {
   dispatchEvent(new Event("session"));
 }
 
-/** Begins a session with the API's token response. */
-export function beginSession(answer) {
+/** Begins a session with the API's token response; `isToStay` says whether the browser keeps it when it is closed. */
+export function beginSession(answer, isToStay = false) {
+  if (isKept()) localStorage.removeItem(REFRESH_TOKEN);
+  if (isToStay) localStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
   setNewest(answer.refresh_token);
   keep(answer);
 }
 
 function keep(answer) {
-  setRefreshToken(answer.refresh_token);
+  sessionStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
+  if (isKept()) localStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
+  if (answer.api_key) setApiKey(answer.api_key);
   access = answer.access_token;
   expiresAt = Date.now() + answer.expires_in * 1000;
+  settle(answer.refresh_token);
   setCurrentUser(answer.user);
+}
+
+/** The session for another tab of the same browser, with the API key, which the person would have to type again. */
+function give() {
+  const expires_in = (expiresAt - Date.now()) / 1000;
+  return access && { refresh_token: refreshToken(), access_token: access, expires_in, user, api_key: apiKey() };
 }
 
 /**
@@ -79,22 +94,34 @@ export function forget() {
 
 /** The API key goes too: it is what one person typed, and the next may not have it. */
 function drop() {
+  if (isKept()) localStorage.removeItem(REFRESH_TOKEN);
   sessionStorage.removeItem(REFRESH_TOKEN);
   sessionStorage.removeItem(API_KEY);
   access = null;
+  settle(null);
   setCurrentUser(null);
 }
 
-/** Goes on with the session that this tab had before it was loaded; answers whether there is one. */
-export async function resumeSession() {
-  if (!refreshToken()) return false;
+/**
+ * Goes on with the session that this tab had before it was loaded, or else, unless it `isAlone`, with that of another
+ * tab or the one that is kept; answers whether there is one.
+ */
+export async function resumeSession({ isAlone = false } = {}) {
+  const own = refreshToken();
+  if (own || !isAlone) await askForSession(own, keptToken());
+  const token = refreshToken() ?? (isAlone ? null : keptToken());
+  if (!token) {
+    setCurrentUser(null);
+    return false;
+  }
+  sessionStorage.setItem(REFRESH_TOKEN, token);
   try {
     await renew();
     return true;
   } catch (error) {
     if (error.reason !== ENDED) throw error;
     drop();
-    return false;
+    return own ? resumeSession({ isAlone }) : false;
   }
 }
 
@@ -183,12 +210,19 @@ async function renewInTurn() {
   try {
     await inTurn(refreshToken(), async () => {
       if (hasAccess()) return;
-      if (refreshToken() && !isNewest(refreshToken())) await askForNewest(refreshToken());
+      await catchUp(refreshToken());
       if (!hasAccess()) await exchange();
     });
   } catch (error) {
     throw error.name === "TimeoutError" ? offlineError(error) : error;
   }
+}
+
+/** Gets the newest token from where it is kept or from another tab, where that of this tab, which slept, is old. */
+async function catchUp(token) {
+  if (!token || isNewest(token)) return;
+  if (isKept()) sessionStorage.setItem(REFRESH_TOKEN, keptToken());
+  else await askForSession(token);
 }
 
 /** Uses the refresh token, unless it is an old one: the tab that has the newest is closed then, or sleeps. */
@@ -231,6 +265,7 @@ function askForKey(error) {
   return askingForKey;
 }
 
+const apiKey = () => sessionStorage.getItem(API_KEY);
 /** Keeps the API key for this tab; requests carry it from now on. */
 export function setApiKey(key) {
   sessionStorage.setItem(API_KEY, key);
@@ -239,8 +274,7 @@ export function setApiKey(key) {
 function headersFor(token) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
-  const key = sessionStorage.getItem(API_KEY);
-  if (key) headers["X-API-Key"] = key;
+  if (apiKey()) headers["X-API-Key"] = apiKey();
   return headers;
 }
 
@@ -254,18 +288,21 @@ async function send(method, path, { body, query, signal, tag, tagged }, token) {
   const headers = headersFor(token);
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (tag) headers["If-Match"] = tag;
+  const address = addressOf(path, query);
+  // Made out here, and `Headers` checks them: a request that cannot be sent says nothing about the service.
+  const options = {
+    method,
+    headers: new Headers(headers),
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])]),
+    cache: "no-store",
+    credentials: "omit",
+    referrerPolicy: "no-referrer",
+  };
   let response;
   let text;
   try {
-    response = await fetch(addressOf(path, query), {
-      method,
-      headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])]),
-      cache: "no-store",
-      credentials: "omit",
-      referrerPolicy: "no-referrer",
-    });
+    response = await fetch(address, options);
     text = await response.text();
   } catch (error) {
     signal?.throwIfAborted();

@@ -105,7 +105,7 @@ async function copy(text, element) {
  * The time until `moment` (milliseconds) counted down each second, for screen readers as a time of day. `ended` is
  * called once when it has come, unless the element has left the page before.
  */
-function countdown(moment, ended = () => {}) {
+export function countdown(moment, ended = () => {}) {
   const shown = el("span", { "aria-hidden": "true" });
   const element = el("span", { class: "countdown" }, shown, hiddenText(texts.at({ time: formatClock(moment) })));
   let wasShown = false;

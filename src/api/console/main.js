@@ -1,7 +1,7 @@
 // The start of the console: its pages and their addresses, who may see them, and signing in again.
 
 import { currentUser, hasSession, isAdmin, resumeSession, setApiKey, whenNeeded } from "./api.js";
-import { button, buttonLink, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
+import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
 import { closeDialogs, formDialog } from "./dialogs.js";
 import { el } from "./dom.js";
 import { ApiError } from "./errors.js";
@@ -178,9 +178,12 @@ async function resume() {
   // The page of the address comes while the session is being renewed.
   if (hasSession()) Promise.resolve(load(find().route.page)).catch(() => {});
   try {
-    await resumeSession();
+    // A page whose address holds all that it needs is for whom it was sent to, whoever is signed in in other tabs.
+    await resumeSession({ isAlone: find().route.stays });
   } catch (error) {
-    const box = errorBox(error, { again: start });
+    const box = error.status === 429
+      ? el("p", { class: "lead", role: "alert" }, texts.main.limited, " ", countdown(error.retryAt, start), ".")
+      : errorBox(error, { again: start });
     showPage(el("div", { class: "narrow" }, pageHead(texts.main.starting), box), { isBare: true });
     return;
   }

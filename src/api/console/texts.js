@@ -97,6 +97,7 @@ export const texts = {
 
   main: {
     starting: "One moment",
+    limited: "This page was loaded many times in a short while. It goes on by itself",
     unloadable_title: "This page could not be loaded",
     unloadable: "The service is away, or has been replaced by a newer version.",
     load_again: "Load again",
@@ -120,6 +121,8 @@ export const texts = {
     password: "Password",
     code: "Code",
     code_hint: "The six digits of your authenticator app, or a recovery code.",
+    keep: "Keep me signed in on this device",
+    keep_hint: "Not on a device that others use too.",
     submit: "Sign in",
     busy: "Signing in…",
     forgotten: "Forgotten your password?",

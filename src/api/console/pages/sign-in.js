@@ -1,6 +1,6 @@
 // Signing in, as a page and as the dialog that a lost session brings up.
 
-import { beginSession, currentUser, forget, post } from "../api.js";
+import { beginSession, currentUser, forget, isKept, post } from "../api.js";
 import { formDialog, STAY } from "../dialogs.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
@@ -14,7 +14,7 @@ const t = texts.sign_in;
 const ASKS_FOR_CODE = ["SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID"];
 
 export function show() {
-  const made = form(signInForm(() => made, (answer) => beginSession(answer)));
+  const made = form(signInForm(() => made, beginSession));
   // Another person may have no second factor, and then could not send the form with an empty field for its code.
   made.field("username").input.addEventListener("input", () => {
     made.field("code").set("");
@@ -30,13 +30,13 @@ export function show() {
 }
 
 /**
- * The options of the form. `made()` is the form itself, `done(answer)` gets the API's token response,
- * `username` is the name that must be used, if any.
+ * The options of the form. `made()` is the form itself; `done(answer, keep)` gets the API's token response, and whether
+ * the browser is to keep the session; `username` is the name that must be used, if any.
  */
 function signInForm(made, done, username) {
-  const submit = async (values) => {
+  const submit = async ({ keep, ...values }) => {
     try {
-      return done(await post("/auth/login", values, { anonymous: true }));
+      return done(await post("/auth/login", values, { anonymous: true }), keep);
     } catch (error) {
       if (ASKS_FOR_CODE.includes(error.reason)) askForCode(made().field("code"), error);
       if (error.reason === "SECOND_FACTOR_REQUIRED") return STAY;
@@ -52,6 +52,7 @@ function signInForm(made, done, username) {
         reasons: ["BAD_CREDENTIALS", "TOO_MANY_WRONG_CODES"] },
       { name: "code", label: t.code, hint: t.code_hint, required: true, autocomplete: "one-time-code",
         autocapitalize: "none", inputmode: "text", isHidden: true, reasons: ["SECOND_FACTOR_INVALID"] },
+      { name: "keep", label: t.keep, hint: t.keep_hint, type: "checkbox", value: isKept() },
     ],
     label: t.submit,
     busy: t.busy,
@@ -71,16 +72,16 @@ function askForCode(code, error) {
  */
 export async function signInDialog() {
   const before = currentUser();
-  const answer = await formDialog(t.again_title, (made) => ({
+  const given = await formDialog(t.again_title, (made) => ({
     text: t.again,
     cancel: t.give_up,
     keep: true,
-    ...signInForm(made, (given) => given, before?.username ?? before?.email),
+    ...signInForm(made, (...all) => all, before?.username ?? before?.email),
   }));
-  if (!answer) {
+  if (!given) {
     if (!forget()) notify(texts.main.signed_out_here);
     return false;
   }
-  beginSession(answer);
-  return before?.id === answer.user.id;
+  beginSession(...given);
+  return before?.id === currentUser().id;
 }
