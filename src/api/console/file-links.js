@@ -5,7 +5,7 @@ import { button, copyButton, load, section, skeleton } from "./controls.js";
 import { confirmDialog, dialog, formDialog } from "./dialogs.js";
 import { el, uniqueId } from "./dom.js";
 import { ApiError } from "./errors.js";
-import { formatDateTime, formatRelative } from "./format.js";
+import { formatDateTime, formatRelative, timeText } from "./format.js";
 import { notify } from "./notices.js";
 import { table } from "./tables.js";
 import { texts } from "./texts.js";
@@ -45,8 +45,8 @@ function linksTable(end) {
     caption: t.title,
     columns: [
       { label: t.expires, main: true,
-        cell: ({ expires_at: until }) => `${formatDateTime(until)} (${formatRelative(until)})` },
-      { label: t.created, cell: ({ created_at: made }) => formatDateTime(made) },
+        cell: ({ expires_at: until }) => [timeText(until), " (", timeText(until, formatRelative), ")"] },
+      { label: t.created, cell: ({ created_at: made }) => timeText(made) },
       { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
       { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
         on: { click: () => end(link) }, "aria-label": t.end_of({ until: formatDateTime(link.expires_at) }) }) },

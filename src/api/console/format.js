@@ -1,5 +1,7 @@
 // Dates, times, sizes and numbers in the browser's language.
 
+import { el } from "./dom.js";
+
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
@@ -14,6 +16,12 @@ const BYTE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
 export const formatDateTime = (text) => (text ? dateTime.format(new Date(text)) : "");
 /** A timestamp of the API without its time. */
 export const formatDate = (text) => (text ? date.format(new Date(text)) : "");
+/**
+ * A timestamp of the API as `format` writes it, marked as being in the browser's language: the rest of the page is
+ * English, and screen readers change their voice. `null` for none.
+ */
+export const timeText = (text, format = formatDateTime) => text && el("time", { datetime: text, dir: "auto",
+  lang: dateTime.resolvedOptions().locale, title: format === formatDateTime ? null : formatDateTime(text) }, format(text));
 /** A day of the API, such as `2026-01-31`, which is one of UTC. */
 export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
 /** The time of day of a moment in milliseconds, with seconds. */

@@ -5,7 +5,7 @@ import { get, put, setCurrentUser } from "../api.js";
 import { load, section, skeleton } from "../controls.js";
 import { append, el, nameText } from "../dom.js";
 import { changes, form } from "../forms.js";
-import { formatBytes, formatDate, formatDateTime, formatNumber } from "../format.js";
+import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
 
@@ -75,8 +75,8 @@ function facts(user) {
     [t.permissions, user.permissions.length > 0 && nameText(user.permissions.join(", "))],
     [t.second_factor, el("a", { href: "/console/account/second-factor" }, user.second_factor ? t.on : t.off)],
     [t.files, files ? t.files_of({ files: formatNumber(files), bytes: formatBytes(bytes) }) : formatNumber(0)],
-    [t.last_login, formatDateTime(user.last_login)],
-    [t.since, formatDate(user.created_at)],
+    [t.last_login, timeText(user.last_login)],
+    [t.since, timeText(user.created_at, formatDate)],
   ];
   const known = list.filter(([, value]) => value);
   return append(el("dl", { class: "facts" }), known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

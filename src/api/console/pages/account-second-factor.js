@@ -6,7 +6,7 @@ import { button, copyButton, load, section } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, replace } from "../dom.js";
 import { form } from "../forms.js";
-import { formatDate, formatDateTime } from "../format.js";
+import { formatDate, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
 
@@ -132,7 +132,7 @@ async function showCodes(codes) {
 function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
   const isFew = count <= FEW;
   const left = count ? [t.left({ count }), isFew && ` ${t.few_left}`] : t.none_left;
-  return section(t.on_since({ date: formatDateTime(since) }), {
+  return section([t.on_since, " ", timeText(since)], {
     actions: [
       button(t.renew, { act: () => renew(draw) }),
       button(t.disable, { kind: "danger", act: () => disable(draw) }),

@@ -5,7 +5,7 @@ import { del, forget, get, post } from "../api.js";
 import { button, load } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
-import { formatDate, formatDateTime, formatRelative } from "../format.js";
+import { formatDate, formatRelative, timeText } from "../format.js";
 import { leave } from "../frame.js";
 import { notify } from "../notices.js";
 import { query } from "../router.js";
@@ -53,14 +53,14 @@ function sessionTable(endOne) {
       { label: t.device, main: true, cell: device },
       { label: t.signed_in, cell: ({ created_at: at }) => moment(at) },
       { label: t.used, cell: ({ last_refreshed_at: at, created_at: first }) => moment(at ?? first) },
-      { label: t.expires, cell: ({ expires_at: at }) => el("span", { class: "nowrap" }, formatDate(at)) },
+      { label: t.expires, cell: ({ expires_at: at }) => el("span", { class: "nowrap" }, timeText(at, formatDate)) },
       { label: t.tools, hideLabel: true, cell: (session) => endButton(session, endOne) },
     ],
     empty: { title: t.none, text: t.none_text },
   });
 }
 
-const moment = (at) => el("time", { class: "nowrap", datetime: at, title: formatDateTime(at) }, formatRelative(at));
+const moment = (at) => el("span", { class: "nowrap" }, timeText(at, formatRelative));
 
 function device({ user_agent: agent, address, is_current: isCurrent }) {
   const mark = isCurrent && [" ", el("span", { class: "badge is-accent" }, t.this_one)];

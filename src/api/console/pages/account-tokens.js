@@ -5,7 +5,7 @@ import { del, get, post } from "../api.js";
 import { button, copyButton, load } from "../controls.js";
 import { confirmDialog, formDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
-import { formatDate, formatDateTime, formatRelative } from "../format.js";
+import { formatDate, formatRelative, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { table } from "../tables.js";
 import { texts } from "../texts.js";
@@ -34,7 +34,7 @@ function tokenTable(removeOne) {
     columns: [
       { label: t.name, main: true, cell: ({ name }) => nameText(name) },
       { label: t.access, cell: ({ read_only: isReadOnly }) => oneLine(isReadOnly ? t.read_only : t.read_write) },
-      { label: t.created, cell: ({ created_at: at }) => oneLine(formatDate(at)) },
+      { label: t.created, cell: ({ created_at: at }) => oneLine(timeText(at, formatDate)) },
       { label: t.used, cell: ({ last_used_at: at }) => lastUse(at) },
       { label: t.expires, cell: ({ expires_at: at }) => ending(at) },
       { label: t.tools, hideLabel: true, cell: (token) => button(t.delete, {
@@ -49,14 +49,12 @@ const oneLine = (text) => el("span", { class: "nowrap" }, text);
 /** The API rounds the last use down to the hour. */
 function lastUse(at) {
   if (!at) return el("span", { class: "soft" }, t.never);
-  const text = Date.now() - new Date(at) < 3_600_000 ? t.within_hour : formatRelative(at);
-  return el("time", { class: "nowrap", datetime: at, title: formatDateTime(at) }, text);
+  return oneLine(Date.now() - new Date(at) < 3_600_000 ? t.within_hour : timeText(at, formatRelative));
 }
 
 function ending(at) {
   const isSoon = new Date(at) - Date.now() < SOON;
-  return el("time", { datetime: at, title: formatDateTime(at), class: isSoon ? "badge is-warn" : "nowrap" },
-    isSoon ? formatRelative(at) : formatDate(at));
+  return el("span", { class: isSoon ? "badge is-warn" : "nowrap" }, timeText(at, isSoon ? formatRelative : formatDate));
 }
 
 async function create(refresh) {

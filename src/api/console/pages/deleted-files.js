@@ -5,7 +5,7 @@ import { formDialog } from "../dialogs.js";
 import { el, nameText, replace } from "../dom.js";
 import { deleteFile, restoreFile, restoreSince } from "../file-actions.js";
 import { descriptionOf, fileList, filesNav } from "../file-list.js";
-import { formatBytes, formatDateTime, formatNumber, localTime, utcTime } from "../format.js";
+import { formatBytes, formatNumber, localTime, timeText, utcTime } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
@@ -37,7 +37,7 @@ const COLUMNS = [
 ];
 
 function timeCell(moment) {
-  return el("span", { class: "nowrap" }, formatDateTime(moment));
+  return el("span", { class: "nowrap" }, timeText(moment));
 }
 
 function rowTools(file) {

@@ -7,7 +7,7 @@ import { append, el, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { deleteFile, downloadFile } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
-import { formatBytes, formatDateTime, formatNumber } from "../format.js";
+import { formatBytes, formatNumber, timeText } from "../format.js";
 import { changes, form } from "../forms.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
@@ -71,8 +71,8 @@ function factsOf(file) {
     fact(t.type, texts.files.type(file.content_type)),
     fact(t.size, formatBytes(file.file_size), file.file_size >= 1024 && ` (${t.bytes({
       bytes: formatNumber(file.file_size) })})`),
-    fact(t.uploaded, formatDateTime(file.upload_date)),
-    file.updated_at !== file.upload_date && fact(t.changed, formatDateTime(file.updated_at)),
+    fact(t.uploaded, timeText(file.upload_date)),
+    file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
     file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename),
       el("span", { class: "soft" }, ` · ${t.sent_as_hint}`)),
     fact(t.hash, el("span", { class: "code" }, file.file_hash.replace("sha256:", ""))),

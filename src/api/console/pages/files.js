@@ -6,7 +6,7 @@ import { el, nameText, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
 import { deleteFile, downloadFile } from "../file-actions.js";
 import { descriptionOf, fileList, filesNav } from "../file-list.js";
-import { formatBytes, formatDateTime, formatNumber } from "../format.js";
+import { formatBytes, formatNumber, timeText } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
@@ -84,7 +84,7 @@ function nameCell(file) {
 }
 
 function uploadedCell(date) {
-  return el("span", { class: "nowrap" }, formatDateTime(date));
+  return el("span", { class: "nowrap" }, timeText(date));
 }
 
 function rowTools(file) {

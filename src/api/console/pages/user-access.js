@@ -6,7 +6,7 @@ import { button, load, section } from "../controls.js";
 import { STAY, confirmDialog, formDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
 import { form } from "../forms.js";
-import { formatDate, formatDateTime } from "../format.js";
+import { formatDate, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { table } from "../tables.js";
@@ -47,8 +47,8 @@ export function sessions(user, signal) {
     columns: [
       { label: t.device, main: true, cell: (row) => deviceText(row.user_agent) },
       { label: t.address, cell: (row) => addressText(row.address) },
-      { label: t.begun, cell: (row) => formatDateTime(row.created_at) },
-      { label: t.last_used, cell: (row) => formatDateTime(row.last_refreshed_at) || texts.admin.never },
+      { label: t.begun, cell: (row) => timeText(row.created_at) },
+      { label: t.last_used, cell: (row) => timeText(row.last_refreshed_at) || texts.admin.never },
     ],
     empty: t.no_sessions,
     end: { label: t.end_sessions, title: t.end_sessions_title, text: t.end_sessions_text, done: t.sessions_ended },
@@ -65,8 +65,8 @@ export function tokens(user, signal) {
     columns: [
       { label: t.token_name, main: true, cell: (row) => nameText(row.name) },
       { label: t.token_access, cell: (row) => (row.read_only ? t.read_only : t.read_write) },
-      { label: t.token_used, cell: (row) => formatDateTime(row.last_used_at) || texts.admin.never },
-      { label: t.expires, cell: (row) => formatDate(row.expires_at) },
+      { label: t.token_used, cell: (row) => timeText(row.last_used_at) || texts.admin.never },
+      { label: t.expires, cell: (row) => timeText(row.expires_at, formatDate) },
     ],
     empty: t.no_tokens,
     end: { label: t.end_tokens, title: t.end_tokens_title, text: t.end_tokens_text, done: t.tokens_ended },

@@ -5,7 +5,7 @@ import { currentUser, get } from "../api.js";
 import { load, pageHead, section, skeleton } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
-import { formatDateTime } from "../format.js";
+import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
@@ -65,9 +65,9 @@ function facts(user) {
   const audit = (name, label) => el("a", { href: `/console/audit?${name}=${user.id}` }, label);
   const rows = [
     [t.id, el("code", {}, user.id)],
-    [t.created, formatDateTime(user.created_at)],
-    [t.updated, formatDateTime(user.updated_at)],
-    [t.last_login, formatDateTime(user.last_login) || texts.admin.never],
+    [t.created, timeText(user.created_at)],
+    [t.updated, timeText(user.updated_at)],
+    [t.last_login, timeText(user.last_login) || texts.admin.never],
     [t.audit, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
   ];
   return el("dl", { class: "facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

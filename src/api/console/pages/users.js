@@ -5,7 +5,7 @@ import { get } from "../api.js";
 import { buttonLink, load, pageHead } from "../controls.js";
 import { el, nameText } from "../dom.js";
 import { filters } from "../filters.js";
-import { formatBytes, formatDate, formatDateTime, formatNumber } from "../format.js";
+import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { asked, leaveEmptyPage, oneOf, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 
@@ -87,4 +87,4 @@ function filesCell({ stats }) {
   return el("span", {}, formatNumber(stats.total_uploads), stats.total_uploads > 0 && size);
 }
 
-const time = (text) => el("time", { datetime: text, title: formatDateTime(text), class: "nowrap" }, formatDate(text));
+const time = (text) => el("span", { class: "nowrap" }, timeText(text, formatDate));

@@ -77,7 +77,7 @@ export const account = {
       + "Each works once, in place of a code of the authenticator app.\n",
     kept: "I have kept them",
     switched_on: "The second factor is on.",
-    on_since: ({ date }) => `On since ${date}`,
+    on_since: "On since",
     left: ({ count }) => (count === 1 ? "One recovery code is left." : `${count} recovery codes are left.`),
     none_left: "No recovery code is left. Without the app you could not sign in: make new ones.",
     few_left: "Make new ones before they run out.",
