@@ -28,7 +28,7 @@ export function accountPage(title, head, ...children) {
 export async function showOnce(title, body, label) {
   const warn = (event) => event.preventDefault();
   addEventListener("beforeunload", warn);
-  const done = button(label, { kind: "primary", act: () => box.close(true) });
+  const done = button(label, { act: () => box.close(true) });
   const box = dialog(title, [body, el("div", { class: "dialog-actions" }, done)], { keep: true, wide: true });
   const isSeen = await box.result;
   removeEventListener("beforeunload", warn);

@@ -68,9 +68,9 @@ export function iconButton(label, drawing, options = {}) {
   return element;
 }
 
-/** A button that copies a text and says so. */
-export function copyButton(text, label = texts.copy) {
-  const element = button(label, { drawing: "copy" });
+/** A button that copies a text and says so; `options` are those of `button`. */
+export function copyButton(text, label = texts.copy, options = {}) {
+  const element = button(label, { drawing: "copy", ...options });
   const caption = element.querySelector(".button-text");
   const said = el("span", { class: "visually-hidden", role: "status" });
   element.addEventListener("click", async () => {

@@ -2,7 +2,7 @@
 
 import { button, errorBox, iconButton } from "./controls.js";
 import { append, el, replace, uniqueId } from "./dom.js";
-import { form } from "./forms.js";
+import { form, hasChanges } from "./forms.js";
 import { texts } from "./texts.js";
 
 /** What gets the focus in a dialog: what asks for it, else the first field, else the title. */
@@ -112,3 +112,7 @@ export function formDialog(title, described) {
   box = dialog(title, [[text ?? []].flat().map((part) => el("p", {}, part)), made.element], { keep, wide });
   return box.result;
 }
+
+/** Asks before what was typed into the page is lost; answers whether the page may be left. */
+export const mayLeave = async () => !hasChanges() || confirmDialog(texts.leave_title, texts.leave_text,
+  { label: texts.leave, cancel: texts.stay, danger: true, act: () => {} });

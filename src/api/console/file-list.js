@@ -2,20 +2,14 @@
 // address. It follows the changes of the files by itself.
 
 import { get } from "./api.js";
-import { followChanges } from "./changes.js";
 import { buttonLink, load, pagesNav } from "./controls.js";
 import { el } from "./dom.js";
-import { field } from "./forms.js";
 import { service } from "./limits.js";
-import { query as currentQuery, setQuery, withQuery } from "./router.js";
-import { asked, leaveEmptyPage, pager, table } from "./tables.js";
+import { query as currentQuery, withQuery } from "./router.js";
+import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";
 import { texts } from "./texts.js";
 
 const t = texts.files.list;
-/** Files of a page. */
-const SIZE = 25;
-/** Milliseconds of rest in typing after which the search begins. */
-const REST = 300;
 
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
@@ -27,25 +21,20 @@ export function fileList(context, { words, query: more, action, refreshed = () =
   const list = table({ ...options, empty, keeps: true });
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const place = el("div", { class: "files-list" });
-  const bars = toolbar();
+  const bar = toolbar(context);
+  const foot = pager({ hasSizes: true, refresh: () => refresh() });
   let latest = context;
-  let steps = {};
-  const stepsOf = ({ page, pages, total, size }) => {
-    const key = [page, pages, total, size, location.search].join();
-    if (steps.key !== key) steps = { key, element: pager({ page, pages, total, size }) };
-    return steps.element;
-  };
   const fill = ({ query, signal }, isSilent) => load(place, {
     signal,
     isSilent,
     waiting: list.waiting(10),
     work: () => get("/uploads", { ...parametersOf(query, sorts), ...more }, signal),
     show: (answer) => (leaveEmptyPage(answer) ? [...place.childNodes]
-      : [list.show(answer.items), answer.total > 0 && stepsOf(answer)]),
+      : [list.show(answer.items), foot.show(numbered(answer))]),
   });
   const update = (next) => {
     latest = next;
-    bars.update(next.query);
+    bar.set(next.query);
     return fill(next);
   };
   const refresh = (isSilent = false) => {
@@ -54,8 +43,11 @@ export function fileList(context, { words, query: more, action, refreshed = () =
   };
   addEventListener("files", () => refresh(), { signal: context.leaving });
   const isShown = () => place.dataset.state === "shown";
-  update(context).then(() => followChanges(() => isShown() && refresh(true), context.leaving));
-  return { element: el("div", {}, bars.element, place), update, refresh };
+  update(context).then(async () => {
+    const { followChanges } = await import("./changes.js"); // the list does not wait for it
+    followChanges(() => isShown() && refresh(true), context.leaving);
+  });
+  return { element: el("div", {}, bar.element, place), update, refresh };
 }
 
 /** The navigation between the list of files and that of deleted ones, where the service keeps these. */
@@ -70,43 +62,21 @@ export const descriptionOf = ({ description }) =>
 
 /** What the API is asked by an address. */
 function parametersOf(query, sorts) {
-  const list = asked(query, { sorts, size: SIZE });
-  return { ...list, search: query.get("search"), content_type: query.get("type") };
+  return { ...asked(query, { sorts }), search: query.get("search"), content_type: query.get("type") };
 }
 
-/** The fields for searching, which go by the address: what is typed changes it after a rest, and it changes them. */
-function toolbar() {
-  const search = field({ name: "search", label: t.search, type: "search", placeholder: t.search_hint, optional: false,
-    autocomplete: "off" });
-  const type = field({ name: "type", label: t.type, type: "select", options: [["", t.any_type]], optional: false });
-  let timer = null;
-  const apply = (options) => {
-    clearTimeout(timer);
-    const wanted = search.value();
-    if (wanted !== (currentQuery().get("search") ?? "")) setQuery({ search: wanted, page: null }, options);
-  };
-  search.input.addEventListener("input", () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => search.input.isConnected && apply({ replace: true }), REST);
+/** The fields for searching. A type that only the address names can be chosen too. */
+function toolbar({ query }) {
+  const types = new Set([...service.types, query.get("type")].filter(Boolean));
+  return filters({
+    label: t.search,
+    fields: [
+      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true },
+      { name: "type", label: t.type, type: "select",
+        options: [["", t.any_type], ...[...types].map((type) => [type, texts.files.type(type)])] },
+    ],
+    also: ["page"],
   });
-  type.input.addEventListener("change", () => setQuery({ type: type.value(), page: null }));
-  search.element.classList.add("is-wide");
-  const element = el("form", { class: "toolbar", role: "search", novalidate: true }, search.element, type.element);
-  element.addEventListener("submit", (event) => {
-    event.preventDefault();
-    apply();
-  });
-  for (const one of service.types) {
-    const isKnown = [...type.input.options].some(({ value }) => value === one);
-    if (!isKnown) type.input.append(el("option", { value: one }, texts.files.type(one)));
-  }
-  const update = (query) => {
-    const wanted = query.get("search") ?? "";
-    if (search.value() !== wanted) search.set(wanted);
-    if (query.get("type")) offer([query.get("type")]);
-    type.set(query.get("type") ?? "");
-  };
-  return { element, update };
 }
 
 /** What an empty list says: there is nothing at all, or nothing that matches. */

@@ -21,7 +21,7 @@ export const formatDate = (text) => (text ? date.format(new Date(text)) : "");
  * English, and screen readers change their voice. `null` for none.
  */
 export const timeText = (text, format = formatDateTime) => text && el("time", { datetime: text, dir: "auto",
-  lang: dateTime.resolvedOptions().locale, title: format === formatDateTime ? null : formatDateTime(text) }, format(text));
+  lang: dateTime.resolvedOptions().locale, title: format !== formatDateTime && formatDateTime(text) }, format(text));
 /** A day of the API, such as `2026-01-31`, which is one of UTC. */
 export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
 /** The time of day of a moment in milliseconds, with seconds. */

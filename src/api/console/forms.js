@@ -11,11 +11,12 @@ import { texts } from "./texts.js";
  * - `label`, `busy`: the texts of its button; `kind`: the button's, `primary` unless told; `extra`: nodes beside it;
  * - `submit(values)`: sends the values (texts trimmed, passwords as they are, numbers as numbers or `null`, boxes as
  *   booleans). What it throws is shown: at the fields that the API names, the rest above the button. After a 429 or 503
- *   the button waits as long as the API says.
+ *   the button waits as long as the API says;
+ * - `keeps`: what was typed is worth a question before the page is left without sending it.
  *
  * Answers `{ element, field(name), fail(error) }`.
  */
-export function form({ fields, label, busy, submit, kind = "primary", extra }) {
+export function form({ fields, label, busy, submit, kind = "primary", extra, keeps = false }) {
   const made = new Map();
   const nodes = fields.map((description) => {
     if (description instanceof Node) return description;
@@ -27,6 +28,8 @@ export function form({ fields, label, busy, submit, kind = "primary", extra }) {
   const element = el("form", { novalidate: true, class: "form" },
     nodes, problem, el("div", { class: "form-actions" }, send, extra));
   const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
+  const written = () => JSON.stringify(values());
+  let saved = null;
   const fail = (error) => showFailure(error, { made, problem, send });
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -34,15 +37,29 @@ export function form({ fields, label, busy, submit, kind = "primary", extra }) {
     if (!finish) return;
     replace(problem);
     try {
-      if (complete(made)) await submit(values());
+      if (complete(made)) {
+        await submit(values());
+        saved = keeps && written();
+      }
       finish();
     } catch (error) {
       finish();
       fail(error);
     }
   });
+  // What is in the fields before the person comes to them is no change of theirs.
+  element.addEventListener("focusin", () => { saved ??= keeps && written(); });
+  changed.set(element, () => saved && saved !== written());
   return { element, field: (name) => made.get(name), fail };
 }
+
+/** For each form whether it holds something that is worth keeping and has not been sent. */
+const changed = new WeakMap();
+export const hasChanges = () => [...document.forms].some((each) => changed.get(each)?.());
+
+addEventListener("beforeunload", (event) => {
+  if (hasChanges()) event.preventDefault();
+});
 
 /** Those values of a form that differ from what is stored, where what is not there or `null` is an empty text. */
 export function changes(stored, values) {
@@ -67,12 +84,12 @@ function complete(made) {
 function showFailure(error, { made, problem, send }) {
   if (error.name === "AbortError") return;
   const rest = [];
-  let first = null;
+  const wrong = new Set();
   for (const [name, sentence] of Object.entries(error instanceof ApiError ? error.fields : {})) {
     const item = made.get(name) ?? [...made.values()].find(({ names }) => names.includes(name));
     if (item && !item.element.hidden) {
       item.error(sentence);
-      first ??= item;
+      wrong.add(item);
     } else {
       rest.push(sentence);
     }
@@ -80,11 +97,11 @@ function showFailure(error, { made, problem, send }) {
   const atField = error.reason && [...made.values()].find(({ reasons }) => reasons.includes(error.reason));
   if (atField && !atField.element.hidden) {
     atField.error(error.message);
-    first = atField;
-  } else if (!first || rest.length) {
+    wrong.add(atField);
+  } else if (!wrong.size || rest.length) {
     replace(problem, el("p", {}, rest.length ? rest.join(" ") : errorParts(error, { ended: () => replace(problem) })));
   }
-  first?.input.focus();
+  [...made.values()].find((item) => wrong.has(item))?.input.focus();
   if (error.retryAt && error.status) hold(send, error.retryAt);
 }
 

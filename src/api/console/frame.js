@@ -2,6 +2,7 @@
 
 import { currentUser, hasSession, isAdmin, signOut } from "./api.js";
 import { button } from "./controls.js";
+import { mayLeave } from "./dialogs.js";
 import { el, icon, nameText, replace } from "./dom.js";
 import { noticePlace, notify } from "./notices.js";
 import { texts } from "./texts.js";
@@ -38,6 +39,7 @@ for (const type of ["dragover", "drop"]) {
 
 /** Signs out. A listener of `signout` may prevent that, ask the person, and call the event's `detail` to go on. */
 export async function leave() {
+  if (!(await mayLeave())) return;
   if (dispatchEvent(new CustomEvent("signout", { cancelable: true, detail: endSession }))) await endSession();
 }
 

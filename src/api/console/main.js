@@ -2,12 +2,12 @@
 
 import { currentUser, hasSession, isAdmin, resumeSession, setApiKey, whenNeeded } from "./api.js";
 import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
-import { closeDialogs, formDialog } from "./dialogs.js";
+import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { buildFrame, showPage } from "./frame.js";
 import { clearNotices, notifyError } from "./notices.js";
-import { go, match, query, startRouter } from "./router.js";
+import { go, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
 import { texts } from "./texts.js";
 
 /**
@@ -66,6 +66,7 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
   if (currentUser()) history.replaceState({ ...history.state, owner: currentUser().id }, "");
   const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
   if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
+  restoreQuery();
   if (currentUser() && route.for === "guests") return go(HOME, { replace: true });
   const page = pageFor(route);
   let module;
@@ -120,6 +121,7 @@ function viewer() {
 }
 
 function update(page) {
+  keepQuery();
   page.change.abort();
   page.change = new AbortController();
   page.update(context(page));
@@ -187,7 +189,7 @@ async function resume() {
     showPage(el("div", { class: "narrow" }, pageHead(texts.main.starting), box), { isBare: true });
     return;
   }
-  startRouter(showAddress);
+  startRouter(showAddress, mayLeave);
   addEventListener("session", sessionChanged);
   showAddress({ isStart: true });
 }

@@ -1,20 +1,47 @@
 // Addresses: which page belongs to which path, and going from one to another without loading the document again.
 
+import { currentUser } from "./api.js";
+
 let show = () => {};
+/** Whether the page may be left, which may be a promise. */
+let mayLeave = () => true;
+/** The number of the present entry of the history; an entry of before this script was loaded may have none. */
+let entry = history.state?.entry ?? 0;
+let isAsking = false;
+/** What the names begin with under which queries are kept, each with the id of a person and a path. */
+const KEPT = "cloakroom.query.";
+const keptName = () => KEPT + currentUser()?.id + location.pathname;
+/** Names of the query that say where in a list one was. */
+const POSITION = { page: null, before: null };
 
 /**
  * Listens to the browser; `handler` is called whenever the address has changed, with `{ scroll }`, the pixels to which
- * the page was scrolled when it was left, where the person goes back or forward.
+ * the page was scrolled when it was left, where the person goes back or forward. Before a person leaves the page,
+ * `question()` is asked whether they may.
  */
-export function startRouter(handler) {
+export function startRouter(handler, question) {
   show = handler;
+  mayLeave = question;
   history.scrollRestoration = "manual";
-  addEventListener("popstate", (event) => show({ scroll: event.state?.scroll ?? 0 }));
+  history.replaceState({ ...history.state, entry }, "");
+  addEventListener("popstate", travel);
   document.addEventListener("click", follow);
 }
 
+/** Shows the entry to which the person has gone back or forward, or returns from it: the browser is there already. */
+async function travel({ state }) {
+  if (isAsking || state?.entry === entry) return;
+  isAsking = true;
+  const isFree = await mayLeave();
+  isAsking = false;
+  const steps = (history.state?.entry ?? entry) - entry;
+  if (!isFree && steps) return history.go(-steps);
+  entry += steps;
+  return show({ scroll: history.state?.scroll ?? 0 });
+}
+
 /** Follows links to pages of the console inside the document, unless the person wants another tab. */
-function follow(event) {
+async function follow(event) {
   const link = event.target.closest?.("a[href]");
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
   if (!link || !isPlain || event.defaultPrevented || link.target || link.hasAttribute("download")) return;
@@ -22,15 +49,15 @@ function follow(event) {
   const isConsole = url.pathname === "/console" || url.pathname.startsWith("/console/");
   if (url.origin !== location.origin || !isConsole || (url.hash && url.pathname === location.pathname)) return;
   event.preventDefault();
-  go(url.pathname + url.search + url.hash);
+  if (await mayLeave()) go(url.pathname + url.search + url.hash);
 }
 
 /** Goes to an address of the console. `replace` leaves the present one out of the history. */
 export function go(address, { replace = false } = {}) {
   const from = location.pathname + location.search;
   history.replaceState({ ...history.state, scroll: scrollY }, "");
-  if (replace || address === from) history.replaceState({ from: history.state.from }, "", address);
-  else history.pushState({ from }, "", address);
+  if (replace || address === from) history.replaceState({ from: history.state.from, entry }, "", address);
+  else history.pushState({ from, entry: (entry += 1) }, "", address);
   if (!replace) scrollTo(0, 0);
   show();
 }
@@ -40,6 +67,23 @@ export function wayBack(path) {
   const from = history.state?.from ?? "";
   return from.startsWith(`${path}?`) ? from : path;
 }
+
+/** Remembers the query of the present address for the person, such as the order of a list and its filters. */
+export function keepQuery() {
+  localStorage.setItem(keptName(), withQuery(POSITION).slice(location.pathname.length));
+}
+
+/** Gives the present address the query that was kept for it, unless it has one of its own. */
+export function restoreQuery() {
+  const kept = currentUser() && !location.search && localStorage.getItem(keptName());
+  if (kept) history.replaceState(history.state, "", location.pathname + kept);
+}
+
+/** Nothing is kept of one person for the next. */
+addEventListener("person", () => {
+  const isOthers = (name) => name.startsWith(KEPT) && !name.startsWith(`${KEPT}${currentUser()?.id}/`);
+  for (const name of Object.keys(localStorage)) if (isOthers(name)) localStorage.removeItem(name);
+});
 
 /** The query of the present address. */
 export const query = () => new URLSearchParams(location.search);

@@ -1,10 +1,19 @@
-// Tables that sort, become cards on narrow screens, and keep their height while they load.
+// Lists: filters above them, tables that sort and become cards on narrow screens, and the pages below them. The address
+// holds what is set, so that it can be linked to, and the router remembers it.
 
-import { emptyState, skeleton } from "./controls.js";
+import { emptyState, iconButton, skeleton } from "./controls.js";
 import { append, el, hiddenText, icon, replace } from "./dom.js";
+import { ApiError } from "./errors.js";
 import { formatNumber } from "./format.js";
+import { field } from "./forms.js";
+import { notifyError } from "./notices.js";
 import { query, setQuery, withQuery } from "./router.js";
 import { texts } from "./texts.js";
+
+/** Milliseconds of rest in typing after which a filter acts. */
+const REST = 300;
+/** How many rows a page may have, and has unless told. */
+const SIZES = ["25", "50", "100"];
 
 /**
  * A table, whose parts have their roles as attributes too: as cards they lose those that browsers give them. Options:
@@ -22,6 +31,7 @@ import { texts } from "./texts.js";
 export function table({ caption, columns, sort, names = { by: "sort_by", order: "sort_order" }, empty,
   keeps = false }) {
   const heads = columns.map((column) => headOf(column, names));
+  const sorter = sort && sorterOf(columns, names);
   const body = el("tbody", { role: "rowgroup" });
   const grid = el("table", { class: "table", role: "table" }, el("caption", { class: "visually-hidden" }, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map(({ element }) => element))), body);
@@ -29,7 +39,7 @@ export function table({ caption, columns, sort, names = { by: "sort_by", order: 
   let drawn = new Map();
   const drawRow = (row) => el("tr", { role: "row" }, columns.map((column) => cellOf(column, row)));
   const show = (rows) => {
-    for (const head of heads) head.update(currentSort(columns, sort, names));
+    for (const each of [...heads, sorter ?? []].flat()) each.update(currentSort(columns, sort, names));
     const pairs = rows.map((row) => {
       const data = JSON.stringify(row);
       return [data, (keeps && drawn.get(data)) || drawRow(row)];
@@ -44,7 +54,7 @@ export function table({ caption, columns, sort, names = { by: "sort_by", order: 
     }
     return element;
   };
-  const element = el("div", { class: "table-place" }, grid, nothing);
+  const element = el("div", { class: "table-place" }, sorter?.element, grid, nothing);
   return { element, show, waiting: (rows = 5) => skeleton(rows + 1) };
 }
 
@@ -78,6 +88,19 @@ function headOf({ label, sort, align, hideLabel }, names) {
   };
 }
 
+/** The orders as a list to choose from, in place of the heads of the columns, which narrow screens do not show. */
+function sorterOf(columns, names) {
+  const options = columns.filter(({ sort }) => sort).flatMap(({ label, sort }) =>
+    ["asc", "desc"].map((order) => [`${sort} ${order}`, texts.sorted({ label, order })]));
+  const { element, input, set } = field({ name: "sort", label: texts.sort, type: "select", options, optional: false });
+  element.classList.add("sorter");
+  input.addEventListener("change", () => {
+    const [by, order] = input.value.split(" ");
+    setQuery({ [names.by]: by, [names.order]: order, page: null });
+  });
+  return { element, update: ({ by, order }) => set(`${by} ${order}`) };
+}
+
 function cellOf({ label, cell, align, main, hideLabel }, row) {
   const attributes = { class: [align === "end" && "end", hideLabel && "tools"].filter(Boolean).join(" ") };
   const content = cell(row);
@@ -92,11 +115,11 @@ export const oneOf = (given, name, allowed) => (allowed.includes(given.get(name)
  * The page and the order that an address asks the API for, without what the API would refuse, as in an address that was
  * changed by hand. `sorts` are the names of orders, of which the service uses the first where none is asked for.
  */
-export function asked(given, { sorts, size }) {
+export function asked(given, { sorts }) {
   const by = oneOf(given, "sort_by", sorts);
   const order = oneOf(given, "sort_order", ["asc", "desc"]) ?? (by && by !== sorts[0] ? "asc" : null);
   const page = /^[1-9]\d{0,15}$/.test(given.get("page")) ? given.get("page") : 1;
-  return { sort_by: by, sort_order: order, page, size };
+  return { sort_by: by, sort_order: order, page, size: oneOf(given, "size", SIZES) ?? SIZES[0] };
 }
 
 /** Goes to the last page from one behind it, as after rows were deleted; answers whether it does. */
@@ -107,25 +130,141 @@ export function leaveEmptyPage({ page, pages }) {
 }
 
 /**
- * Links to the pages of a list: `page` from 1, `pages`, `total` and the `size` of a page. The links change `page` in
- * the address. Nothing but the number of rows is shown where there is one page.
+ * A row of fields, whose `name`s are those of the address's query. A choice acts at once, a text or a date after a rest
+ * in typing, and all of them at Enter. Options:
+ * - `label`: what the form is for; `fields`: descriptions as in `forms.js`, and `isWide`; a text that `isWhole` acts
+ *   only once it has been left, because half of it means something else;
+ * - `also`: names of the query that another filter takes away, such as `page`;
+ * - `shown(name, text)`: what a field shows for a text of the query; `sent(name, text)`: the text of the query for what
+ *   was typed, which may throw an `ApiError` for the field. Both may answer a promise, and
+ *   leave it as it is unless told.
+ *
+ * Answers `{ element, set(query) }`; `set` shows what the query holds.
  */
-export function pager({ page, pages, total, size }) {
+export function filters({ label, fields, also = [], shown = (name, text) => text, sent = (name, text) => text }) {
+  const made = fields.map(({ isWide, isWhole, ...description }) => {
+    const item = field({ optional: false, autocomplete: "off", ...description });
+    item.element.classList.toggle("is-wide", Boolean(isWide));
+    actOn(item.input, isWhole, (options) => apply(options));
+    return item;
+  });
+  const none = Object.fromEntries([...made.map(({ name }) => name), ...also].map((name) => [name, null]));
+  const clear = el("a", { class: "button quiet", on: { click: () => made[0].input.focus() } }, texts.clear);
+  const element = el("form", { class: made.length > 4 ? "toolbar is-many" : "toolbar", role: "search",
+    "aria-label": label, novalidate: true }, made.map((item) => item.element), clear);
+  const valueOf = ({ name, value, written }) =>
+    (value() === written ? query().get(name) ?? "" : sent(name, value()));
+  let turns = 0;
+  async function apply({ isTyping = false } = {}) {
+    const turn = (turns += 1);
+    try {
+      const half = made.find(({ input }) => input.validity.badInput);
+      if (half && isTyping) return;
+      if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
+      const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
+      const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
+      if (!isNews || turn !== turns || !element.isConnected) return;
+      setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
+    } catch (error) {
+      showError(made, error, { focus: !isTyping });
+    }
+  }
+  const set = (given) => {
+    for (const item of made) fill(item, shown(item.name, given.get(item.name) ?? ""), given);
+    clear.hidden = !made.some(({ name }) => given.has(name));
+    clear.setAttribute("href", withQuery(none));
+  };
+  return { element, set };
+}
+
+/**
+ * Shows in a field what the query `given` says, `text`, which may be a promise. What is being typed stays as it is.
+ * `written` is what was shown last: a field that still holds it was not changed, and is not sent anew.
+ */
+function fill(item, text, given) {
+  const write = (words) => {
+    if (item.value() !== words) item.set(words);
+    item.written = item.value();
+  };
+  const isLatest = () => given.toString() === query().toString() && item.value() === item.written;
+  item.error("");
+  write(text instanceof Promise ? item.value() : text);
+  if (text instanceof Promise) text.then((words) => isLatest() && write(words));
+}
+
+/** Calls `apply` when a field has been changed. With `isTyping` there may be more to come. */
+function actOn(input, isWhole, apply) {
+  const isTyped = input.localName === "input" && !isWhole;
+  let timer = null;
+  input.addEventListener(isTyped ? "input" : "change", () => {
+    clearTimeout(timer);
+    if (isTyped) timer = setTimeout(apply, REST, { isTyping: true });
+    else apply();
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || input.localName !== "input") return;
+    event.preventDefault();
+    clearTimeout(timer);
+    apply();
+  });
+}
+
+function showError(made, error, { focus }) {
+  const wrong = made.find(({ name }) => error instanceof ApiError && error.fields[name]);
+  if (!wrong) return notifyError(error);
+  wrong.error(error.fields[wrong.name]);
+  if (focus) wrong.input.focus();
+}
+
+/**
+ * What stands below a list: how much of it is shown, which is read out when it changes, a button that calls
+ * `refresh()`, how many rows a page has where it `hasSizes`, and the ways to other pages. It stays while `show` is
+ * called with each answer, as by `numbered`: `{ said, steps, size, total }`. Answers `{ element, show }`.
+ */
+export function pager({ label = texts.pages, refresh, hasSizes = false } = {}) {
+  const range = el("p", { role: "status" });
+  const again = refresh && iconButton(texts.refresh, "refresh", { act: () => refresh() });
+  const rows = field({ name: "size", label: texts.rows, type: "select", options: SIZES.map((size) => [size, size]),
+    optional: false });
+  rows.element.classList.add("pager-size");
+  rows.input.addEventListener("change", () => setQuery({ size: rows.value(), page: null }));
+  const links = el("div", { class: "pager-links" });
+  let drawn = null;
+  const element = el("nav", { class: "pager", "aria-label": label }, range, again, hasSizes && rows.element, links);
+  const show = ({ said, steps, size, total }) => {
+    const wanted = said + location.search;
+    if (drawn === wanted) return element;
+    drawn = wanted;
+    range.textContent = said;
+    range.classList.toggle("visually-hidden", total === 0);
+    rows.show(total > SIZES[0]);
+    rows.set(size);
+    replace(links, steps);
+    return element;
+  };
+  return { element, show };
+}
+
+/** What `show` of `pager` is given for a page of a list: `page` from 1, `pages`, `total` and the `size` of a page. */
+export function numbered({ page, pages, total, size }) {
   const first = Math.min((page - 1) * size + 1, total);
-  const range = texts.range({ first: formatNumber(first), last: formatNumber(Math.min(page * size, total)),
-    total: formatNumber(total) });
-  const element = el("nav", { class: "pager", "aria-label": texts.pages }, el("p", { role: "status" }, range));
-  if (pages <= 1 && page === 1) return element;
-  return append(element, el("div", { class: "pager-links" },
+  const range = { first: formatNumber(first), last: formatNumber(Math.min(page * size, total)),
+    total: formatNumber(total) };
+  const steps = (pages > 1 || page > 1) && [
+    step(texts.first, "first", page > 1 && 1),
     step(texts.previous, "left", page > 1 && Math.min(page - 1, pages)),
     el("span", { class: "pager-page" }, texts.page_of({ page: formatNumber(page), pages: formatNumber(pages) })),
-    step(texts.next, "right", page < pages && page + 1)));
+    step(texts.next, "right", page < pages && page + 1),
+    step(texts.last, "last", page < pages && pages),
+  ];
+  return { said: total ? texts.range(range) : texts.nothing, steps, size, total };
 }
 
 function step(label, drawing, target) {
-  const content = drawing === "left" ? [icon(drawing), label] : [label, icon(drawing)];
-  const href = target && withQuery({ page: target === 1 ? null : target });
-  return target
-    ? el("a", { class: "button", href, data: { step: drawing } }, content)
-    : el("span", { class: "button is-off", "aria-hidden": "true" }, content);
+  const isEnd = drawing === "first" || drawing === "last";
+  const content = isEnd ? icon(drawing) : drawing === "left" ? [icon(drawing), label] : [label, icon(drawing)];
+  const look = `button ${isEnd ? "icon-only" : ""}`;
+  if (!target) return el("span", { class: `${look} is-off`, "aria-hidden": "true" }, content);
+  return el("a", { class: look, href: withQuery({ page: target === 1 ? null : target }), data: { key: drawing },
+    "aria-label": isEnd && label, title: isEnd && label }, content);
 }

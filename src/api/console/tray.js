@@ -17,11 +17,11 @@ const toggle = el("button", { type: "button", class: "tray-toggle", "aria-contro
 const said = el("p", { class: "visually-hidden", role: "status" });
 const clear = button("", { kind: "quiet", act: () => dismiss(someActive() ? listed().filter(isActive) : listed()) });
 const tray = el("section", { class: "tray", "aria-label": t.title, hidden: true },
-  el("div", { class: "tray-head" }, toggle, clear), wait, list, said);
+  el("div", { class: "tray-head" }, toggle, clear), wait, list);
 
 let isBusy = false;
 
-document.body.append(tray);
+document.body.append(tray, said); // what is read out is there before it has a text
 toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
 open(innerWidth > 860);
 // Nothing has to stay under the list: `pages.css` leaves as much room below the page as the list takes.
@@ -96,7 +96,7 @@ function drawHead() {
   if (wait.textContent !== sentence) wait.textContent = sentence;
   // Only what matters is read out: that the queue waits, and that all is done.
   if (sentence) said.textContent = sentence;
-  else if (active !== isBusy) said.textContent = active || !all.length ? "" : t.finished(figures);
+  else if (active !== isBusy || !all.length) said.textContent = active || !all.length ? "" : t.finished(figures);
   isBusy = active;
 }
 

@@ -4,6 +4,7 @@ import { accountPage } from "../account.js";
 import { forget, get, post } from "../api.js";
 import { load, section } from "../controls.js";
 import { el } from "../dom.js";
+import { ApiError } from "../errors.js";
 import { form } from "../forms.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../notices.js";
@@ -42,11 +43,8 @@ function leaveForm({ username, email }) {
     busy: t.busy,
     kind: "danger",
     submit: async ({ confirmation, current_password }) => {
-      if (confirmation !== name) {
-        made.field("confirmation").error(t.confirm_wrong({ name }));
-        made.field("confirmation").input.focus();
-        return;
-      }
+      const fields = { confirmation: t.confirm_wrong({ name }) };
+      if (confirmation !== name) throw new ApiError({ status: 422, fields });
       try {
         await post("/users/me/delete", { current_password });
       } catch (error) {

@@ -42,7 +42,7 @@ function fieldsOf(user) {
 function profileForm(user) {
   let stored = user;
   let asksForPassword = false;
-  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save });
+  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save, keeps: true });
   const email = made.field("email");
   const password = made.field("current_password");
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));

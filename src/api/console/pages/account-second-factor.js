@@ -123,7 +123,7 @@ async function showCodes(codes) {
     el("p", {}, t.codes),
     el("ol", { class: "codes code", translate: "no" }, codes.map((code) => el("li", {}, code))),
     el("div", { class: "row" }, copyButton(codes.join("\n"), t.copy_codes),
-      el("a", { class: "button", href: file, download: t.download_name }, t.download)),
+      el("a", { class: "button primary", href: file, download: t.download_name }, t.download)),
   ], t.kept);
   URL.revokeObjectURL(file);
   return isSeen;

@@ -9,7 +9,7 @@ import { formatDate, formatRelative, timeText } from "../format.js";
 import { leave } from "../frame.js";
 import { notify } from "../notices.js";
 import { query } from "../router.js";
-import { pager, table } from "../tables.js";
+import { numbered, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 import { deviceName, deviceText } from "../user-agents.js";
 
@@ -22,8 +22,9 @@ export function show({ leaving }) {
   const others = button(t.others, { act: () => endOthers(refresh) });
   const all = button(t.all, { kind: "danger", act: endAll });
   const list = sessionTable((session, row) => end(session, row, refresh));
+  const foot = pager();
   let sessions = [];
-  const draw = () => page(list, sessions);
+  const draw = () => page(list, foot, sessions);
   const refresh = () => load(place, {
     signal: leaving,
     waiting: list.waiting(3),
@@ -38,12 +39,12 @@ export function show({ leaving }) {
   return { element: accountPage(t.title, { lead: t.lead, actions: [others, all] }, place), update };
 }
 
-function page(list, sessions) {
+function page(list, foot, sessions) {
   const pages = Math.ceil(sessions.length / SIZE);
   const number = Math.min(Math.max(1, Math.trunc(Number(query().get("page"))) || 1), Math.max(1, pages));
   const rows = sessions.slice((number - 1) * SIZE, number * SIZE);
-  const links = pages > 1 ? [pager({ page: number, pages, total: sessions.length, size: SIZE })] : [];
-  return [list.show(rows), ...links];
+  const shown = numbered({ page: number, pages, total: sessions.length, size: SIZE });
+  return [list.show(rows), ...(pages > 1 ? [foot.show(shown)] : [])];
 }
 
 function sessionTable(endOne) {

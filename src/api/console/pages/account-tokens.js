@@ -74,7 +74,7 @@ async function create(refresh) {
   const isSeen = await showOnce(t.made_title, [
     el("p", {}, t.made),
     el("p", { class: "code secret", translate: "no" }, answer.token),
-    el("p", {}, copyButton(answer.token, t.copy)),
+    el("p", {}, copyButton(answer.token, t.copy, { kind: "primary" })),
     el("p", { class: "small soft" }, t.made_use),
     el("p", { class: "code", translate: "no" }, `Authorization: Bearer ${answer.token.slice(0, 10)}…`),
   ], t.kept);

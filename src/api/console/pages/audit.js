@@ -4,12 +4,11 @@ import { accountId, nameLinks } from "../accounts.js";
 import { get } from "../api.js";
 import { button, load, pageHead } from "../controls.js";
 import { el } from "../dom.js";
-import { filters } from "../filters.js";
-import { formatBytes, localTime, utcTime } from "../format.js";
+import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
 import { notify } from "../notices.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { saveAttachment } from "../save.js";
-import { table } from "../tables.js";
+import { filters, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 import { COLUMNS } from "./audit-event.js";
 
@@ -24,8 +23,8 @@ export function show(context) {
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "actor_id", label: t.actor, placeholder: t.id_hint, maxlength: 255 },
-      { name: "subject_id", label: t.subject, placeholder: t.id_hint, maxlength: 255 },
+      { name: "actor_id", label: t.actor, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
+      { name: "subject_id", label: t.subject, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
       { name: "action", label: t.action, type: "select", options: [["", t.any_action], ...Object.entries(t.actions)] },
       { name: "outcome", label: t.outcome, type: "select",
         options: [["", t.any_outcome], ...Object.entries(t.outcomes)] },
@@ -37,13 +36,17 @@ export function show(context) {
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
   const place = el("div", {});
-  const update = async ({ query, signal }) => {
+  let latest = context;
+  const foot = pager({ label: t.pages, refresh: () => update(latest) });
+  const update = async (next) => {
+    latest = next;
+    const { query, signal } = next;
     form.set(query);
     const isShown = await load(place, {
       signal,
       waiting: list.waiting(12),
       work: () => get("/admin/audit", { ...asked(query), before: query.get("before"), limit: SIZE }, signal),
-      show: (answer) => [list.show(answer.events), steps(query, answer.next)],
+      show: ({ events, next: cursor }) => [list.show(events), foot.show(steps(query, events, cursor))],
     });
     if (isShown) nameLinks(place, signal);
   };
@@ -69,9 +72,8 @@ function nothing() {
 }
 
 /** The ways to older events, and back to the newest ones. `next` is the API's cursor, `null` at the end. */
-function steps(query, next) {
+function steps(query, { length: count }, next) {
   const newest = query.has("before") && el("a", { class: "button", href: withQuery({ before: null }) }, t.newest);
   const older = next && el("a", { class: "button", href: withQuery({ before: next }) }, t.older);
-  if (!newest && !older) return null;
-  return el("nav", { class: "pager", "aria-label": t.pages }, el("div", { class: "pager-links" }, newest, older));
+  return { said: count ? t.shown({ count: formatNumber(count) }) : t.none_title, steps: [newest, older], total: count };
 }

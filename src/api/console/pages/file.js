@@ -116,6 +116,7 @@ function detailsSection(found, draw, signal) {
     ],
     label: t.save,
     kind: "",
+    keeps: true,
     busy: t.saving,
     submit: async (values) => {
       const changed = changes(stored.answer, values);

@@ -25,6 +25,7 @@ export function show({ leaving }) {
     ],
     label: t.create,
     busy: t.creating,
+    keeps: true,
     submit: (values) => create(values, withoutMail, leaving),
   });
   const entry = made.field("entry");

@@ -37,7 +37,7 @@ export function profile(user, show) {
     fields.push({ name: "current_password", label: t.current_password, hint: t.current_password_hint, type: "password",
       autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
   }
-  const made = form({ fields, label: t.save, busy: t.saving, kind: "primary", submit: save });
+  const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
   async function save({ current_password, permissions, ...values }) {
     const changed = changes(user, { ...values, permissions: permissionsOf(permissions) });
     if (!Object.keys(changed).length) return notify(t.unchanged);

@@ -4,14 +4,12 @@ import { nameOf } from "../accounts.js";
 import { get } from "../api.js";
 import { buttonLink, load, pageHead } from "../controls.js";
 import { el, nameText } from "../dom.js";
-import { filters } from "../filters.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
-import { asked, leaveEmptyPage, oneOf, pager, table } from "../tables.js";
+import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 
 const t = texts.admin.users;
 const shared = texts.admin;
-const SIZE = 25;
 
 const ROLES = [["", t.any_role], ...Object.entries(shared.roles)];
 const STATES = [["", t.any_state], ["true", shared.active], ["false", shared.inactive]];
@@ -40,14 +38,18 @@ export function show(context) {
     also: ["page"],
   });
   const place = el("div", {});
-  const update = ({ query, signal }) => {
+  let latest = context;
+  const foot = pager({ hasSizes: true, refresh: () => update(latest) });
+  const update = (next) => {
+    latest = next;
+    const { query, signal } = next;
     form.set(query);
     return load(place, {
       signal,
       waiting: list.waiting(12),
       work: () => get("/admin/users", parametersOf(query), signal),
       show: (answer) => (leaveEmptyPage(answer) ? [...place.childNodes]
-        : [list.show(answer.items), answer.total > 0 && pager(answer)]),
+        : [list.show(answer.items), foot.show(numbered(answer))]),
     });
   };
   update(context);
@@ -58,7 +60,7 @@ export function show(context) {
 /** What the API is asked by an address. */
 function parametersOf(query) {
   return {
-    ...asked(query, { sorts: SORTS, size: SIZE }),
+    ...asked(query, { sorts: SORTS }),
     search: query.get("search"),
     name: query.get("name"),
     role: oneOf(query, "role", ["user", "admin"]),

@@ -7,10 +7,6 @@ export const admin = {
   second_factor: "Second factor",
   never: "Never",
   none: "None",
-  apply: "Apply",
-  applying: "Applying…",
-  incomplete: "Fill in all of it.",
-  clear: "Clear filters",
   no_account: "No account has this id, username or e-mail address.",
 
   users: {
@@ -198,6 +194,7 @@ export const admin = {
     request_id: "Request id",
     only_actor: "Only what this account did",
     only_subject: "Only what happened to this",
+    shown: ({ count }) => (count === "1" ? "1 event" : `${count} events`),
     older: "Older",
     newest: "Newest",
     pages: "Pages of the log",

@@ -1,0 +1,230 @@
+"""What lists and forms do for people who use them every day."""
+
+import re
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+KEPT = "return Object.keys(localStorage).filter(name => name.startsWith('cloakroom.query.'))"
+
+
+def names(page):
+    """The names of the rows, in their order."""
+    return page.run("return [...document.querySelectorAll('tbody th')].map(cell => cell.innerText.split('\\n')[0])")
+
+
+def choose(page, name, option):
+    """Chooses an option of a list."""
+    page.run("""
+        const field = [...document.querySelectorAll("select")].find(each => each.labels[0].innerText === arguments[0]);
+        field.value = [...field.options].find(each => each.text === arguments[1]).value;
+        field.dispatchEvent(new Event("change", { bubbles: true }));""", name, option)
+
+
+def test_a_list_is_as_it_was_left_for_the_same_person_only(page, service):
+    user, other = service.new_user(), service.new_user()
+    service.add_files(user, 30)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 30")
+    choose(page, "Rows", "50")
+    page.at("/console/files?size=50")
+    page.activate("Size")
+    page.fill("Search", "file 3")
+    page.see("1–2 of 2")
+    page.activate("Account")
+    page.heading("Profile")
+    page.activate("Files")
+    page.at("/console/files?size=50&sort_by=file_size&sort_order=asc&search=file+3")
+    page.until("as it was left", lambda: names(page)[:2] == ["file 3.txt", "file 30.txt"])
+    page.open("/console/files?search=file+2")
+    page.see("1–11 of 11")
+    page.at("/console/files?search=file+2")
+    page.open("/console/files")
+    page.at("/console/files?size=50&sort_by=file_size&sort_order=asc&search=file+3")
+    assert page.run(KEPT) == [f"cloakroom.query.{user.id}/console/files"]
+    page.activate("Clear filters")
+    page.see("1–30 of 30")
+    page.until("focus", lambda: page.focused().accessible_name == "Search")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    assert page.run(KEPT) == []
+    page.run("localStorage.setItem(arguments[0], '?search=secret')", f"cloakroom.query.{user.id}/console/files")
+    page.sign_in(other, "/console/files")
+    page.see("No files yet")
+    page.at("/console/files")
+    assert page.run(KEPT) == [], "what a tab of a person left that was closed"
+
+
+def test_one_gets_to_the_first_and_the_last_page_and_asks_again(page, service):
+    service.add_users(140, name="'Crowd ' || n")
+    page.sign_in(service.admin(), "/console/users?search=crowd_")
+    page.see("1–25 of 140")
+    page.activate("Last page")
+    page.see("126–140 of 140", "Page 6 of 6")
+    page.check("users-last")
+    page.run("window.statusLine = document.querySelector('.pager [role=status]')")
+    log = service.directory / "service.log"
+    renewals = log.read_text().count("/auth/refresh")
+    service.sql("DELETE FROM users WHERE username = 'crowd_7'")
+    page.activate("Refresh the list")
+    page.see("126–139 of 139")
+    assert page.focused().accessible_name == "Refresh the list"
+    assert "/admin/users" in log.read_text() and log.read_text().count("/auth/refresh") == renewals
+    page.activate("First page")
+    page.see("1–25 of 139")
+    choose(page, "Rows", "100")
+    page.see("1–100 of 139", "Page 1 of 2")
+    page.fill("Username or e-mail", "nobody-has-this-name")
+    page.see("No account matches")
+    # Only what changes inside an element that was there before is read out.
+    assert page.run("return statusLine.isConnected && statusLine.textContent") == "Nothing found"
+
+
+def test_filters_act_by_themselves_and_keep_their_errors(page, service):
+    admin, user = service.admin(), service.new_user(name="Zoe Filter")
+    page.sign_in(admin, "/console/users")
+    page.fill("Username or e-mail", user.username)
+    page.until("the user", lambda: names(page) == ["Zoe Filter"])
+    assert page.focused().accessible_name == "Username or e-mail"
+    page.select("Role", "Administrator")
+    page.see("No account matches")
+    page.open("/console/audit")
+    page.select("Action", "Sign-in")
+    page.until("address", lambda: "action=auth.login" in page.path())
+    page.fill("Who", "nobody-has-this-name")
+    page.press(Keys.ENTER)
+    page.see("No account has this id, username or e-mail address.")
+    page.until("focus", lambda: page.focused().accessible_name == "Who")
+    page.fill("Who", user.username)
+    page.press(Keys.TAB)
+    page.until("address", lambda: user.id in page.path())
+    page.tab_to("From")
+    page.press("01022020", Keys.TAB, "0304")
+    page.press("AM", Keys.ENTER)
+    page.until("address", lambda: "from=2020-0" in page.path())
+    page.tab_to("To")
+    page.press("01")
+    page.press(Keys.ENTER)
+    page.see("Complete this date and time.")
+
+
+def test_a_changed_form_is_left_after_a_question_only(page, service):
+    user = service.new_user()
+    file = service.upload(user, "letter.txt")
+    unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
+    page.sign_in(user, "/console/files")
+    page.activate("letter.txt")
+    page.heading("letter.txt")
+    page.fill("Description (optional)", "Dear all")
+    assert page.run(unload + "return event.defaultPrevented"), "the browser asks before the tab is closed"
+    for leave in (lambda: page.activate("Account"), page.back, lambda: page.activate("Sign out")):
+        leave()
+        page.see("Leave without saving?")
+        page.activate("Stay")
+        page.see_no("Leave without saving?")
+        page.at(f"/console/files/{file['id']}")
+        assert page.run("return document.querySelector('textarea').value") == "Dear all"
+    page.check("leave")
+    page.activate("Save")
+    page.see("The changes are saved.")
+    assert not page.run(unload + "return event.defaultPrevented")
+    page.back()
+    page.heading("Files")
+    page.forward()
+    page.heading("letter.txt")
+    page.fill("Name", "other.txt")
+    page.back()
+    page.see("Leave without saving?")
+    page.activate("Leave")
+    page.heading("Files")
+    page.see("letter.txt")
+    page.forward()
+    page.heading("letter.txt")
+    page.activate("Account")
+    page.heading("Profile")
+
+
+def test_on_a_phone_the_first_file_is_near_and_files_are_sorted(page, service):
+    user = service.new_user()
+    service.add_files(user, 26, name="chr(96 + n) || '.txt'")
+    page.sign_in(user, "/console/files")
+    page.screen(360, height=640)
+    page.see("1–25 of 26", "free")
+    bottom = "return document.querySelector('tbody th a').getBoundingClientRect().bottom"
+    assert page.run(bottom) <= 320
+    assert page.run("return !document.querySelector('thead').checkVisibility()")
+    page.tab_to("Sort")
+    choose(page, "Sort", "Name, descending")
+    page.until("order", lambda: names(page)[:2] == ["z.txt", "y.txt"])
+    page.at("/console/files?sort_by=filename&sort_order=desc")
+    page.until("focus", lambda: page.focused().accessible_name == "Sort")
+    labels = page.run("""
+        return [...document.querySelector("tbody tr").cells].map(cell => getComputedStyle(cell, "::before").content)""")
+    assert '"Size"' in labels and '"Uploaded"' in labels, labels
+    page.tab_to("z.txt")
+    outline = page.run("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_the_first_wrong_field_gets_the_focus(page, service):
+    page.sign_in(service.admin(), "/console/users/new")
+    page.fill("E-mail", "nonsense")
+    page.fill("Name", "Somebody")
+    page.fill("Username (optional)", "a b")
+    page.press(Keys.ENTER)
+    page.until("errors", lambda: page.run("return document.querySelectorAll('[aria-invalid]').length") == 2)
+    page.until("focus", lambda: page.focused().accessible_name == "E-mail")
+
+
+def test_dates_are_in_the_language_of_the_browser_and_say_so(page, service):
+    page.cdp("Emulation.setLocaleOverride", locale="de")
+    user = service.new_user()
+    service.upload(user, "letter.txt")
+    page.sign_in(user, "/console/files")
+    page.see("letter.txt")
+    shown = page.run("""
+        const moment = document.querySelector("tbody time");
+        return [moment.lang, moment.dir, moment.innerText, moment.dateTime, document.documentElement.lang]""")
+    assert shown[0] == "de" and shown[1] == "auto" and re.match(r"\d\d\.\d\d\.\d{4}, ", shown[2]), shown
+    assert shown[3].startswith("20") and shown[4] == "en", shown
+    page.cdp("Emulation.setLocaleOverride")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_forced_colours_keep_what_is_chosen_visible(page, service, dark):
+    page.sign_in(service.admin(), "/console/stats")
+    page.see("New users")
+    page.screen(1000, dark, forced=True)
+    colours = """
+        const [box, other] = arguments[0];
+        const begin = ({ x, y }) => 4 * (pixels.width * y + x);
+        const at = (corner) => pixels.data.slice(begin(corner), begin(corner) + 3).join();
+        return at(box) !== at(other);"""
+    for chosen, other in ((".side-links a[aria-current]", ".side-links a:not([aria-current])"),
+                          (".segments a[aria-current]", ".segments a:not([aria-current])")):
+        corners = page.run("""
+            return [...arguments].map(which => document.querySelector(which).getBoundingClientRect())
+                .map(({ x, y }) => ({ x: Math.round(x) + 4, y: Math.round(y) + 4 }))""", chosen, other)
+        assert page.pixels(colours, corners), chosen
+    bars = page.run("return getComputedStyle(document.querySelector('.plot-bar rect:not(.plot-hit)')).fill")
+    assert bars == page.run("return getComputedStyle(document.querySelector('h1')).color")
+
+
+def test_each_page_has_one_main_button(page, service):
+    admin = service.admin()
+    file = service.upload(admin, "main.txt")
+    expected = {
+        "/console/files": ["Upload files"], "/console/files/deleted": [], f"/console/files/{file['id']}": ["Download"],
+        "/console/account": ["Save"], "/console/account/password": ["Change password"],
+        "/console/account/second-factor": ["Begin"], "/console/account/tokens": ["New token"],
+        "/console/users": ["New user"], "/console/users/new": ["Create user"],
+        f"/console/users/{service.new_user().id}": ["Save changes"], "/console/audit": [],
+        "/console/exports": ["Download CSV"],
+    }
+    page.sign_in(admin)
+    for path, main in expected.items():
+        page.open(path)
+        loaded = "return document.querySelector('h1') && !document.querySelector('[aria-busy]')"
+        page.until("page", lambda: page.run(loaded))
+        found = page.run("return [...document.querySelectorAll('main .primary')].map(each => each.innerText)")
+        assert found == main, path
