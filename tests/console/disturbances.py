@@ -243,6 +243,15 @@ def test_an_api_key_is_asked_for_once(page, start_service):
     assert page.run("return Object.keys(sessionStorage)") == [], "the next person does not use this key"
 
 
+def test_a_request_that_cannot_be_built_is_not_taken_for_a_service_that_is_away(page, service):
+    page.sign_in(service.new_user())
+    page.run("sessionStorage.setItem('cloakroom.api_key', 'no header has this: \u200b')")
+    page.activate("Account")
+    page.see("Something went wrong.")
+    page.see_no("cannot be reached")
+    page.driver.get_log("browser")  # it says what
+
+
 def test_errors_of_the_other_shape_are_understood(page, start_service):
     page.service = start_service(CLOAKROOM_ERROR_FORMAT="envelope")
     page.open("/console/register")

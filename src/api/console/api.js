@@ -31,7 +31,7 @@ let recovering = null;
 let askingForKey = null;
 
 /** Who is asked where a request cannot go on by itself. The frame sets both; each answers whether to send again. */
-const ask = { signIn: async () => false, apiKey: async () => false };
+const ask = { signIn: async () => false, apiKey: async (_error) => false };
 export function whenNeeded(handlers) {
   Object.assign(ask, handlers);
 }
@@ -163,7 +163,7 @@ const isEnded = ({ status, reason }) => status === 401 && !KEY_REASONS.includes(
  * Does `attempt(token)` with a good token, again with the next one where the service refuses it. What one person began
  * is given up, as by a signal, where another one has signed in or nobody is signed in any more.
  */
-async function authorized({ anonymous = false, again = true, signal }, attempt) {
+async function authorized(/** @type {any} */ { anonymous = false, again = true, signal }, attempt) {
   const owner = user?.id;
   const checkOwner = () => {
     if (!anonymous && user?.id !== owner) throw new DOMException("Another person is signed in.", "AbortError");
@@ -272,6 +272,7 @@ export function setApiKey(key) {
 }
 
 function headersFor(token) {
+  /** @type {Record<string, string>} */
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
   if (apiKey()) headers["X-API-Key"] = apiKey();
@@ -284,12 +285,13 @@ function addressOf(path, query = {}) {
   return BASE + path + (text && `?${text}`);
 }
 
-async function send(method, path, { body, query, signal, tag, tagged }, token) {
+async function send(method, path, /** @type {any} */ { body, query, signal, tag, tagged }, token) {
   const headers = headersFor(token);
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (tag) headers["If-Match"] = tag;
   const address = addressOf(path, query);
   // Made out here, and `Headers` checks them: a request that cannot be sent says nothing about the service.
+  /** @type {RequestInit} */
   const options = {
     method,
     headers: new Headers(headers),
@@ -320,7 +322,7 @@ async function send(method, path, { body, query, signal, tag, tagged }, token) {
  * is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when the service
  * looks at it is renewed, and the file sent again from its beginning.
  */
-export async function upload(file, { key, fields = {}, progress = () => {}, signal }) {
+export async function upload(file, /** @type {any} */ { key, fields = {}, progress = () => {}, signal }) {
   const { body, type } = formOf(file, fields);
   const headers = { "Content-Type": type, "Idempotency-Key": key };
   const counted = (sent) => progress(Math.min(sent, file.size), file.size);
@@ -333,7 +335,7 @@ export async function upload(file, { key, fields = {}, progress = () => {}, sign
  * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
  * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes.
  */
-export function download(path, { query, progress = () => {}, signal } = {}) {
+export function download(path, /** @type {any} */ { query, progress = () => {}, signal } = {}) {
   return authorized({ signal }, (token) => transfer("GET", path, { query, progress, signal }, token));
 }
 
@@ -355,7 +357,7 @@ function formOf(file, fields) {
  * Sends a request whose bytes are counted, those of its body or else those of the answer, and answers as `download`. A
  * connection on which nothing moves any more is given up.
  */
-async function transfer(method, path, { body, query, headers = {}, progress, signal }, token) {
+async function transfer(method, path, /** @type {any} */ { body, query, headers = {}, progress, signal }, token) {
   const moving = new XMLHttpRequest();
   const giveUp = () => moving.abort();
   let timer = null;

@@ -25,7 +25,10 @@ function beginAnew() {
   cursor = null;
   isNews = true;
 }
-addEventListener("person", beginAnew);
+addEventListener("person", () => {
+  beginAnew();
+  next = 0; // whatever limit was waited for was the former person's
+});
 
 /**
  * Calls `look()` whenever something has changed, until `signal` is aborted; what it throws means that it has to be

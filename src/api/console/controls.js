@@ -57,7 +57,7 @@ export function begin(element, busy = texts.working) {
 }
 
 /** A link that looks like a button. */
-export function buttonLink(label, href, { kind = "", drawing, ...rest } = {}) {
+export function buttonLink(label, href, /** @type {any} */ { kind = "", drawing, ...rest } = {}) {
   return el("a", { class: `button ${kind}`, href, ...rest }, drawing && icon(drawing), label);
 }
 
@@ -127,8 +127,9 @@ export function countdown(moment, ended = () => {}) {
  * An error as the parts of a paragraph, with the wait counted down, and with a way out where there is one. `ended` is
  * called when the wait is over; `isAutomatic` says that the next try comes by itself then.
  */
-export function errorParts(error, { ended, isAutomatic = false } = {}) {
+export function errorParts(error, /** @type {any} */ { ended, isAutomatic = false } = {}) {
   if (!(error instanceof ApiError)) console.error(error);
+  /** @type {any} */
   const known = error instanceof ApiError ? error : { message: texts.errors.unknown };
   const parts = [known.message];
   const waits = known.retryAt && (isAutomatic || known.status !== 0);
@@ -140,7 +141,7 @@ export function errorParts(error, { ended, isAutomatic = false } = {}) {
 }
 
 /** A box that explains an error; `role="alert"` reads it out. With `again` it has a button for another try. */
-export function errorBox(error, { again } = {}) {
+export function errorBox(error, /** @type {any} */ { again } = {}) {
   const box = el("div", { class: "error-box", role: "alert" });
   append(box, el("p", {}, errorParts(error, { ended: again, isAutomatic: Boolean(again) })));
   if (again) append(box, button(texts.try_again, { act: again }));
@@ -209,6 +210,7 @@ export async function load(place, { work, show, signal, waiting = skeleton(), is
  * would be the wrong one), or else to `place`.
  */
 function replaceKeepingFocus(place, make) {
+  /** @type {any} */
   const before = place.contains(document.activeElement) ? document.activeElement : null;
   const { key } = before?.dataset ?? {};
   const isAlike = (each) => (key ? each.dataset.key === key : each.textContent === before.textContent);
@@ -223,7 +225,7 @@ function replaceKeepingFocus(place, make) {
 }
 
 /** The head of a page: its heading, which gets the focus when the page is shown, a line below it, and its buttons. */
-export function pageHead(title, { lead, actions = [] } = {}) {
+export function pageHead(title, /** @type {any} */ { lead, actions = [] } = {}) {
   const heading = el("h1", { tabindex: "-1" }, title);
   const text = el("div", { class: "page-title" }, heading, lead && el("p", { class: "lead" }, lead));
   return el("header", { class: "page-head" }, text, el("div", { class: "actions" }, actions));
@@ -237,7 +239,7 @@ export function pagesNav(label, pages) {
 }
 
 /** A part of a page with a heading of its own. */
-export function section(title, { lead, actions = [] } = {}, ...children) {
+export function section(title, /** @type {any} */ { lead, actions = [] } = {}, ...children) {
   const head = el("div", { class: "section-head" }, el("h2", {}, title), el("div", { class: "actions" }, actions));
   return el("section", { class: "section" }, head, lead && el("p", { class: "lead" }, lead), children);
 }

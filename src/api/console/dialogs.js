@@ -1,7 +1,7 @@
 // Dialogs: `<dialog>` elements, which keep the focus inside and give it back.
 
 import { button, errorBox, iconButton } from "./controls.js";
-import { append, el, replace, uniqueId } from "./dom.js";
+import { append, el, focusOn, replace, uniqueId } from "./dom.js";
 import { form, hasChanges } from "./forms.js";
 import { texts } from "./texts.js";
 
@@ -60,20 +60,21 @@ export function dialog(title, body, { keep = false, wide = false } = {}) {
  */
 export function closeDialogs({ all }) {
   const which = all ? "dialog" : "dialog:not([data-keep], :has(.is-busy))";
-  for (const element of document.querySelectorAll(which)) element.close();
+  for (const element of document.querySelectorAll(which)) /** @type {any} */ (element).close();
 }
 
 /** Focus goes back to where it was or, where that is gone and nothing else has it, to the heading of the page. */
 function focusAgain(before) {
-  if (before?.isConnected && before !== document.body) before.focus();
-  else if (document.activeElement === document.body) document.querySelector("h1")?.focus();
+  const isThere = before?.isConnected && before !== document.body;
+  if (isThere || document.activeElement === document.body) focusOn(before);
 }
 
 /**
  * Asks before something is done. `act` is done inside the dialog: its button says that it works, an error stands above
  * the buttons, and the dialog closes when it is done. Answers whether it was done.
  */
-export function confirmDialog(title, text, { label, busy, act, danger = false, cancel = texts.cancel }) {
+export function confirmDialog(title, text,
+  /** @type {any} */ { label, busy, act, danger = false, cancel = texts.cancel }) {
   const problem = el("div", {});
   const go = button(label, {
     kind: danger ? "danger" : "primary",

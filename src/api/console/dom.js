@@ -56,6 +56,12 @@ function nodesOf(children) {
   return given.map((child) => (child instanceof Node ? child : document.createTextNode(child)));
 }
 
+/** Gives the focus to an element, or to the heading of the page where that is not there any more. It is never lost. */
+export function focusOn(element, options) {
+  const isThere = element?.checkVisibility() && element !== document.body;
+  (isThere ? element : document.querySelector("h1"))?.focus(options);
+}
+
 /** An identifier that no other element of the page has. */
 export function uniqueId(prefix = "id") {
   lastId += 1;

@@ -7,7 +7,7 @@
 import { del, download, post } from "./api.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
-import { el, nameText } from "./dom.js";
+import { el, focusOn, nameText } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { service } from "./limits.js";
 import { notify } from "./notices.js";
@@ -90,7 +90,7 @@ export async function deleteFile({ id, filename: name }, { permanently = null } 
     act: async () => {
       await restoreFile({ id, filename: name });
       notice.remove();
-      if (document.activeElement === document.body) document.querySelector("h1")?.focus({ preventScroll: true });
+      if (document.activeElement === document.body) focusOn(null, { preventScroll: true });
     },
   });
   const notice = notify(words.done({ name }), { action: undo });

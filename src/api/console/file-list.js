@@ -16,7 +16,7 @@ const t = texts.files.list;
  * makes what stands below them; `query` is what the API is asked beside what the address says; `refreshed` is called
  * with each `refresh`; the rest are options of `table`. Answers `{ element, update(context), refresh() }`.
  */
-export function fileList(context, { words, query: more, action, refreshed = () => {}, ...options }) {
+export function fileList(context, /** @type {any} */ { words, query: more, action, refreshed = () => {}, ...options }) {
   const empty = () => emptyTexts(words, action);
   const list = table({ ...options, empty, keeps: true });
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];

@@ -8,6 +8,7 @@ const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const number = new Intl.NumberFormat();
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["week", 604_800], ["day", 86_400], ["hour", 3600],
   ["minute", 60]];
 const BYTE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
@@ -45,7 +46,7 @@ export function localTime(text) {
 /** How long ago a timestamp of the API was, or how long it is until then, such as "3 hours ago". */
 export function formatRelative(text) {
   if (!text) return "";
-  const seconds = (new Date(text) - Date.now()) / 1000;
+  const seconds = (new Date(text).getTime() - Date.now()) / 1000;
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
   }
@@ -61,6 +62,7 @@ export function formatBytes(bytes) {
     step += 1;
   }
   const digits = step > 0 && value < 9.95 ? 1 : 0;
+  /** @type {Intl.NumberFormatOptions} */
   const options = { style: "unit", unit: BYTE_UNITS[step], unitDisplay: step ? "short" : "long" };
   return new Intl.NumberFormat(undefined, { ...options, maximumFractionDigits: digits }).format(value);
 }

@@ -16,7 +16,7 @@ import { texts } from "./texts.js";
  *
  * Answers `{ element, field(name), fail(error) }`.
  */
-export function form({ fields, label, busy, submit, kind = "primary", extra, keeps = false }) {
+export function form(/** @type {any} */ { fields, label, busy, submit, kind = "primary", extra, keeps = false }) {
   const made = new Map();
   const nodes = fields.map((description) => {
     if (description instanceof Node) return description;
@@ -119,8 +119,8 @@ function hold(send, moment) {
  *
  * Answers `{ name, element, input, value(), set(value), error(sentence), show(boolean) }`.
  */
-export function field({ name, label, type = "text", value, hint, required = false, options, names = [], reasons = [],
-  isHidden = false, ...attributes }) {
+export function field(/** @type {any} */ { name, label, type = "text", value, hint, required = false, options,
+  names = [], reasons = [], isHidden = false, ...attributes }) {
   const id = uniqueId("field");
   const input = inputOf({ type, options, id, name, required, ...attributes });
   const problem = el("p", { class: "field-error", id: `${id}-error` });
@@ -147,7 +147,7 @@ export function field({ name, label, type = "text", value, hint, required = fals
   return { name, element, input, required, names, reasons, value: () => valueOf(input, type), set, error, show };
 }
 
-function inputOf({ type, options = [], optional, ...attributes }) {
+function inputOf(/** @type {any} */ { type, options = [], optional, ...attributes }) {
   if (type === "textarea") return el("textarea", { rows: 4, dir: "auto", ...attributes });
   if (type === "select") {
     const list = options.map(([value, text]) => el("option", { value }, text));

@@ -30,7 +30,7 @@ export const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes("F
 
 /** Where no page takes it, a dropped file is ignored. The browser would show it in place of the console. */
 for (const type of ["dragover", "drop"]) {
-  addEventListener(type, (event) => {
+  addEventListener(type, (/** @type {DragEvent} */ event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
     event.dataTransfer.dropEffect = "none";
@@ -118,7 +118,7 @@ function markSection(name) {
 }
 
 /** Shows a page, names it in the title of the tab, and moves the focus to its heading unless `focus` is false. */
-export function showPage(element, { section, isBare = false, focus = true }) {
+export function showPage(element, /** @type {any} */ { section, isBare = false, focus = true }) {
   showMenu(false);
   markSection(section);
   document.body.classList.toggle("is-bare", isBare);

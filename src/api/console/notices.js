@@ -18,7 +18,7 @@ export const noticePlace = el("div", { class: "notices" }, done, failed);
  * Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it; one
  * that `stays` is there until it is closed. Answers the notice, for whoever takes it away sooner.
  */
-export function notify(text, { action, stays = false } = {}) {
+export function notify(text, /** @type {any} */ { action, stays = false } = {}) {
   if (done.childElementCount > 1) done.firstElementChild.remove();
   const notice = add(done, "notice", [text, action && " ", action]);
   const remove = () => {

@@ -2,7 +2,7 @@
 
 import { currentUser } from "./api.js";
 
-let show = () => {};
+let show = (_position) => {};
 /** Whether the page may be left, which may be a promise. */
 let mayLeave = () => true;
 /** The number of the present entry of the history; an entry of before this script was loaded may have none. */

@@ -28,8 +28,8 @@ const SIZES = ["25", "50", "100"];
  *
  * Answers `{ element, show(rows), waiting(rows) }`; `show` may be called again, as for another page of the list.
  */
-export function table({ caption, columns, sort, names = { by: "sort_by", order: "sort_order" }, empty,
-  keeps = false }) {
+export function table(/** @type {any} */ { caption, columns, sort, empty,
+  names = { by: "sort_by", order: "sort_order" }, keeps = false }) {
   const heads = columns.map((column) => headOf(column, names));
   const sorter = sort && sorterOf(columns, names);
   const body = el("tbody", { role: "rowgroup" });
@@ -221,7 +221,7 @@ function showError(made, error, { focus }) {
  * `refresh()`, how many rows a page has where it `hasSizes`, and the ways to other pages. It stays while `show` is
  * called with each answer, as by `numbered`: `{ said, steps, size, total }`. Answers `{ element, show }`.
  */
-export function pager({ label = texts.pages, refresh, hasSizes = false } = {}) {
+export function pager(/** @type {any} */ { label = texts.pages, refresh, hasSizes = false } = {}) {
   const range = el("p", { role: "status" });
   const again = refresh && iconButton(texts.refresh, "refresh", { act: () => refresh() });
   const rows = field({ name: "size", label: texts.rows, type: "select", options: SIZES.map((size) => [size, size]),
@@ -231,7 +231,7 @@ export function pager({ label = texts.pages, refresh, hasSizes = false } = {}) {
   const links = el("div", { class: "pager-links" });
   let drawn = null;
   const element = el("nav", { class: "pager", "aria-label": label }, range, again, hasSizes && rows.element, links);
-  const show = ({ said, steps, size, total }) => {
+  const show = (/** @type {any} */ { said, steps, size, total }) => {
     const wanted = said + location.search;
     if (drawn === wanted) return element;
     drawn = wanted;

@@ -19,9 +19,9 @@ const LONGEST_TURN = 90_000;
 const channel = new BroadcastChannel("cloakroom.session");
 /** The id of the session that this tab has asked for, until it has one; and what to call then. */
 let wanted = null;
-let arrived = () => {};
+let arrived = /** @type {Function} */ (() => {});
 /** Gives the lock of this tab's session back. */
-let release = () => {};
+let release = /** @type {Function} */ (() => {});
 
 /** What a token says of itself: `jti`, its id; `sid`, that of its session; and `exp`, the second when it expires. */
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
@@ -53,7 +53,7 @@ export function setNewest(token) {
  */
 export function endForAll(token) {
   const session = sessionOf(token);
-  const exp = Math.max(claimsOf(token).exp, parseInt(newestOf(session) ?? 0, 10));
+  const exp = Math.max(claimsOf(token).exp, parseInt(newestOf(session) ?? "0", 10));
   localStorage.setItem(NEWEST + session, `${exp} ended`);
   channel.postMessage({ session, isEnded: true });
 }

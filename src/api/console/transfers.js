@@ -30,7 +30,7 @@ export function watchTransfers(listener, signal) {
  * Tells all listeners that a transfer, or without one the list, has changed. One that fails is reported, and hinders
  * neither the others nor the transfer.
  */
-export function transferChanged(transfer) {
+export function transferChanged(transfer = null) {
   for (const listener of listeners) {
     try {
       listener(transfer);
@@ -63,7 +63,7 @@ export const isTemporary = ({ status }) => TEMPORARY.includes(status);
  * there were in a row, or until there is a network. The abortion of `signal` ends it too; `begin(until)` is told the
  * time in milliseconds.
  */
-export function waitOut(error, { failures, signal, begin = () => {} }) {
+export function waitOut(error, { failures, signal, begin = (_until) => {} }) {
   const isLimit = error.status === 429;
   const backOff = isLimit ? REST : Math.min(MAX_WAIT, 2500 * 2 ** failures);
   const until = Math.max(error.retryAt ?? 0, Date.now() + backOff);

@@ -2,7 +2,7 @@
 
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
-import { el, nameText, replace } from "./dom.js";
+import { el, focusOn, nameText, replace } from "./dom.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
 import { dismiss, isActive, transfers, watchTransfers } from "./transfers.js";
@@ -39,7 +39,7 @@ watchTransfers((transfer) => {
 });
 
 /** Unfinished transfers end with the session, so signing out asks. */
-addEventListener("signout", (event) => {
+addEventListener("signout", (/** @type {CustomEvent} */ event) => {
   const left = transfers.filter(isActive).length;
   if (left === 0) return;
   event.preventDefault();
@@ -76,7 +76,7 @@ function drawList() {
   const hadFocus = tray.contains(document.activeElement);
   tray.hidden = listed().length === 0;
   document.documentElement.classList.toggle("has-tray", !tray.hidden);
-  if (tray.hidden && hadFocus) document.querySelector("h1")?.focus();
+  if (tray.hidden && hadFocus) focusOn();
 }
 
 function drawHead() {

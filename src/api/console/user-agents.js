@@ -4,6 +4,7 @@ import { el, nameText } from "./dom.js";
 import { texts } from "./texts.js";
 
 /** The first that is found names the browser: later ones are named in the texts of earlier ones too. */
+/** @type {[RegExp, string][]} */
 const BROWSERS = [
   [/\bEdgA?(?:iOS)?\/(\d+)/, "Edge"],
   [/\bOPR\/(\d+)/, "Opera"],
@@ -12,6 +13,7 @@ const BROWSERS = [
   [/\b(?:HeadlessChrome|Chrome|CriOS|Chromium)\/(\d+)/, "Chrome"],
   [/\bVersion\/(\d+)[\d.]* (?:Mobile\/\w+ )?Safari\//, "Safari"],
 ];
+/** @type {[RegExp, string][]} */
 const SYSTEMS = [
   [/\biPhone\b/, "iPhone"],
   [/\biPad\b/, "iPad"],

@@ -4,7 +4,7 @@ import { accountPage, showOnce } from "../account.js";
 import { currentUser, del, get, post, setCurrentUser } from "../api.js";
 import { button, copyButton, load, section } from "../controls.js";
 import { formDialog } from "../dialogs.js";
-import { el, replace } from "../dom.js";
+import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
 import { notify } from "../notices.js";
@@ -109,7 +109,7 @@ async function unlessChanged(work, draw, gone = t.elsewhere_off) {
     const said = { SECOND_FACTOR_ENABLED: t.elsewhere_on, SECOND_FACTOR_NOT_FOUND: gone }[error.reason];
     if (!said) throw error;
     await draw(said);
-    document.querySelector("h1").focus();
+    focusOn();
     return null;
   }
 }
@@ -142,7 +142,7 @@ function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
 
 /** Says what was done. The button that it was done by is gone, so the focus goes to the heading. */
 function done(text) {
-  document.querySelector("h1").focus();
+  focusOn();
   notify(text);
 }
 

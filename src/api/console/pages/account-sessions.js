@@ -4,7 +4,7 @@ import { accountPage } from "../account.js";
 import { del, forget, get, post } from "../api.js";
 import { button, load } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
-import { el, nameText } from "../dom.js";
+import { el, focusOn, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
 import { leave } from "../frame.js";
 import { notify } from "../notices.js";
@@ -91,7 +91,7 @@ async function end(session, row, refresh) {
   await refresh();
   notify(said);
   const next = grid.rows[Math.min(index, grid.rows.length - 1)]?.querySelector("button");
-  (next?.isConnected ? next : document.querySelector("h1")).focus();
+  focusOn(next);
 }
 
 async function endOthers(refresh) {
@@ -103,7 +103,7 @@ async function endOthers(refresh) {
   if (!isDone) return;
   await refresh();
   notify(t.others_done);
-  document.querySelector("h1").focus();
+  focusOn();
 }
 
 async function endAll() {

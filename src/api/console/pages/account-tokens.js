@@ -4,7 +4,7 @@ import { accountPage, showOnce } from "../account.js";
 import { del, get, post } from "../api.js";
 import { button, copyButton, load } from "../controls.js";
 import { confirmDialog, formDialog } from "../dialogs.js";
-import { el, nameText } from "../dom.js";
+import { el, focusOn, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { table } from "../tables.js";
@@ -49,11 +49,11 @@ const oneLine = (text) => el("span", { class: "nowrap" }, text);
 /** The API rounds the last use down to the hour. */
 function lastUse(at) {
   if (!at) return el("span", { class: "soft" }, t.never);
-  return oneLine(Date.now() - new Date(at) < 3_600_000 ? t.within_hour : timeText(at, formatRelative));
+  return oneLine(Date.now() - new Date(at).getTime() < 3_600_000 ? t.within_hour : timeText(at, formatRelative));
 }
 
 function ending(at) {
-  const isSoon = new Date(at) - Date.now() < SOON;
+  const isSoon = new Date(at).getTime() - Date.now() < SOON;
   return el("span", { class: isSoon ? "badge is-warn" : "nowrap" }, timeText(at, isSoon ? formatRelative : formatDate));
 }
 
@@ -78,7 +78,7 @@ async function create(refresh) {
     el("p", { class: "small soft" }, t.made_use),
     el("p", { class: "code", translate: "no" }, `Authorization: Bearer ${answer.token.slice(0, 10)}…`),
   ], t.kept);
-  if (isSeen) document.querySelector("h1").focus();
+  if (isSeen) focusOn();
 }
 
 async function remove(token, refresh) {
@@ -99,5 +99,5 @@ async function remove(token, refresh) {
   if (!isDone) return;
   await refresh();
   notify(said);
-  document.querySelector("h1").focus();
+  focusOn();
 }

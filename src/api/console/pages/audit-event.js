@@ -3,7 +3,7 @@
 import { accountLink, addressText, nameLinks, shortId } from "../accounts.js";
 import { button } from "../controls.js";
 import { dialog } from "../dialogs.js";
-import { el } from "../dom.js";
+import { el, focusOn } from "../dom.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { texts } from "../texts.js";
 
@@ -108,6 +108,6 @@ function showEvent(event) {
     if (!target.closest("a")) return;
     box.close();
     await box.result;
-    document.querySelector("h1")?.focus();
+    focusOn();
   });
 }

@@ -52,6 +52,7 @@ function rowTools(file) {
 
 /** Asks since when, and restores what was deleted since. `place` says what there was no room for. */
 async function restoreMany(place) {
+  /** @type {any} */
   let made;
   const answer = formDialog(t.many_title, (form) => {
     made = form;

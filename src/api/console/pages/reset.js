@@ -2,7 +2,7 @@
 
 import { currentUser, post, signOut } from "../api.js";
 import { buttonLink } from "../controls.js";
-import { el, replace } from "../dom.js";
+import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
 import { texts } from "../texts.js";
@@ -16,10 +16,10 @@ export function show({ leaving }) {
   const place = el("div", { class: "narrow" });
   const say = (title, text, action) => {
     if (leaving.aborted) return;
-    const heading = el("h1", { tabindex: "-1" }, title);
-    replace(place, brand(), heading, el("p", { class: "lead" }, text), el("div", { class: "form-actions" }, action));
+    replace(place, brand(), el("h1", { tabindex: "-1" }, title), el("p", { class: "lead" }, text),
+      el("div", { class: "form-actions" }, action));
     setTitle(title);
-    heading.focus();
+    focusOn();
   };
   const another = () => buttonLink(t.another, "/console/forgotten", { kind: "primary" });
   if (!token) {

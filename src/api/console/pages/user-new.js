@@ -47,7 +47,7 @@ export function show({ leaving }) {
   return el("div", {}, backToUsers(), pageHead(t.title), made.element);
 }
 
-async function create({ entry, permissions, username, ...values }, withoutMail, leaving) {
+async function create(/** @type {any} */ { entry, permissions, username, ...values }, withoutMail, leaving) {
   const account = { ...values, permissions: permissionsOf(permissions) };
   if (username) account.username = username;
   if (entry === "invite") account.invite = true;

@@ -11,7 +11,10 @@ import { texts } from "../texts.js";
 
 const t = texts.admin.user;
 
-/** Descriptions of the fields of an account, for `form`. An account that `isNew` needs a name. */
+/**
+ * Descriptions of the fields of an account, for `form`. An account that `isNew` needs a name.
+ * @returns {any[]}
+ */
 export function profileFields(user, { isNew = false } = {}) {
   return [
     { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,

@@ -3,7 +3,7 @@
 import { isId, nameOf } from "../accounts.js";
 import { currentUser, get } from "../api.js";
 import { load, pageHead, section, skeleton } from "../controls.js";
-import { el, nameText, replace } from "../dom.js";
+import { el, focusOn, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
@@ -40,7 +40,7 @@ function partsOf(user, signal, refresh) {
   const changed = async (text) => {
     notify(text);
     await refresh();
-    document.querySelector("h1")?.focus();
+    focusOn();
   };
   return [
     facts(user),

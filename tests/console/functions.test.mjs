@@ -1,0 +1,116 @@
+// The console's functions that need no page, only a little of what surrounds one when their modules are loaded.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+Object.assign(globalThis, {
+  location: { pathname: "/console/files", search: "", origin: "https://example.com" },
+  history: {},
+  addEventListener() {},
+  BroadcastChannel: class {},
+  Node: Object,
+  document: { createElement: () => ({ setAttribute() {}, append() {}, addEventListener() {} }) },
+});
+const from = (name) => import(`../../src/api/console/${name}.js`);
+const { ApiError, errorOf, offlineError } = await from("errors");
+const { formatBytes, formatDateTime, formatRelative, localTime, utcTime } = await from("format");
+const { changes } = await from("forms");
+const { match, withQuery } = await from("router");
+const { asked, oneOf } = await from("tables");
+const { deviceName } = await from("user-agents");
+
+test("sizes have the unit that suits them, and its next one from where they would be rounded up to it", () => {
+  const sizes = [0, 1, 1023, 1024, 9.94 * 1024, 9.96 * 1024, 1023.4 * 1024, 1023.6 * 1024, 2 ** 50, 2 ** 60];
+  assert.deepEqual(sizes.map(formatBytes), ["0 bytes", "1 byte", "1,023 bytes", "1 kB", "9.9 kB", "10 kB", "1,023 kB",
+    "1 MB", "1,024 TB", "1,048,576 TB"]);
+});
+
+test("times are relative in the unit that fits once, and in neither direction further than they are", () => {
+  const ago = (seconds) => formatRelative(new Date(Date.now() - seconds * 1000).toISOString());
+  assert.deepEqual([59, 61, 119.5, 3599, 3601, 86_401].map(ago),
+    ["now", "1 minute ago", "1 minute ago", "59 minutes ago", "1 hour ago", "yesterday"]);
+  assert.deepEqual([-62, -7300].map(ago), ["in 1 minute", "in 2 hours"]);
+  assert.deepEqual([formatRelative(null), formatDateTime(null)], ["", ""]);
+});
+
+test("what was typed as a time is sent in UTC, and comes back; what is none stays", () => {
+  for (const text of ["2026-01-31T10:20", "2026-07-31T10:20:30"]) assert.equal(localTime(utcTime(text)), text);
+  assert.match(utcTime("2026-01-31T10:20"), /^2026-01-3[01]T\d\d:\d[05]:00\.000Z$/);
+  assert.deepEqual([utcTime(""), utcTime("soon"), localTime("soon"), localTime("")], ["", "soon", "", ""]);
+});
+
+test("changes of a form are the values that differ", () => {
+  const stored = { name: "Ann", username: null, is_public: false, size: 0, words: ["a", "b"] };
+  assert.deepEqual(changes(stored, { name: "Ann", username: "", other: "", is_public: false, words: ["a", "b"] }), {});
+  assert.deepEqual(changes(stored, { name: "", username: "u", is_public: true, size: null, words: ["b", "a"] }),
+    { name: "", username: "u", is_public: true, size: null, words: ["b", "a"] });
+});
+
+test("a path belongs to the first route that fits, with its parts decoded where that is possible", () => {
+  const routes = ["/console", "/console/files/deleted", "/console/files/:id"].map((path) => ({ path }));
+  const found = (path) => {
+    const { route, params } = match(routes, path) ?? { params: {} };
+    return [route && routes.indexOf(route), params.id];
+  };
+  assert.deepEqual(found("/console/"), [0, undefined]);
+  assert.deepEqual(found("/console/files/deleted"), [1, undefined]);
+  assert.deepEqual(found("/console/files/a%2Fb%20c/"), [2, "a/b c"]);
+  assert.deepEqual(found("/console/files/%E0%A4%A"), [2, "%E0%A4%A"]);
+  for (const path of ["/console/files", "/console//files", "/console/files/a/b", "/", "/console/files//"]) {
+    assert.equal(match(routes, path), null, path);
+  }
+});
+
+test("an address changes by the names that are given, and loses those without a value", () => {
+  location.search = "?search=a+b&page=3&sort_by=size";
+  assert.equal(withQuery({ page: null, search: "&=?#" }), "/console/files?search=%26%3D%3F%23&sort_by=size");
+  assert.equal(withQuery({ page: "", search: null, sort_by: undefined }), "/console/files");
+  location.search = "";
+});
+
+test("of an address that was changed by hand only what the API takes is asked for", () => {
+  const of = (text) => asked(new URLSearchParams(text), { sorts: ["upload_date", "filename"] });
+  const { size } = of("");
+  assert.deepEqual(of("sort_by=filename&sort_order=desc&page=7&size=100"),
+    { sort_by: "filename", sort_order: "desc", page: "7", size: "100" });
+  const nothing = { sort_by: null, sort_order: null, page: 1, size };
+  for (const other of ["0", "99", "1000000", "x"]) assert.deepEqual(of({ size: other }), nothing, other);
+  for (const page of ["0", "-1", "1.5", "", "x", "9".repeat(17), "1e3"]) assert.deepEqual(of({ page }), nothing, page);
+  assert.deepEqual(of("sort_by=password&sort_order=up"), nothing);
+  assert.equal(of("sort_by=filename").sort_order, "asc");
+  assert.equal(oneOf(new URLSearchParams("role=admin&role=x"), "role", ["admin"]), "admin");
+});
+
+test("errors of both shapes are sentences, at the fields they are about", () => {
+  const plain = { detail: [{ loc: ["body", "name"], msg: "Too short" }, { loc: ["body", "name"], msg: "Odd." }] };
+  const wrapped = { error: { reason: "INVALID", message: "Invalid", details: plain.detail } };
+  for (const body of [plain, wrapped]) {
+    const error = errorOf(422, () => null, JSON.stringify(body));
+    assert.deepEqual(error.fields, { name: "Too short. Odd." });
+    assert.equal(error.retryAt, null);
+  }
+  const known = { detail: "Rate limit exceeded", reason: "RATE_LIMITED" };
+  const limited = errorOf(429, (name) => (name === "Retry-After" ? "12" : null), JSON.stringify(known));
+  assert.equal(limited.message, "Too many requests.");
+  assert.ok(Math.abs(limited.retryAt - Date.now() - 12_000) < 1000);
+});
+
+test("what is no answer of the API is an error all the same", () => {
+  for (const body of ["<html>Bad gateway</html>", "", "null", "[]", "5", '{"detail":{}}']) {
+    const error = errorOf(502, () => null, body);
+    assert.equal(error.message, "The service cannot be reached.", body);
+    assert.ok(error.retryAt > Date.now(), "a proxy's refusal passes by itself");
+  }
+  assert.deepEqual([offlineError().reason, offlineError({ name: "TimeoutError" }).reason], ["OFFLINE", "NO_ANSWER"]);
+  assert.equal(new ApiError({ status: 400, detail: "Odd", hint: "Send `a`: to /api/v1/x" }).message, "Odd.");
+  assert.equal(new ApiError({ status: 400, detail: "Odd", hint: "Use `b`." }).message, "Odd. Use b.");
+});
+
+test("devices are named as people know them, and programs by what they say", () => {
+  const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/131.0.0.0 Safari/537.36";
+  assert.equal(deviceName(chrome), "Chrome 131 on Linux");
+  assert.equal(deviceName(`${chrome} Edg/131.0.0.0`), "Edge 131 on Linux");
+  assert.equal(deviceName("backup/1.0"), "backup/1.0");
+  assert.equal(deviceName("😀".repeat(81)), `${"😀".repeat(80)}…`);
+  assert.equal(deviceName(null), deviceName(" "));
+});
