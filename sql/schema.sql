@@ -77,6 +77,9 @@ CREATE TABLE users (
     -- How many deletions of the user's files file_deletions has, and the number of the latest one that it has no more.
     remembered_deletions bigint NOT NULL DEFAULT 0,
     forgotten_change bigint NOT NULL DEFAULT 0,
+    -- The most bytes and files that the user may have, set by an administrator. Null for the default of the settings.
+    storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
+    file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
     CONSTRAINT users_complete_check
     CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
 );
@@ -391,12 +394,12 @@ CREATE TABLE personal_tokens (
     -- SHA-256 of the whole token.
     token_hash bytea NOT NULL CONSTRAINT personal_tokens_token_hash_key UNIQUE,
     name text NOT NULL,
-    -- Whether it is accepted only for GET and HEAD.
-    read_only boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     -- The time of the last use, rounded down to the hour.
-    last_used_at timestamptz
+    last_used_at timestamptz,
+    -- What it is accepted for: everything, GET and HEAD, or adding files.
+    scope text NOT NULL CONSTRAINT personal_tokens_scope_check CHECK (scope IN ('all', 'read', 'upload'))
 );
 
 CREATE INDEX personal_tokens_user ON personal_tokens (user_id);

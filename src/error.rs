@@ -114,6 +114,8 @@ pub enum Forbidden {
     AdminByPersonalToken,
     /// The request has a read-only personal access token, and is not a `GET`.
     ReadOnlyToken,
+    /// The request has a personal access token of scope `upload`, and is no upload.
+    UploadToken,
     /// An administrator would take their own second factor away, without the password and a code.
     OwnSecondFactor,
     /// The account is the development admin's.

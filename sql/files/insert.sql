@@ -1,6 +1,6 @@
 -- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
--- $6: hash; $7: description; $8: the owner's quota of bytes; $9: the owner's quota of files; $10: quota of bytes of
--- the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
+-- $6: hash; $7: description; $8, $9: the quotas of bytes and of files of an owner
+-- without quotas of its own; $10: quota of bytes of the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
 -- registered themselves; $14, $15: the idempotency key and the hash of the request, or null. No row means that there is
 -- no such user; a row without an id means that the file does not fit, that its key was used within a day, or that the
 -- user has too many keys.
@@ -14,13 +14,14 @@
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS (
-    SELECT id, total_uploads, total_storage_used,
+    SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
            is_self_registered AND created_at > now() - interval '7 days' AS is_young
     FROM users, patience WHERE id = $2 AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE OF users
 ), fitting AS MATERIALIZED (
     SELECT id FROM owner
-    WHERE total_storage_used + $5 <= $8 AND total_uploads < $9 AND has_storage_for($5, $10)
+    WHERE total_storage_used + $5 <= coalesce(storage_quota, $8) AND total_uploads < coalesce(file_quota, $9)
+      AND has_storage_for($5, $10)
       AND (NOT is_young OR $5 <= storage_left_to_young_accounts($5, $13))
       AND ($14::text IS NULL OR count_idempotency_keys(id) < 10000)
 ), key AS (

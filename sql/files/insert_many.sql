@@ -1,7 +1,7 @@
 -- Records those of several files that certainly fit into all quotas, each by the rules of insert.sql, in one commit.
 -- What the triggers and the commit cost is shared by all of them. $1 to $9, with an element for each file: ids; owners;
--- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10: an
--- owner's quota of bytes; $11: an owner's quota of files; $12: quota of bytes of the whole service; $13: quota of
+-- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10,
+-- $11: the quotas of bytes and of files of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of
 -- bytes of young accounts that registered themselves. $14, $15: idempotency keys and hashes of the requests, null for
 -- those without. A row for each recorded file.
 -- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
@@ -21,14 +21,15 @@ WITH patience AS (
                     request_hash, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
-    SELECT id, total_uploads, total_storage_used,
+    SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
            is_self_registered AND created_at > now() - interval '7 days' AS is_young
     FROM users JOIN own_changes ON user_id = id, patience
     WHERE id = ANY ($2) AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE OF users, own_changes SKIP LOCKED
 ), fitting AS MATERIALIZED (
     SELECT upload.*, is_young FROM upload JOIN owner ON owner.id = user_id
-    WHERE total_storage_used + bytes <= $10 AND total_uploads + files <= $11
+    WHERE total_storage_used + bytes <= coalesce(storage_quota, $10)
+      AND total_uploads + files <= coalesce(file_quota, $11)
       AND bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint
       AND (key IS NULL OR count_idempotency_keys(owner.id) + files <= 10000)
 ), room AS MATERIALIZED (

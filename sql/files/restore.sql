@@ -1,14 +1,15 @@
 -- Restores deleted files of user $1: file $2 or, if that is null, those that were deleted at $3 or later. $4, $5: the
--- user's quotas of bytes and of files; $6: quota of bytes of the whole service; $7: quota of bytes of young accounts
+-- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7: quota of bytes of young accounts
 -- that registered themselves; $8, $9: address and request id of the event. Returns how many it restored, and how many
 -- of those that it was asked for remain deleted. No row means that there is no such user.
 -- In a queue of many uploads, this waits long for the same locks as they do, so only the statement timeout limits that.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS MATERIALIZED (
-    SELECT id FROM users, patience WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE OF users
+    SELECT id, coalesce(storage_quota, $4) AS most_bytes, coalesce(file_quota, $5) AS most_files
+    FROM users, patience WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE OF users
 ), outcome AS MATERIALIZED (
-    SELECT restored, remaining FROM owner, restore_files(id, $2, $3, $4, $5, $6, $7)
+    SELECT restored, remaining FROM owner, restore_files(id, $2, $3, most_bytes, most_files, $6, $7)
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'file.restore', $1, CASE WHEN $2::uuid IS NULL THEN 'user' ELSE 'file' END, coalesce($2, $1), $8, $9,

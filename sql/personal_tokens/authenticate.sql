@@ -1,4 +1,4 @@
--- The user of the personal access token with hash $1, whether the token is read-only, and the version of the user's
+-- The user of the personal access token with hash $1, the scope of the token, and the version of the user's
 -- credentials. No row means that there is no such token, or that it has expired.
 -- The same statement stores the hour of the use. It writes only at the first use of a token in an hour; all other uses
 -- only read. Running it twice has no further effect, so it may be repeated.
@@ -8,8 +8,9 @@ WITH used AS (
       AND (last_used_at IS NULL OR last_used_at < date_trunc('hour', now(), 'UTC'))
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
-       u.last_login, u.total_uploads, u.total_storage_used, u.second_factor_at IS NOT NULL AS second_factor,
-       t.read_only,
+       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
+       u.second_factor_at IS NOT NULL AS second_factor,
+       t.scope,
        u.credentials_version
 FROM personal_tokens t JOIN users u ON u.id = t.user_id
 WHERE t.token_hash = $1 AND t.expires_at > now()

@@ -1,5 +1,5 @@
 -- Stores a personal access token of user $1. $2: the version of the credentials that the request's sender was
--- authenticated with; $3: id; $4: hash; $5: name; $6: whether it is read-only; $7: its lifetime in days; $8: the most
+-- authenticated with; $3: id; $4: hash; $5: name; $6: scope; $7: its lifetime in days; $8: the most
 -- live tokens of a user; $9, $10: address and request id of the event; $11, $12: session and time of issue of the
 -- access token, see is_signed_in. No row means that the account is deactivated or deleted, its credentials have
 -- changed, or the session has ended; a row without an id, that the user has too many tokens. Tokens that have expired
@@ -12,15 +12,15 @@ WITH locked AS (
 ), owner AS (
     SELECT id FROM locked WHERE is_signed_in(id, $11, $12)
 ), token AS (
-    INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
+    INSERT INTO personal_tokens (id, user_id, token_hash, name, scope, expires_at)
     SELECT $3, id, $4, $5, $6, now() + make_interval(hours => 24 * $7) FROM owner
     WHERE count_personal_tokens(id) < $8
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'auth.token_create', user_id, 'token', id, $9, $10,
-           jsonb_build_object('read_only', read_only, 'expires_in_days', $7)
+           jsonb_build_object('scope', scope, 'read_only', scope = 'read', 'expires_in_days', $7)
     FROM token
 )
-SELECT token.id, name, read_only, created_at, expires_at, last_used_at
+SELECT token.id, name, scope, created_at, expires_at, last_used_at
 FROM owner LEFT JOIN token ON true

@@ -3,7 +3,7 @@
 -- The array is hidden from the planner in a subquery: if it saw the length, plans for short ones would look cheaper
 -- than the generic plan, and it would plan anew for each request.
 SELECT s.id AS session_id, u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at,
-       u.updated_at, u.last_login, u.total_uploads, u.total_storage_used,
+       u.updated_at, u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
        u.second_factor_at IS NOT NULL AS second_factor, u.credentials_version
 FROM sessions s
 JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch

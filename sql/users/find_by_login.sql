@@ -5,7 +5,8 @@
 -- names that no account has apart as the database does, whose lower() depends on its locale. is_refused: no code is
 -- taken until the password is another one; wait_seconds: for how long none is taken from the client's network, or null.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor, password_hash,
+       total_uploads, total_storage_used, storage_quota, file_quota,
+       second_factor_at IS NOT NULL AS second_factor, password_hash,
        credentials_version, second_factor_at, second_factor_sealed, recovery_codes,
        wrong_codes >= 100 AS is_refused,
        extract(epoch FROM wrong_code_wait(wrong_code_times, wrong_code_networks, $2))::double precision AS wait_seconds,

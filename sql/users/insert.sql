@@ -1,15 +1,15 @@
 -- Creates an account. $1: id; $2: username; $3: e-mail address; $4: display name; $5: password hash; $6: role; $7:
 -- permissions; $8: whether it is active; $9: creation time; $10: last login; $11, $12, $13: actor, address and request
 -- id of the event; $14: ASCII form of the address, if it differs; $15: whether its owner is invited by mail; $16, $17:
--- session and time of issue of the actor's access token, see is_signed_in, both null for other actors. A null from $6
--- to $10 stands for the column's default, and an empty name is none. An account that nobody else creates registers
+-- session and time of issue of the actor's access token, see is_signed_in, both null for other actors; $18, $19: own
+-- quotas of bytes and of files. A null from $6 to $10 stands for the column's default, and an empty name is none. An account that nobody else creates registers
 -- itself; one that an administrator creates is settled. The unique indexes decide whether username and address are
 -- free. No row means that the actor is not signed in any more.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
-                       email_ascii, is_settled, is_self_registered)
+                       email_ascii, is_settled, is_self_registered, storage_quota, file_quota)
     SELECT $1, $2, $3, nullif($4, ''), $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
-           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL, $11::uuid IS NULL
+           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL, $11::uuid IS NULL, $18, $19
     WHERE $17::bigint IS NULL OR is_signed_in($11, $16, $17)
     RETURNING *
 ), invitation AS (
@@ -21,5 +21,5 @@ WITH created AS (
     FROM created
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor
+       total_uploads, total_storage_used, storage_quota, file_quota, second_factor_at IS NOT NULL AS second_factor
 FROM created

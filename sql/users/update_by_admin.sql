@@ -3,14 +3,14 @@
 -- $9, $10, $11: actor, address and request id of the events; $12: version of the credentials that were checked, null if
 -- none were; $13: whether an administrator's account is left as it is, because the request has a personal access token;
 -- $14: ASCII form of the address, if it differs; $15, $16: session and time of issue of the actor's access token, see
--- is_signed_in, both null for other actors. No row means that there is no such account, or that one of these conditions
+-- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default. No row means that there is no such account, or that one of these conditions
 -- does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another
 -- one did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH locked AS (
-    SELECT id, username, email, email_ascii, name, role, permissions, is_active
+    SELECT id, username, email, email_ascii, name, role, permissions, is_active, storage_quota, file_quota
     FROM users
     WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin
@@ -34,6 +34,8 @@ WITH locked AS (
                  OR coalesce($7, before.is_active) <> before.is_active THEN now()
             ELSE sessions_ended_at
         END,
+        storage_quota = CASE WHEN $17::bigint IS NULL THEN before.storage_quota ELSE nullif($17, -1) END,
+        file_quota = CASE WHEN $18::bigint IS NULL THEN before.file_quota ELSE nullif($18, -1) END,
         updated_at = now()
     FROM before
     WHERE users.id = before.id
@@ -49,7 +51,9 @@ WITH locked AS (
             CASE WHEN c.name IS DISTINCT FROM b.name THEN 'name' END,
             CASE WHEN c.role <> b.role THEN 'role' END,
             CASE WHEN c.permissions <> b.permissions THEN 'permissions' END,
-            CASE WHEN c.is_active <> b.is_active THEN 'is_active' END
+            CASE WHEN c.is_active <> b.is_active THEN 'is_active' END,
+            CASE WHEN c.storage_quota IS DISTINCT FROM b.storage_quota THEN 'storage_quota' END,
+            CASE WHEN c.file_quota IS DISTINCT FROM b.file_quota THEN 'file_quota' END
         ], NULL) AS names
     ) fields
     CROSS JOIN LATERAL (VALUES
@@ -64,6 +68,6 @@ WITH locked AS (
     WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor,
+       total_uploads, total_storage_used, storage_quota, file_quota, second_factor_at IS NOT NULL AS second_factor,
        CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END
 FROM changed

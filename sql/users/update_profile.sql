@@ -42,5 +42,5 @@ WITH locked AS (
     WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, second_factor_at IS NOT NULL AS second_factor
+       total_uploads, total_storage_used, storage_quota, file_quota, second_factor_at IS NOT NULL AS second_factor
 FROM changed

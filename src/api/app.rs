@@ -14,6 +14,7 @@ use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::sealing::SealingKeys;
 use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
@@ -40,6 +41,7 @@ pub struct App {
     pub stored_bytes: StoredBytes,
     pub signing_keys: Arc<SigningKeys>,
     pub sealing_keys: SealingKeys,
+    pub refused_passwords: RefusedPasswords,
     pub hasher: PasswordHasher,
     pub turns: Turns,
     pub waiters: Arc<Waiters>,
@@ -88,8 +90,8 @@ impl App {
         config: Arc<Config>,
         db: Arc<Database>,
         storage: Arc<Storage>,
-        signing_keys: Arc<SigningKeys>,
-        sealing_keys: SealingKeys,
+        (signing_keys, sealing_keys): (Arc<SigningKeys>, SealingKeys),
+        refused_passwords: RefusedPasswords,
         metrics: Metrics,
         background: SyncSender<()>,
     ) -> Result<App, Error> {
@@ -122,6 +124,7 @@ impl App {
             storage,
             signing_keys,
             sealing_keys,
+            refused_passwords,
             background,
             failures: Arc::new(FailureChannel::new()),
         })

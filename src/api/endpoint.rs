@@ -6,6 +6,7 @@ use super::middleware::rate_limit::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
 use crate::http::response::Response;
+use crate::model::user::TokenScope;
 use crate::telemetry::metrics::EndpointName;
 
 /// The result of a handler.
@@ -148,11 +149,16 @@ impl Endpoint {
     /// is accepted for `GET`, and so for `HEAD`, which has the same endpoint.
     pub fn accept(&self, credential: Credential) -> Result<(), Error> {
         match credential {
-            Credential::PersonalToken { .. } if !self.accepts_personal_tokens => {
+            Credential::PersonalToken(_) if !self.accepts_personal_tokens => {
                 Err(Error::NotPermitted(Forbidden::PersonalToken))
             }
-            Credential::PersonalToken { read_only: true, .. } if self.name.method != "GET" => {
+            Credential::PersonalToken(TokenScope::Read) if self.name.method != "GET" => {
                 Err(Error::NotPermitted(Forbidden::ReadOnlyToken))
+            }
+            Credential::PersonalToken(TokenScope::Upload)
+                if (self.name.method, self.name.template) != ("POST", "/uploads") =>
+            {
+                Err(Error::NotPermitted(Forbidden::UploadToken))
             }
             _ => Ok(()),
         }

@@ -8,6 +8,7 @@ pub mod hash_queue;
 pub mod jwt;
 pub mod password;
 pub mod personal_token;
+pub mod refused_passwords;
 pub mod sealing;
 pub mod second_factor;
 pub mod token_bucket;

@@ -46,7 +46,7 @@ pub enum UsedSettings {
 impl UsedSettings {
     fn include(self, name: &str) -> bool {
         let of_installation =
-            ["DATABASE_", "DATA_DIR", "STORAGE_", "TRASH_DAYS", "USER_", "SCRYPT"];
+            ["DATABASE_", "DATA_DIR", "STORAGE_", "TRASH_DAYS", "USER_", "SCRYPT", "REFUSED_"];
         let name = name.trim_start_matches("CLOAKROOM_");
         match self {
             UsedSettings::All => true,

@@ -56,6 +56,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(28, "missing_codes", suits 27),
     migration!(29, "repeatable_requests", suits 27),
     migration!(30, "deleted_files"),
+    migration!(31, "quotas_and_scopes"),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -8,7 +8,8 @@ use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, from_row, sql, users};
 use crate::error::{Error, TokenProblem};
-use crate::model::user::{PersonalToken, SignIn, User};
+use crate::model::rules;
+use crate::model::user::{PersonalToken, SignIn, TokenScope, User};
 
 /// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;
@@ -19,7 +20,7 @@ pub type TokenHash = [u8; 32];
 /// The user's choices for a new token.
 pub struct NewPersonalToken {
     pub name: String,
-    pub read_only: bool,
+    pub scope: TokenScope,
     /// Its lifetime in days.
     pub days: i32,
 }
@@ -43,7 +44,7 @@ pub fn insert(
             &Uuid::new_v4(),
             &hash.as_slice(),
             &token.name,
-            &token.read_only,
+            &token.scope.name(),
             &token.days,
             &MAX_TOKENS,
             &origin.address,
@@ -56,13 +57,13 @@ pub fn insert(
     token_from_row(row).ok_or(Error::TooManyTokens)
 }
 
-/// The user of the token with this hash, whether the token is read-only, and the version of the user's credentials, in
-/// one round trip. Fails with [`Error::InvalidToken`].
-pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, bool, i32), Error> {
+/// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
+/// round trip. Fails with [`Error::InvalidToken`].
+pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, TokenScope, i32), Error> {
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((users::from_row(row), row.get("read_only"), row.get("credentials_version")))
+    Ok((users::from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 
 /// The live tokens of a user, newest first; `None` if there is no such account.
@@ -75,8 +76,15 @@ pub fn list(db: &Database, user: Uuid) -> Result<Option<Vec<PersonalToken>>, Err
 fn token_from_row(row: &Row) -> Option<PersonalToken> {
     row.get::<_, Option<Uuid>>("id")?;
     Some(from_row!(row => PersonalToken {
-        id, name, read_only, created_at, expires_at, last_used_at
+        id, name, created_at, expires_at, last_used_at;
+        scope: scope_from_row(row),
+        read_only: scope_from_row(row) == TokenScope::Read,
     }))
+}
+
+fn scope_from_row(row: &Row) -> TokenScope {
+    // The table's check constraint admits no other word.
+    rules::token_scope(row.get("scope")).unwrap_or_default()
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.

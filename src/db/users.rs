@@ -20,7 +20,8 @@ use crate::model::user::{Role, SignIn, Stats, User};
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
 pub fn from_row(row: &Row) -> User {
     from_row!(row => User {
-        id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor;
+        id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor,
+        storage_quota, file_quota;
         // The table's check constraint admits no other word.
         role: rules::role(row.get("role")).unwrap_or_default(),
         stats: from_row!(row => Stats { total_uploads, total_storage_used }),
@@ -121,6 +122,10 @@ pub struct AccountFields {
     pub created_at: Option<Timestamp>,
     /// Only for a new account.
     pub last_login: Option<Timestamp>,
+    /// The most bytes that the user may have; `Some(None)` is the default of the settings.
+    pub storage_quota: Option<Option<i64>>,
+    /// The most files, likewise.
+    pub file_quota: Option<Option<i64>>,
     /// Whether the owner of a new account gets a mail with a link to set its password.
     pub is_invited: bool,
 }
@@ -154,6 +159,8 @@ pub fn insert(
             &account.is_invited,
             &session.flatten(),
             &issued_at,
+            &account.storage_quota.flatten(),
+            &account.file_quota.flatten(),
         ],
     )?;
     rows.first().map(from_row).ok_or(Error::InvalidToken(TokenProblem::SessionEnded))
@@ -179,6 +186,7 @@ pub fn update_by_admin(
     origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
+    let or_default = |quota: Option<Option<i64>>| quota.map(|own| own.unwrap_or(-1));
     let rows = db.write(
         sql!("users/update_by_admin"),
         &[
@@ -198,6 +206,8 @@ pub fn update_by_admin(
             &changes.email.as_deref().and_then(email_in_ascii),
             &session.flatten(),
             &issued_at,
+            &or_default(changes.storage_quota),
+            &or_default(changes.file_quota),
         ],
     )?;
     Ok(rows.first().map(from_row))

@@ -188,6 +188,8 @@ fn explanation(error: &Error) -> Row {
             "A personal access token cannot make, change or delete an administrator. Send the access token."),
         NotPermitted(ReadOnlyToken) => row(403, "READ_ONLY_TOKEN", "Not enough permissions",
             "The personal access token is read-only. Send another token."),
+        NotPermitted(UploadToken) => row(403, "UPLOAD_TOKEN", "Not enough permissions",
+            "The personal access token is accepted for POST /api/v1/uploads only. Send another token."),
         NotPermitted(OwnSecondFactor) => row(403, "OWN_SECOND_FACTOR", "Not enough permissions",
             "DELETE /api/v1/auth/second-factor takes your own away, with the password and a code."),
         NotPermitted(DevelopmentAdmin) => row(403, "DEVELOPMENT_ADMIN", "Not enough permissions",

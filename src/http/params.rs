@@ -22,9 +22,6 @@ pub struct Params {
 /// The size of a page in a request that gives none.
 const DEFAULT_PAGE_SIZE: i64 = 20;
 
-/// A rule for texts from clients: parses one, or says what is wrong with it. `model::rules` has them all.
-pub type Rule<T> = fn(&str) -> Result<T, Problem>;
-
 impl Params {
     /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
     pub fn new(location: FieldLocation) -> Params {
@@ -106,7 +103,11 @@ impl Params {
 
     /// Reads a text that must be present and obey `rule`. After an error the result is a default value, which
     /// [`Params::read`] never returns.
-    pub fn required<T: Default>(&mut self, name: &'static str, rule: Rule<T>) -> T {
+    pub fn required<T: Default>(
+        &mut self,
+        name: &'static str,
+        rule: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> T {
         if !self.has(name) {
             self.add_error(name, problems::MISSING);
         }
@@ -130,6 +131,12 @@ impl Params {
     ) -> Option<T> {
         let value = self.values.get(name).filter(|value| !value.is_null())?;
         parse(value).map_err(|problem| self.add_error(name, problem)).ok()
+    }
+
+    /// Reads a quota, a number from 0 to 2^63 - 1, if it is sent. `null` is sent, too: no quota, so `Some(None)`.
+    pub fn quota(&mut self, name: &'static str) -> Option<Option<i64>> {
+        let has_quota = !self.values.get(name)?.is_null();
+        Some(has_quota.then(|| self.integer(name, 0, 0..=i64::MAX)))
     }
 
     /// Reads a filter of a list, which must obey `rule`. An empty text is no filter, because forms send the fields that

@@ -36,6 +36,9 @@ pub fn not_the_same_as(other: &str) -> Problem {
 /// The owner of the account is invited, which an inactive account cannot be.
 pub const NOT_INACTIVE: Problem = fixed("value_error", "Must not be false with invite");
 
+/// The password is on a list of those that attackers try first.
+pub const KNOWN_PASSWORD: Problem = fixed("value_error", "This password is known to attackers");
+
 /// The value is something other than a string.
 pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 

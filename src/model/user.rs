@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use time::Duration;
 use uuid::Uuid;
 
+use super::file::FileQuotas;
 use super::timestamp::Timestamp;
 
 /// What an account is allowed to do.
@@ -54,6 +55,10 @@ pub struct User {
     pub last_login: Option<Timestamp>,
     /// Whether signing in needs a code of the second factor.
     pub second_factor: bool,
+    /// The most bytes that the user may have, if an administrator has set that. `None` is the default of the settings.
+    pub storage_quota: Option<i64>,
+    /// The most files, likewise.
+    pub file_quota: Option<i64>,
     /// Serialised only as part of a [`Profile`].
     #[serde(skip)]
     pub stats: Stats,
@@ -94,12 +99,24 @@ pub struct UserStatistics {
 pub struct Profile<'a> {
     #[serde(flatten)]
     user: &'a User,
-    stats: Stats,
+    stats: ProfileStats,
+}
+
+/// What an account has stored, and how much it may have.
+#[derive(Serialize)]
+struct ProfileStats {
+    #[serde(flatten)]
+    stored: Stats,
+    /// The user's own quota of bytes, or else the default.
+    storage_quota: i64,
+    file_quota: i64,
 }
 
 impl<'a> Profile<'a> {
-    pub fn of(user: &'a User) -> Profile<'a> {
-        Profile { user, stats: user.stats }
+    /// `defaults` are the quotas of users without their own.
+    pub fn of(user: &'a User, defaults: &FileQuotas) -> Profile<'a> {
+        let (storage_quota, file_quota) = defaults.of_user(user);
+        Profile { user, stats: ProfileStats { stored: user.stats, storage_quota, file_quota } }
     }
 }
 
@@ -137,13 +154,45 @@ pub struct Session {
     pub is_current: bool,
 }
 
+/// What a personal access token is accepted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenScope {
+    /// All that any personal access token is accepted for.
+    #[default]
+    All,
+    /// `GET` and `HEAD`.
+    Read,
+    /// `POST /uploads` alone, for devices that add files.
+    Upload,
+}
+
+impl TokenScope {
+    /// The name of the scope in JSON and the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TokenScope::All => "all",
+            TokenScope::Read => "read",
+            TokenScope::Upload => "upload",
+        }
+    }
+
+    /// Every scope with its name.
+    pub const CHOICES: [(&'static str, TokenScope); 3] = [
+        (TokenScope::All.name(), TokenScope::All),
+        (TokenScope::Read.name(), TokenScope::Read),
+        (TokenScope::Upload.name(), TokenScope::Upload),
+    ];
+}
+
 /// A personal access token, without its secret text, of which the database holds only a hash.
 #[derive(Debug, Clone, Serialize)]
 pub struct PersonalToken {
     pub id: Uuid,
     /// The name that its user has given it.
     pub name: String,
-    /// Whether it is accepted only for `GET` and `HEAD`.
+    pub scope: TokenScope,
+    /// Whether the scope is [`TokenScope::Read`]: the older way to say so.
     pub read_only: bool,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,

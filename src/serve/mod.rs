@@ -19,6 +19,7 @@ use crate::api::app::App;
 use crate::api::{openapi, pipeline};
 use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
 use crate::config::{self, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings};
@@ -124,6 +125,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     for (level, text, _) in warnings::find(&config) {
         log::log!(level, "{text}");
     }
+    let refused = refused_passwords(&config)?;
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config)?);
     warn_of_space(&config, &storage);
@@ -155,7 +157,7 @@ fn start_and_serve() -> Result<(), CommandError> {
         metrics: metrics.clone(),
     };
     let wake = start_background(outbox, storage.clone())?;
-    let app = App::new(config, db, storage, signing_keys, sealing_keys, metrics, wake);
+    let app = App::new(config, db, storage, (signing_keys, sealing_keys), refused, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
     let failure_writer =
         FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
@@ -163,6 +165,11 @@ fn start_and_serve() -> Result<(), CommandError> {
     listen(app, &postgres)?;
     failure_writer.stop();
     Ok(())
+}
+
+/// The passwords that nobody may set.
+pub fn refused_passwords(config: &Config) -> Result<RefusedPasswords, CommandError> {
+    RefusedPasswords::load(config).map_err(|fault| CommandError::Settings(vec![fault]))
 }
 
 /// Warns if the file system of the contents has less room than deleted files may take.

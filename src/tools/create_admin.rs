@@ -7,6 +7,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use uuid::Uuid;
 
 use super::output::print_line;
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
 use crate::db::audit::AuditOrigin;
@@ -19,6 +20,7 @@ use crate::model::rules;
 /// second factor away as well.
 pub fn create_admin(
     config: &Config,
+    refused: &RefusedPasswords,
     email: &str,
     username: Option<&str>,
     resets_second_factor: bool,
@@ -27,7 +29,7 @@ pub fn create_admin(
         |name: &'static str| move |problem: Problem| format!("{name}: {}", problem.message);
     let email = rules::email(email).map_err(refuse("email"))?;
     let username = username.map(rules::username).transpose().map_err(refuse("username"))?;
-    let password = new_password(&email)?;
+    let password = new_password(&email, refused)?;
     let db = db::open_and_migrate(config)?;
     let salt = random_bytes()?;
     let hash = password::hash(&password, salt, config.scrypt)?;
@@ -62,12 +64,12 @@ const PASSWORD: &str = "CLOAKROOM_ADMIN_PASSWORD";
 
 /// Returns the password for the account of `owner` that the environment holds, or else the one that is typed or piped.
 /// A terminal asks twice, but only for a password that is acceptable. On failure: what to tell the operator.
-fn new_password(owner: &str) -> Result<String, String> {
+fn new_password(owner: &str, refused: &RefusedPasswords) -> Result<String, String> {
     let held = env::var_os(PASSWORD).filter(|password| !password.is_empty());
     if let Some(password) = held {
-        return accept(password.to_string_lossy().into_owned());
+        return accept(password.to_string_lossy().into_owned(), refused);
     }
-    let password = accept(ask(&format!("New password for {owner}: "))?)?;
+    let password = accept(ask(&format!("New password for {owner}: "))?, refused)?;
     if io::stdin().is_terminal() && ask("Repeat the password: ")? != password {
         return Err("the two passwords differ, and nothing was changed".into());
     }
@@ -75,11 +77,11 @@ fn new_password(owner: &str) -> Result<String, String> {
 }
 
 /// Returns a password that may be set.
-fn accept(password: String) -> Result<String, String> {
+fn accept(password: String, refused: &RefusedPasswords) -> Result<String, String> {
     if password.is_empty() {
         return Err(format!("no password given: type one, pipe one, or set {PASSWORD}"));
     }
-    rules::password(&password).map_err(|problem| format!("password: {}", problem.message))
+    refused.accept(&password).map_err(|problem| format!("password: {}", problem.message))
 }
 
 /// Asks for a line on a terminal, which does not show it. Without one, returns the first line of standard input. Blanks

@@ -10,6 +10,7 @@ use super::output::{Findings, Level, bytes};
 use super::postgres_programs::major_version;
 use super::send_test_mail::advice;
 use super::{require_store, within_max_wait};
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::{Config, MailServer, Smtp, UsedSettings};
 use crate::db::installation::DatabaseSide;
 use crate::db::migrations::newest_schema_version;
@@ -48,6 +49,9 @@ fn judge_settings(findings: &mut Findings, config: &Config, refused: &[String]) 
     let set = config.shown.iter().filter(|setting| setting.variable.is_some()).count();
     findings.ok(format_args!("settings: {set} are set; `cloakroom config` shows all"));
     for fault in refused {
+        findings.fault(format_args!("settings: {fault}"), "");
+    }
+    if let Err(fault) = RefusedPasswords::load(config) {
         findings.fault(format_args!("settings: {fault}"), "");
     }
     for (level, text, advice) in warnings::find(config) {

@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::arguments::Tool;
 use crate::config::{Config, UsedSettings};
 use crate::db::{self, Database};
-use crate::serve::{CommandError, installation, start};
+use crate::serve::{CommandError, installation, refused_passwords, start};
 use crate::storage::{Storage, refuse_partial};
 
 /// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
@@ -34,7 +34,9 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
     match tool {
         Tool::Doctor => doctor::doctor()?,
         Tool::CreateAdmin { email, username, reset_second_factor: resets } => {
-            create_admin::create_admin(&config()?, &email, username.as_deref(), resets)?;
+            let config = config()?;
+            let refused = refused_passwords(&config)?;
+            create_admin::create_admin(&config, &refused, &email, username.as_deref(), resets)?;
         }
         Tool::Gc { confirm } => gc::gc(&config()?, confirm)?,
         Tool::Check { repair } => check::check(&config()?, repair)?,

@@ -43,6 +43,7 @@ mod auth {
     mod overtaken;
     mod personal_tokens;
     mod races;
+    mod refused_passwords;
     mod resets;
     mod revocations;
     mod second_factor;
@@ -138,6 +139,7 @@ mod users {
     mod invitations;
     mod large_lists;
     mod last_admin;
+    mod own_quotas;
     mod totals;
     mod user_lists;
     mod user_management;

@@ -22,7 +22,8 @@ use crate::model::user::Profile;
 /// `GET /api/v1/admin/users`: a page of accounts with `stats`, filtered and sorted as those of `GET /api/v1/users`.
 pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let (users, total, page) = find_page(context)?;
-    let profiles = users.iter().map(Profile::of).collect();
+    let quotas = context.app.file_quotas();
+    let profiles = users.iter().map(|user| Profile::of(user, &quotas)).collect();
     response::json(200, &Page::new(profiles, total, page))
 }
 

@@ -14,6 +14,7 @@ use crate::api::middleware::identity::{CurrentUser, RefreshToken};
 use crate::api::middleware::rate_limit;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::db::outbox::{self, ResetTokenUse};
 use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
@@ -25,11 +26,14 @@ use crate::model::user::User;
 use crate::model::{hex, rules};
 
 /// Reads username, e-mail address, password and name.
-fn read_registration(body: &mut Params) -> (Option<String>, String, String, Option<String>) {
+fn read_registration(
+    body: &mut Params,
+    refused: &RefusedPasswords,
+) -> (Option<String>, String, String, Option<String>) {
     (
         body.optional("username", rules::username),
         body.required("email", rules::email),
-        body.required("password", rules::password),
+        body.required("password", |text| refused.accept(text)),
         body.optional("name", rules::name),
     )
 }
@@ -38,7 +42,9 @@ fn read_registration(body: &mut Params) -> (Option<String>, String, String, Opti
 /// account is also signed in, and the response holds its tokens.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let attempt = rate_limit::begin_registration(context)?;
-    let (username, email, password, name) = context.request.json()?.read(read_registration)?;
+    let refused = &context.app.refused_passwords;
+    let (username, email, password, name) =
+        context.request.json()?.read(|body| read_registration(body, refused))?;
     let hash = context.app.hasher.hash(&password, context.hash_request())?;
     let (db, origin) = (&context.db, context.origin());
     let response = if username.is_some() {
@@ -224,13 +230,13 @@ pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, 
     response::message("If the e-mail exists, a reset message has been sent")
 }
 
-fn read_new_password(body: &mut Params) -> (String, String) {
-    (body.required("token", rules::token), body.required("new_password", rules::password))
-}
-
 /// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
 pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
-    let (token, password) = context.request.json()?.read(read_new_password)?;
+    let refused = &context.app.refused_passwords;
+    let (token, password) = context.request.json()?.read(|body| {
+        let token = body.required("token", rules::token);
+        (token, body.required("new_password", |text| refused.accept(text)))
+    })?;
     let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
     context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let claims = claims.ok_or(Error::InvalidResetToken)?;

@@ -14,8 +14,8 @@ use crate::model::user::Profile;
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
-pub fn show(_: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    response::json(200, &Profile::of(&user.account))
+pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    response::json(200, &Profile::of(&user.account, &context.app.file_quotas()))
 }
 
 /// Reads the fields of an account that its user may change, and the current password.
@@ -55,22 +55,18 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     }
 }
 
-/// Reads the current and the new password.
-fn read_passwords(body: &mut Params) -> (String, String) {
-    body.alias("current_password", "old_password");
-    (
-        body.required("current_password", rules::non_empty),
-        body.required("new_password", rules::password),
-    )
-}
-
 /// `POST /api/v1/users/change-password`: sets a new password and ends the user's other sessions.
 pub fn change_password(
     context: &mut RequestContext,
     user: &CurrentUser,
 ) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (current, new) = json_body(context, user)?.read(read_passwords)?;
+    let refused = &context.app.refused_passwords;
+    let (current, new) = json_body(context, user)?.read(|body| {
+        body.alias("current_password", "old_password");
+        let current = body.required("current_password", rules::non_empty);
+        (current, body.required("new_password", |text| refused.accept(text)))
+    })?;
     context.audits(RefusedAction::PasswordChange, Some(user.id()));
     let version = check_password(context, user, &current)?;
     let hash = context.app.hasher.hash(&new, context.hash_request())?;

@@ -10,18 +10,24 @@ use crate::db::personal_tokens::{self, NewPersonalToken};
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::rules;
-use crate::model::user::PersonalToken;
+use crate::model::user::{PersonalToken, TokenScope};
+use crate::model::{problems, rules};
 
 /// How long a token is valid if the request for it does not say, in days.
 const DEFAULT_DAYS: i64 = 90;
 
-/// Reads the name of a new token, its lifetime, and whether it is read-only.
+/// Reads the name of a new token, its lifetime, and its scope, of which `read_only` is the older form.
 fn read_token(body: &mut Params) -> NewPersonalToken {
     let name = body.required("name", rules::token_name);
     // The range fits 32 bits.
     let days = body.integer("expires_in_days", DEFAULT_DAYS, rules::TOKEN_DAYS) as i32;
-    NewPersonalToken { name, days, read_only: body.boolean("read_only").unwrap_or(false) }
+    let scope = body.optional("scope", rules::token_scope);
+    let is_read_only = body.boolean("read_only").unwrap_or(false);
+    if is_read_only && scope.is_some_and(|scope| scope != TokenScope::Read) {
+        body.add_error("read_only", problems::not_beside("another scope than read"));
+    }
+    let older = if is_read_only { TokenScope::Read } else { TokenScope::All };
+    NewPersonalToken { name, days, scope: scope.unwrap_or(older) }
 }
 
 /// A personal access token with its secret text.

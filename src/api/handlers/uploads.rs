@@ -156,9 +156,9 @@ fn with_version(response: Response, file: &File) -> Response {
 fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
     let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
-    let used = u64::try_from(stats.total_storage_used).unwrap_or(0);
-    let own_left = config.user_storage_quota.saturating_sub(used);
-    if own_left == 0 || stats.total_uploads >= i64::from(config.user_file_quota) {
+    let (most_bytes, most_files) = app.file_quotas().of_user(&user.account);
+    let own_left = u64::try_from(most_bytes - stats.total_storage_used).unwrap_or(0);
+    if own_left == 0 || stats.total_uploads >= most_files {
         return Err(Error::StorageFull);
     }
     let wanted = own_left.min(config.max_upload_size);

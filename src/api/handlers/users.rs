@@ -7,6 +7,7 @@ use super::me::check_password_in_body;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Admin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
+use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;
 use crate::db::users::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::error::Error;
@@ -18,7 +19,10 @@ use crate::model::user::{Role, User};
 use crate::model::{problems, rules};
 
 /// Reads a new account and its password. If its owner is invited, and so chooses the password, there is none.
-fn read_new_account(body: &mut Params) -> (AccountFields, Option<String>) {
+fn read_new_account(
+    body: &mut Params,
+    refused: &RefusedPasswords,
+) -> (AccountFields, Option<String>) {
     let is_invited = body.boolean("invite").unwrap_or(false) && !body.has("password");
     let account = AccountFields {
         email: Some(body.required("email", rules::email)),
@@ -32,7 +36,7 @@ fn read_new_account(body: &mut Params) -> (AccountFields, Option<String>) {
         }
         return (account, None);
     }
-    (account, Some(body.required("password", rules::password)))
+    (account, Some(body.required("password", |text| refused.accept(text))))
 }
 
 /// `POST /api/v1/users`: creates an account. With `invite` and without a password its owner gets a mail with a link to
@@ -40,7 +44,8 @@ fn read_new_account(body: &mut Params) -> (AccountFields, Option<String>) {
 pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
-    let (account, password) = body.read(read_new_account)?;
+    let (account, password) =
+        body.read(|body| read_new_account(body, &context.app.refused_passwords))?;
     let hasher = &context.app.hasher;
     let password_hash = match password {
         Some(password) => hasher.hash(&password, context.hash_request())?,
@@ -82,6 +87,8 @@ fn read_optional_fields(body: &mut Params) -> AccountFields {
         role: body.optional("role", rules::role),
         permissions: body.list("permissions", rules::permissions),
         is_active: body.boolean("is_active"),
+        storage_quota: body.quota("storage_quota"),
+        file_quota: body.quota("file_quota"),
         ..AccountFields::default()
     }
 }
@@ -154,13 +161,13 @@ struct AccountChange {
     current_password: Option<String>,
 }
 
-fn read_account_change(body: &mut Params) -> AccountChange {
+fn read_account_change(body: &mut Params, refused: &RefusedPasswords) -> AccountChange {
     let fields = AccountFields {
         email: body.optional("email", rules::email),
         name: body.optional("name", rules::name),
         ..read_optional_fields(body)
     };
-    let password = body.optional("password", rules::password);
+    let password = body.optional("password", |text| refused.accept(text));
     let current_password = body.optional("current_password", rules::non_empty);
     AccountChange { fields, password, current_password }
 }
@@ -171,7 +178,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     check_account(context, admin, id)?;
     let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
-    let mut change = body.read(read_account_change)?;
+    let mut change = body.read(|body| read_account_change(body, &context.app.refused_passwords))?;
     let version = confirm_own_change(context, admin, id, &mut change)?;
     let hash_request = context.hash_request();
     let hash = |text: String| context.app.hasher.hash(&text, hash_request);

@@ -13,7 +13,7 @@ use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
 use crate::model::rules;
-use crate::model::user::{Role, SignIn, User};
+use crate::model::user::{Role, SignIn, TokenScope, User};
 
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ pub fn check_again(context: &RequestContext, user: &CurrentUser) -> Result<(), E
         Credential::AccessToken(sign_in) => {
             CurrentUser::from_access_token(context, user.id(), user.account.role, sign_in)?
         }
-        Credential::PersonalToken { .. } => {
+        Credential::PersonalToken(_) => {
             CurrentUser::from_personal_token(&context.db, context.request.bearer_token()?)?
         }
         Credential::Nothing => return Ok(()),
@@ -149,10 +149,7 @@ pub struct CurrentUser {
 pub enum Credential {
     /// A token that comes from this sign-in.
     AccessToken(SignIn),
-    PersonalToken {
-        /// Whether it is accepted only for `GET` and `HEAD`.
-        read_only: bool,
-    },
+    PersonalToken(TokenScope),
     /// Authentication is switched off: the user is the development admin.
     Nothing,
 }
@@ -182,8 +179,8 @@ impl CurrentUser {
     fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
         let hash = personal_token::hash(token);
         let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, read_only, version) = db::personal_tokens::authenticate(db, &hash)?;
-        Ok(CurrentUser::new(account, Credential::PersonalToken { read_only }, Some(version)))
+        let (account, scope, version) = db::personal_tokens::authenticate(db, &hash)?;
+        Ok(CurrentUser::new(account, Credential::PersonalToken(scope), Some(version)))
     }
 
     /// The user of every request while authentication is switched off.
@@ -204,20 +201,20 @@ impl CurrentUser {
     pub fn sign_in(&self) -> Option<SignIn> {
         match self.credential {
             Credential::AccessToken(sign_in) => Some(sign_in),
-            Credential::PersonalToken { .. } | Credential::Nothing => None,
+            Credential::PersonalToken(_) | Credential::Nothing => None,
         }
     }
 
     /// Whether the request has a personal access token.
     pub fn has_personal_token(&self) -> bool {
-        matches!(self.credential, Credential::PersonalToken { .. })
+        matches!(self.credential, Credential::PersonalToken(_))
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
         match self.credential {
             Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
-            Credential::AccessToken(_) | Credential::PersonalToken { .. } => Ok(()),
+            Credential::AccessToken(_) | Credential::PersonalToken(_) => Ok(()),
         }
     }
 

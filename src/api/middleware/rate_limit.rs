@@ -171,7 +171,7 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
 /// All tokens of the user that are of the kind that the request has.
 fn tokens(user: &CurrentUser) -> BucketOwner {
     match user.credential {
-        Credential::PersonalToken { .. } => BucketOwner::PersonalTokens(user.id()),
+        Credential::PersonalToken(_) => BucketOwner::PersonalTokens(user.id()),
         Credential::AccessToken(_) | Credential::Nothing => BucketOwner::User(user.id()),
     }
 }

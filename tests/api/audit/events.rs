@@ -163,7 +163,8 @@ fn personal_tokens(tour: &Tour) {
     let root = &tour.root;
     let (ann, mia) = (tour.login("annie", "ann"), tour.login("mia@example.com", "mia"));
     let create = |body: Value, read_only: bool, days: i32| {
-        let details = json!({"read_only": read_only, "expires_in_days": days});
+        let scope = if read_only { "read" } else { "all" };
+        let details = json!({"scope": scope, "read_only": read_only, "expires_in_days": days});
         let request = tour.post("/auth/tokens", &ann, body);
         tour.event(request, 201, "auth.token_create by ann on token it", details)
     };

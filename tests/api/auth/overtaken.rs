@@ -84,8 +84,8 @@ const UPLOAD: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE;
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
     VALUES (gen_random_uuid(), '{id}', 'f', 'f', 'text/plain', 1, 'f', 'h')";
 const NEW_TOKEN: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE;
-    INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
-    VALUES ('{id}', '{id}', 'x', 'a', false, now() + interval '1 day')";
+    INSERT INTO personal_tokens (id, user_id, token_hash, name, scope, expires_at)
+    VALUES ('{id}', '{id}', 'x', 'a', 'all', now() + interval '1 day')";
 
 const AS_BEFORE: &str = "users WHERE id = '{id}' AND NOT is_deleted
                          AND email = '{name}@example.com' AND password_hash <> '-'";

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use crate::api::access;
 use crate::harness::*;
 
 const REFUSED: &str = "Not enough permissions";
@@ -17,9 +18,11 @@ fn a_token_is_shown_once_and_only_its_hash_is_stored() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_LOG", "trace")], ["ann"]);
     let begin = now();
     let answer = api.create_token(&ann, json!({"name": " backup \n"})).expect(201);
-    let names = ["created_at", "expires_at", "id", "last_used_at", "name", "read_only", "token"];
+    let names =
+        ["created_at", "expires_at", "id", "last_used_at", "name", "read_only", "scope", "token"];
     assert_eq!(answer.member_names(), names);
-    let answer = answer.has(json!({"name": "backup", "read_only": false, "last_used_at": null}));
+    let answer = answer.has(json!({"name": "backup", "scope": "all", "read_only": false}));
+    let answer = answer.has(json!({"last_used_at": null}));
     let token = answer.json()["token"].as_str().unwrap().to_owned();
     let digits = token.strip_prefix("cloak_").expect("the prefix");
     assert!(digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_alphanumeric()), "{token}");
@@ -76,17 +79,28 @@ fn fields_of_a_new_token_are_checked() {
             json!({"expires_in_days": u64::MAX, "read_only": 1}),
             "name missing, expires_in_days int_parsing, read_only bool_type",
         ),
+        (json!({"name": "a", "scope": "write"}), "scope enum"),
+        (json!({"name": "a", "scope": ""}), "scope enum"),
+        (json!({"name": "a", "scope": 1}), "scope string_type"),
+        (json!({"name": "a", "scope": "all", "read_only": true}), "read_only value_error"),
+        (json!({"name": "a", "scope": "upload", "read_only": true}), "read_only value_error"),
     ] {
         api.create_token(&ann, body.clone()).case(body).invalid_in("body", problems);
     }
     assert_eq!(api.list_tokens(&ann).expect(200).list("tokens"), [json!(null); 0]);
-    for (body, days, read_only) in [
-        (json!({"name": "x".repeat(100), "expires_in_days": 1, "read_only": true}), 1, true),
-        (json!({"name": "a", "expires_in_days": 365, "read_only": false}), 365, false),
-        (json!({"name": "a", "expires_in_days": 30.0}), 30, false),
-        (json!({"name": "a", "expires_in_days": null, "read_only": null, "other": 1}), 90, false),
+    for (body, days, scope) in [
+        (json!({"name": "x".repeat(100), "expires_in_days": 1, "read_only": true}), 1, "read"),
+        (json!({"name": "a", "expires_in_days": 365, "read_only": false}), 365, "all"),
+        (json!({"name": "a", "expires_in_days": 30.0}), 30, "all"),
+        (json!({"name": "a", "expires_in_days": null, "read_only": null, "other": 1}), 90, "all"),
+        (json!({"name": "a", "scope": "read", "read_only": true}), 90, "read"),
+        (json!({"name": "a", "scope": "read", "read_only": false}), 90, "read"),
+        (json!({"name": "a", "scope": "upload", "read_only": false}), 90, "upload"),
+        (json!({"name": "a", "scope": "all"}), 90, "all"),
+        (json!({"name": "a", "scope": null}), 90, "all"),
     ] {
-        let id = api.create_token(&ann, body).expect(201).has(json!({"read_only": read_only})).id();
+        let expected = json!({"scope": scope, "read_only": scope == "read"});
+        let id = api.create_token(&ann, body).expect(201).has(expected).id();
         let right = format!("expires_at - created_at = interval '{} hours'", 24 * days);
         assert_eq!(
             api.database.count(&format!("personal_tokens WHERE id = '{id}' AND {right}")),
@@ -94,7 +108,40 @@ fn fields_of_a_new_token_are_checked() {
         );
     }
     let listed = api.list_tokens(&ann).expect(200).names("tokens", "name");
-    assert_eq!(listed, ["a", "a", "a", &"x".repeat(100)], "newest first");
+    assert_eq!(listed.len(), 9);
+    assert_eq!(listed[8], "x".repeat(100), "newest first");
+    let listed = api.list_tokens(&ann).expect(200).names("tokens", "scope");
+    assert_eq!(listed, ["all", "all", "upload", "read", "read", "all", "all", "all", "read"]);
+}
+
+#[test]
+fn a_token_for_uploads_adds_files_and_does_nothing_else() {
+    let settings = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];
+    let (api, [root]) = Server::with_users(&settings, ["root"]);
+    let body = json!({"name": "a camera", "scope": "upload"});
+    let token = api.create_token(&root, body).expect(201).json()["token"].clone();
+    let token = token.as_str().expect("a token");
+    let file = api.new_file(token, "a.txt", "text");
+    for (method, path, [anonymous, ..]) in access::TABLE {
+        let needs_nobody = *anonymous != 401 && !path.contains("/export");
+        if needs_nobody || ["/api/v1/auth/refresh", "/api/v1/uploads"].contains(path) {
+            continue;
+        }
+        let answer = api.request_at_root(method, &path.replace("{file}", &file)).by(token).send();
+        answer.case(path).refused(403, REFUSED);
+    }
+    // The scope comes before the query and the body.
+    let refused = api.get("/uploads?page=0", token).refused(403, REFUSED);
+    refused.has(json!({"reason": "UPLOAD_TOKEN"}));
+    api.request("HEAD", "/auth/me").by(token).send().expect(403);
+    // Whatever else an upload may say.
+    let again = |key: &str| {
+        let form = file_form("b.txt", "text/plain", b"text").bytes();
+        api.upload_request(token, form).header("Idempotency-Key", key).send()
+    };
+    assert_eq!(again("key").expect(201).id(), again("key").expect(201).id());
+    api.post("/uploads", token, json!({})).expect(422);
+    assert_eq!(api.all_files(&root).len(), 2);
 }
 
 #[test]

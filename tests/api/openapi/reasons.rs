@@ -50,8 +50,8 @@ impl World {
         api.sign_up("carl");
         api.database.run("UPDATE users SET is_active = false WHERE username = 'carl'");
         api.database.run(
-            "INSERT INTO personal_tokens (id, user_id, token_hash, name, read_only, expires_at)
-             SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', true, now() + interval '1 day'
+            "INSERT INTO personal_tokens (id, user_id, token_hash, name, scope, expires_at)
+             SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', 'read', now() + interval '1 day'
              FROM users, generate_series(1, 50) n WHERE username = 'bob'",
         );
         let fay = api.sign_up("fay");
@@ -98,6 +98,8 @@ fn of_tokens(world: &World) -> Vec<Case> {
         |token: &str| world.post("/auth/refresh", Anonymous, json!({"refresh_token": token}));
     let changed = |claim: &str, value: Value| sign(with_member(&claims(&ann.access), claim, value));
     let unknown_token = format!("cloak_{}0iqUEf", "0".repeat(34));
+    let wanted = json!({"name": "a camera", "scope": "upload"});
+    let camera = world.api.create_token(ann, wanted).expect(201).json()["token"].clone();
     let export = || world.request("GET", "/users/export").by(root);
     vec![
         (world.request("GET", "/auth/me"), 401, "AUTHENTICATION_REQUIRED"),
@@ -111,6 +113,7 @@ fn of_tokens(world: &World) -> Vec<Case> {
         (me(&changed("sid", json!(UNKNOWN_ID))), 401, "SESSION_ENDED"),
         (me(&changed("sub", json!(UNKNOWN_ID))), 401, "ACCOUNT_NOT_USABLE"),
         (me(&unknown_token), 401, "PERSONAL_TOKEN_ENDED"),
+        (me(camera.as_str().expect("a token")), 403, "UPLOAD_TOKEN"),
         // Nothing says which of these accounts exists.
         (world.login("ann", "wrong horse"), 401, "BAD_CREDENTIALS"),
         (world.login("nobody", "wrong horse"), 401, "BAD_CREDENTIALS"),

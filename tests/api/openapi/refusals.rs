@@ -106,6 +106,9 @@ fn each_operation_gives_the_refusals_that_it_shows() {
     let without = api.sign_up_admin("without");
     let file = api.new_file(&ann, "a.txt", "a");
     let (token, read_only) = (api.new_token(&admin, false), api.new_token(&admin, true));
+    let wanted = json!({"name": "a camera", "scope": "upload"});
+    let camera = api.create_token(&ann, wanted).expect(201).json()["token"].clone();
+    let camera = camera.as_str().expect("a token").to_owned();
     for operation in Operation::all(&document) {
         let (id, shown) = (operation.id(), operation.keys(403));
         if shown.is_empty() || id == "login" {
@@ -116,6 +119,9 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         let mut senders = vec![&token, &read_only];
         if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
             senders.extend([&ann.access, &without.access]);
+        }
+        if shown.iter().any(|key| key.contains("UPLOAD_TOKEN")) {
+            senders = vec![&camera];
         }
         if shown.iter().any(|key| key.contains("OWN_SECOND_FACTOR")) {
             senders.push(&admin.access);
