@@ -1,14 +1,15 @@
 -- Deletes file $1 if user $2 owns it. $3, $4: address and request id of the event; $5 to $7: as $8 to $10 of
 -- update.sql; $8: whether the user may restore it; $9, $10: the most bytes and the most files of theirs that may be
--- restored, or their own quotas if they are larger; of $10 deletions at most are remembered; $11: whether it goes for good also if it was deleted before. Returns its
--- owner, whether the user has it, and whether it was deleted; no row means that there is no such file, or that its
--- owner is deleted. The owner's row is locked before anything is deleted, as uploads lock it before anything else. So
--- no two of them can deadlock.
+-- restored, or their own quotas if they are larger; of $10 deletions at most are remembered; $11: whether it goes for
+-- good also if it was deleted before. Returns its owner, whether the user has it, and whether it was deleted; no row
+-- means that there is no such file, or that its owner is deleted. The owner's row is locked before anything is deleted,
+-- as uploads lock it before anything else. So no two of them can deadlock.
 WITH owner AS (
     SELECT id, greatest(storage_quota, $9) AS most_bytes, greatest(file_quota, $10) AS most_files
     FROM users WHERE id = $2 AND NOT is_deleted FOR NO KEY UPDATE
 ), file AS (
-    SELECT files.id, version, updated_at, most_bytes, most_files FROM files JOIN owner ON owner.id = user_id WHERE files.id = $1
+    SELECT files.id, version, updated_at, most_bytes, most_files
+    FROM files JOIN owner ON owner.id = user_id WHERE files.id = $1
     FOR UPDATE OF files
 ), removed AS (
     DELETE FROM files USING file

@@ -1,6 +1,6 @@
--- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes;
--- $6: hash; $7: description; $8, $9: the quotas of bytes and of files of an owner
--- without quotas of its own; $10: quota of bytes of the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
+-- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes; $6:
+-- hash; $7: description; $8, $9: the quotas of bytes and of files of an owner without quotas of its own; $10: quota of
+-- bytes of the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
 -- registered themselves; $14, $15: the idempotency key and the hash of the request, or null. No row means that there is
 -- no such user; a row without an id means that the file does not fit, that its key was used within a day, or that the
 -- user has too many keys.

@@ -1,15 +1,15 @@
 -- Records those of several files that certainly fit into all quotas, each by the rules of insert.sql, in one commit.
 -- What the triggers and the commit cost is shared by all of them. $1 to $9, with an element for each file: ids; owners;
--- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10,
--- $11: the quotas of bytes and of files of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of
--- bytes of young accounts that registered themselves. $14, $15: idempotency keys and hashes of the requests, null for
--- those without. A row for each recorded file.
+-- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10, $11:
+-- the quotas of bytes and of files of an owner without quotas of its own; $12: quota of bytes of the whole service;
+-- $13: quota of bytes of young accounts that registered themselves. $14, $15: idempotency keys and hashes of the
+-- requests, null for those without. A row for each recorded file.
 -- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
 -- which the event of an upload changes, or if there is none yet. Nor is a file recorded here that would not fit after
 -- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
 -- and if they do not fit into the service's quota, none is recorded. If those of young accounts do not fit into theirs,
--- none of these is. One whose key is known is not recorded. The caller decides about the others one by one.
--- Keys are counted by the owner's column, not by the upload's, so that this comes after the lock of the owner's row.
+-- none of these is. One whose key is known is not recorded. The caller decides about the others one by one. Keys are
+-- counted by the owner's column, not by the upload's, so that this comes after the lock of the owner's row.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)
 ), upload AS (

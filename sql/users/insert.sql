@@ -2,9 +2,9 @@
 -- permissions; $8: whether it is active; $9: creation time; $10: last login; $11, $12, $13: actor, address and request
 -- id of the event; $14: ASCII form of the address, if it differs; $15: whether its owner is invited by mail; $16, $17:
 -- session and time of issue of the actor's access token, see is_signed_in, both null for other actors; $18, $19: own
--- quotas of bytes and of files. A null from $6 to $10 stands for the column's default, and an empty name is none. An account that nobody else creates registers
--- itself; one that an administrator creates is settled. The unique indexes decide whether username and address are
--- free. No row means that the actor is not signed in any more.
+-- quotas of bytes and of files. A null from $6 to $10 stands for the column's default, and an empty name is none. An
+-- account that nobody else creates registers itself; one that an administrator creates is settled. The unique indexes
+-- decide whether username and address are free. No row means that the actor is not signed in any more.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
                        email_ascii, is_settled, is_self_registered, storage_quota, file_quota)

@@ -3,12 +3,12 @@
 -- $9, $10, $11: actor, address and request id of the events; $12: version of the credentials that were checked, null if
 -- none were; $13: whether an administrator's account is left as it is, because the request has a personal access token;
 -- $14: ASCII form of the address, if it differs; $15, $16: session and time of issue of the actor's access token, see
--- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default. No row means that there is no such account, or that one of these conditions
--- does not hold.
+-- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default. No row
+-- means that there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
--- The row is locked before it is compared, so that the events say what this statement changed, and not what another
--- one did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
+-- The row is locked before it is compared, so that the events say what this statement changed, and not what another one
+-- did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH locked AS (
     SELECT id, username, email, email_ascii, name, role, permissions, is_active, storage_quota, file_quota
     FROM users

@@ -219,7 +219,8 @@ settings! { |s|
     "CLOAKROOM_API_KEY_SCOPE" => api_key_scope: ApiKeyScope = s.choice(ApiKeyScope::Exports);
     /// file with a password a line, at most 64 MiB, which nobody may set; upper and lower case make no difference. In
     /// production 2,000 of the most used passwords are refused as well
-    "CLOAKROOM_REFUSED_PASSWORDS" => refused_passwords: Option<PathBuf> = s.read("", "a path", |text| Some(PathBuf::from(text)));
+    "CLOAKROOM_REFUSED_PASSWORDS" =>
+        refused_passwords: Option<PathBuf> = s.read("", "a path", |text| Some(PathBuf::from(text)));
     /// whether [exports](#exports) need an admin's token
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN" => export_require_admin: bool = s.flag(false);
     /// whether exports need no token
