@@ -117,8 +117,12 @@ class Page:
 
     def duplicate(self):
         """Duplicates the tab, with what it remembers (sessionStorage), and returns the new one."""
+        return self.opened_by(lambda: self.run("window.open(location.href)"))
+
+    def opened_by(self, act):
+        """Calls `act`, and returns the tab that this has opened."""
         before = set(self.driver.window_handles)
-        self.run("window.open(location.href)")
+        act()
         other = object.__new__(Page)
         other.__dict__.update(self.__dict__)
         other.handle = wait_for("second tab", lambda: set(self._driver.window_handles) - before).pop()

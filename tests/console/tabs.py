@@ -3,9 +3,10 @@
 import time
 
 import pytest
+from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from service import PASSWORD
+from service import PASSWORD, code
 
 TOKEN = "cloakroom.refresh_token"
 # How often a page has asked other tabs for a session is counted.
@@ -237,6 +238,45 @@ def test_a_new_tab_has_the_session_of_an_open_one_which_ends_in_all(signed_in):
     for tab in (page, other, third):
         tab.heading("Sign in")
     assert alarms(page) == 0
+
+
+def test_one_tab_renews_for_all(signed_in):
+    page, before = signed_in, refreshes(signed_in.service)
+    other = another(page)
+    for tab in (page, other):
+        tab.see("Sign out")
+        # As if the access token had expired.
+        tab.run("const now = Date.now; Date.now = () => now() + 3_600_000")
+    for tab in (page, other):
+        tab.run("document.querySelector('a[href=\"/console/account\"]').click()")
+    for tab in (page, other):
+        tab.see("Last sign-in")
+    assert refreshes(page.service) - before in ([1, 2] if page.script else [1]), "only locks make the other one wait"
+    before = refreshes(page.service)
+    other.reload()
+    other.see("Sign out")
+    assert refreshes(page.service) - before == int(bool(page.script))
+    assert alarms(page) == 0
+
+
+def test_a_link_that_is_opened_in_another_tab(page, service):
+    user = service.new_user()
+    page.sign_in(user)
+    click = ActionChains(page.driver).key_down(Keys.CONTROL).click(page.tab_to("Account")).key_up(Keys.CONTROL)
+    other = page.opened_by(click.perform)
+    other.heading("Profile")
+    other.see(user.email)
+
+
+def test_a_second_factor_is_asked_for_once_where_the_session_is_kept(page, service):
+    user = service.new_user()
+    secret, _ = service.add_second_factor(user)
+    page.open()
+    page.sign_in_here(user, code(secret), keep=True)
+    page.driver.get("about:blank")
+    other = page.another()
+    other.open()
+    other.see("Sign out", user.email)
 
 
 def test_no_page_waits_for_other_tabs_when_there_are_none(page, service):
