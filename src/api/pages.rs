@@ -43,9 +43,9 @@ const ASSETS: &[(&str, &[u8])] = files!("console/"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js"
     "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
     "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "plots.js" "router.js" "save.js"
-    "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/files.js" "transfers.js"
-    "tray.js" "uploads.js" "user-agents.js"
+    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "router.js"
+    "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js" "texts/admin.js"
+    "texts/files.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
 );
 
 /// The pages about the API and what they load: path, name of the file, and its content.

@@ -131,7 +131,8 @@ def test_what_is_gone_meanwhile_cannot_be_restored(recorded, service):
     # That is no change, so the list does not notice.
     service.call("DELETE", f"/uploads/{file['id']}?permanently=true", token=user.token)
     page.activate("Restore keys.txt")
-    page.see("keys.txt can no longer be restored.", "No deleted files")
+    page.see("keys.txt has not been restored. What is no longer kept cannot be restored.",
+             "No deleted files")
 
 
 def test_all_that_was_deleted_since_a_moment_is_restored_as_far_as_there_is_room(page, start_service):

@@ -371,7 +371,7 @@ def test_uploads_end_with_the_session(page, service, tmp_path):
     page.choose_files(write(tmp_path, "slow.txt", b"s" * (8 * MB)), write(tmp_path, "next.txt"))
     page.see("0 of 2 done")
     page.activate("Sign out")
-    page.see("2 uploads and downloads are not finished")
+    page.see("2 tasks are not finished")
     page.activate("Cancel")
     page.see("0 of 2 done")
     page.activate("Sign out")

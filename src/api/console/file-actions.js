@@ -1,128 +1,174 @@
-// What the lists of files and the page of a file do: downloading, deleting and restoring. Whenever this tab has deleted
-// or restored files, there is an event `files`.
+// What is done with one or several files: downloading, making public, deleting, restoring. One request follows another,
+// because the service counts them; whatever takes long is one line in the list of transfers. When files were changed,
+// there is an event `files`.
 //
 // A download is received by this page and then saved, so its token stays in a header. Browsers keep what is received
 // on disk, so a file need not fit into memory.
 
-import { del, download, post } from "./api.js";
+import { currentUser, del, download, post, put } from "./api.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, focusOn, nameText } from "./dom.js";
 import { ApiError } from "./errors.js";
+import { formatClock, formatNumber } from "./format.js";
 import { service } from "./limits.js";
-import { notify } from "./notices.js";
+import { notify, notifyError } from "./notices.js";
 import { save } from "./save.js";
 import { texts } from "./texts.js";
-import { addTransfers, dismiss, transferChanged } from "./transfers.js";
+import { addTransfers, dismiss, isTemporary, transferChanged, waitOut } from "./transfers.js";
+import "./tray.js";
 
-const t = texts.files;
-/** Milliseconds after which a download is shown beside the uploads. Most are done by then. */
+const t = texts.files.actions;
+/** Milliseconds after which it is in the list of transfers. Most is done by then. */
 const LISTED_AFTER = 800;
 
+/** By names, which are those of their texts: `send(file, options)`, and `fits(file)` where it is not for all files. */
+export const ACTIONS = {
+  download: { drawing: "download", send: receive },
+  publish: { send: ({ id }) => put(`/uploads/${id}`, { is_public: true }), fits: (file) => !file.is_public },
+  hide: { send: ({ id }) => put(`/uploads/${id}`, { is_public: false }), fits: (file) => file.is_public },
+  restore: { send: ({ id }) => post(`/uploads/${id}/restore`) },
+  delete: { drawing: "trash", kind: "danger", send: (file) => remove(file) },
+  purge: { drawing: "trash", kind: "danger", send: (file) => remove(file, { permanently: true }) },
+};
+
+/** A file that is gone already has been deleted. */
+function remove({ id }, query) {
+  return del(`/uploads/${id}`, { query }).catch((error) => {
+    if (error.reason !== "FILE_NOT_FOUND") throw error;
+  });
+}
+
+/** Downloads a file, and saves it under the name that is shown. One that breaks on the way does not stop the others. */
+async function receive({ id, filename }, { signal, progress }) {
+  let moved = 0;
+  const options = { signal, progress: (bytes) => progress(moved = bytes) };
+  const { contents } = await download(`/uploads/${id}/download`, options).catch((error) => {
+    throw error.status === 0 && moved > 0 ? new ApiError({ status: 422, detail: t.broken }) : error;
+  });
+  save(contents, filename);
+}
+
 /**
- * Downloads a file, given by the API's metadata, and saves it under the name that is shown. Is done when the file has
- * been saved or the download is shown in the list of transfers; throws what goes wrong before.
+ * Does one of `ACTIONS` with files, after a question if it has one, and calls `begun()` when it begins. Answers, when
+ * it has ended, with how many files it was done. What fails is said here.
  */
-export async function downloadFile(file) {
-  const transfer = {
-    kind: "download",
-    name: file.filename,
-    size: file.file_size,
-    file,
-    isHidden: true,
-    cancel() {
-      transfer.state = "failed";
-      transfer.stop.abort();
-    },
-    again: () => receive(transfer).catch(() => {}),
-  };
-  const received = receive(transfer);
+export async function act(wanted, files, begun = () => {}) {
+  const name = wanted === "delete" && service.trashDays === 0 ? "purge" : wanted;
+  const { label, title, text } = t[name];
+  const one = files.length === 1 && files[0];
+  if (title) {
+    const question = el("span", {}, one && nameText(one.filename), text({ one, service }));
+    const options = { label, danger: ACTIONS[name].kind === "danger", act() {} };
+    if (!(await confirmDialog(title(one ? t.one : whatOf(files)), question, options))) return 0;
+  }
+  begun();
+  const transfer = { kind: name, name: t[name].doing(whatOf(files)), isHidden: true, file: name === "download" && one };
+  const ended = run(transfer, name, files);
   addTransfers([transfer]);
-  try {
-    await Promise.race([received, new Promise((resolve) => { setTimeout(resolve, LISTED_AFTER); })]);
-  } finally {
-    if (transfer.state !== "running") dismiss([transfer]);
-  }
-  transfer.isHidden = false;
-  transferChanged();
-  received.catch(() => {});
-}
-
-async function receive(transfer) {
-  Object.assign(transfer, { state: "running", moved: 0, error: "", stop: new AbortController() });
-  transferChanged(transfer);
-  const progress = (moved) => {
-    transfer.moved = moved;
-    transferChanged(transfer);
+  const list = () => {
+    transfer.isHidden = false;
+    transferChanged();
   };
-  try {
-    const path = `/uploads/${transfer.file.id}/download`;
-    const { contents } = await download(path, { progress, signal: transfer.stop.signal });
-    save(contents, transfer.name);
-    Object.assign(transfer, { state: "done", moved: transfer.size });
-  } catch (error) {
-    if (transfer.state === "running") Object.assign(transfer, { state: "failed", error: error.message });
-    throw error;
-  } finally {
-    transferChanged(transfer);
-  }
+  const timer = setTimeout(list, LISTED_AFTER);
+  const done = await ended;
+  clearTimeout(timer);
+  if (transfer.isHidden && transfer.state === "done") dismiss([transfer]);
+  else list();
+  return done;
 }
 
-/**
- * Deletes a file after a question; answers whether it was. One that is gone already was. With `permanently` nobody can
- * restore it, and it may be one that was deleted before.
- */
-export async function deleteFile({ id, filename: name }, { permanently = null } = {}) {
-  const isForGood = permanently || service.trashDays === 0;
-  const words = isForGood ? t.delete_for_good : t.delete;
-  const isDeleted = await confirmDialog(words.title, el("span", {}, nameText(name), words.text(service)), {
-    label: words.label,
-    busy: words.busy,
-    danger: true,
-    act: () => del(`/uploads/${id}`, { query: { permanently } }).catch((error) => {
-      if (error.reason !== "FILE_NOT_FOUND") throw error;
-    }),
-  });
-  if (!isDeleted) return false;
-  const undo = !isForGood && button(t.restore.undo, {
-    kind: "quiet",
-    "aria-label": t.restore.undo_of({ name }),
-    act: async () => {
-      await restoreFile({ id, filename: name });
-      notice.remove();
-      if (document.activeElement === document.body) focusOn(null, { preventScroll: true });
-    },
-  });
-  const notice = notify(words.done({ name }), { action: undo });
-  dispatchEvent(new Event("files"));
-  return true;
-}
-
-/** Restores a deleted file. */
-export async function restoreFile({ id, filename: name }) {
-  try {
-    await post(`/uploads/${id}/restore`);
-  } catch (error) {
-    throw error.reason === "FILE_NOT_FOUND" ? new ApiError({ status: 404, detail: t.restore.gone({ name }) }) : error;
-  } finally {
-    dispatchEvent(new Event("files"));
-  }
-  notify(t.restore.done({ name }));
-}
-
-/**
- * Restores what was deleted at a moment of the API or later, as far as there is room for it; answers how many files
- * it restored, and how many are `left`. The service restores many files in several requests.
- */
-export async function restoreSince(moment) {
-  let restored = 0;
-  try {
-    for (;;) {
-      const answer = await post("/uploads/restore", { deleted_since: moment });
-      restored += answer.restored;
-      if (answer.left === 0 || answer.restored === 0) return { restored, left: answer.left };
+async function run(transfer, name, files) {
+  const owner = currentUser().id;
+  const isDownload = name === "download";
+  const weigh = ({ file_size: size }) => (isDownload ? size : 1);
+  const stop = new AbortController();
+  const done = [];
+  const failed = [];
+  const tell = (changes) => transferChanged(Object.assign(transfer, changes));
+  const count = () => t.of({ done: formatNumber(done.length), all: formatNumber(files.length) });
+  const goOn = () => tell({ status: isDownload && files.length === 1 ? null : count() });
+  const wait = (until) => tell({ status: t.waits({ count: count(), time: formatClock(until) }) });
+  const cancel = () => {
+    transfer.state = "failed";
+    stop.abort();
+  };
+  tell({ state: "running", error: "", moved: 0, size: files.reduce((sum, file) => sum + weigh(file), 0), cancel });
+  for (const file of files) {
+    const before = transfer.moved;
+    const progress = (bytes) => tell({ moved: before + bytes });
+    const attempt = () => {
+      goOn();
+      return ACTIONS[name].send(file, { signal: stop.signal, progress });
+    };
+    try {
+      await patiently(attempt, stop.signal, wait);
+      done.push(file);
+    } catch (error) {
+      if (!stop.signal.aborted) failed.push({ file, reason: reasonOf(name, error) });
     }
-  } finally {
-    dispatchEvent(new Event("files"));
+    if (stop.signal.aborted) break;
+    tell({ moved: before + weigh(file) });
   }
+  if (currentUser()?.id !== owner) return 0;
+  if (!stop.signal.aborted) {
+    const again = failed.length > 0 && (() => run(transfer, name, failed.map(({ file }) => file)));
+    tell({ state: again ? "failed" : "done", status: transfer.status && count(), error: problemsOf(failed), again });
+  }
+  if (!isDownload) dispatchEvent(new Event("files"));
+  say(name, files, done, failed);
+  return done.length;
+}
+
+/** Does `send()`, again after each refusal that ends by itself, unless `signal` is aborted. */
+async function patiently(send, signal, begin) {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!isTemporary(error) || error.status === 504) throw error;
+      if (!signal.aborted) await waitOut(error, { failures: error.status === 429 ? 0 : failures, signal, begin });
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/** Says what has been done, with a button that undoes a deletion, and what has not. */
+function say(name, files, done, failed) {
+  const { done: participle } = t[name];
+  if (done.length > 0 && name !== "download") {
+    const undo = name === "delete" && button(t.undo, { kind: "quiet", "aria-label": t.undo_of({ what: whatOf(done) }),
+      on: { click: () => {
+        notice.remove();
+        focusOn(null, { preventScroll: true });
+        act("restore", done);
+      } } });
+    const what = whatOf(done, files);
+    const notice = notify(t.done({ what, n: done.length, participle }), { action: undo });
+  }
+  if (failed.length === 0) return;
+  const [{ reason }, ...others] = failed;
+  const isSame = others.every((other) => other.reason === reason);
+  const detail = t.failed({ what: whatOf(failed.map(({ file }) => file), files), n: failed.length, participle,
+    reason: isSame ? reason : t.see_list });
+  notifyError(new ApiError({ status: null, detail }));
+}
+
+/** "keys.txt", "12 files" or "3 of 12 files". */
+function whatOf(some, all = some) {
+  if (all.length === 1) return all[0].filename;
+  const count = formatNumber(all.length);
+  return t.files({ count: some.length < all.length ? t.of({ done: formatNumber(some.length), all: count }) : count });
+}
+
+function reasonOf(name, error) {
+  if (error instanceof ApiError) return (error.reason === "FILE_NOT_FOUND" && t[name].gone) || error.message;
+  console.error(error);
+  return texts.errors.unknown;
+}
+
+/** The names of files with what they met, those that met the same together. */
+function problemsOf(failed) {
+  return [...Map.groupBy(failed, ({ reason }) => reason)].map(([reason, group]) => el("span", { class: "under" },
+    group.map(({ file }, index) => [index > 0 && ", ", nameText(file.filename)]), `: ${reason}`));
 }

@@ -4,36 +4,62 @@
 import { get } from "./api.js";
 import { buttonLink, load, pagesNav } from "./controls.js";
 import { el } from "./dom.js";
+import { offlineError } from "./errors.js";
+import { formatNumber } from "./format.js";
 import { service } from "./limits.js";
+import { picks } from "./picks.js";
 import { query as currentQuery, withQuery } from "./router.js";
 import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";
 import { texts } from "./texts.js";
 
 const t = texts.files.list;
+/** Files that are asked for at once, and most of them, where those of further pages are selected too. */
+const BATCH = 100;
+const MOST = 1000;
 
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
- * makes what stands below them; `query` is what the API is asked beside what the address says; `refreshed` is called
- * with each `refresh`; the rest are options of `table`. Answers `{ element, update(context), refresh() }`.
+ * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
+ * what can be done with selected files; `refreshed` is called with each `refresh`; the rest are options of `table`.
+ * Answers `{ element, update(context), refresh() }`.
  */
-export function fileList(context, /** @type {any} */ { words, query: more, action, refreshed = () => {}, ...options }) {
+export function fileList(context,
+  /** @type {any} */ { words, query: more, action, actions, refreshed = () => {}, ...options }) {
   const empty = () => emptyTexts(words, action);
-  const list = table({ ...options, empty, keeps: true });
+  const picked = picks((selected) => showSelected(selected));
+  const list = table({ ...options, columns: [picked.column, ...options.columns], empty, keeps: true });
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const place = el("div", { class: "files-list" });
   const bar = toolbar(context);
   const foot = pager({ hasSizes: true, refresh: () => refresh() });
   let latest = context;
-  const fill = ({ query, signal }, isSilent) => load(place, {
-    signal,
+  const ask = ({ query, signal }, other) =>
+    get("/uploads", { ...parametersOf(query, sorts), ...more, ...other }, signal);
+  const fill = (given, isSilent) => load(place, {
+    signal: given.signal,
     isSilent,
     waiting: list.waiting(10),
-    work: () => get("/uploads", { ...parametersOf(query, sorts), ...more }, signal),
-    show: (answer) => (leaveEmptyPage(answer) ? [...place.childNodes]
-      : [list.show(answer.items), foot.show(numbered(answer))]),
+    work: () => ask(given),
+    show: (answer) => {
+      if (leaveEmptyPage(answer)) return [...place.childNodes];
+      list.show(answer.items);
+      picked.show(answer);
+      return [list.element, foot.show(numbered(answer))];
+    },
   });
+  const selectMore = async () => {
+    const given = latest;
+    for (let page = 1, pages = MOST / BATCH; page <= Math.min(pages, MOST / BATCH); page += 1) {
+      const answer = await ask(given, { page, size: BATCH });
+      picked.add(answer.items);
+      pages = answer.pages;
+    }
+  };
+  const said = el("p", { class: "visually-hidden", role: "status" });
+  const showSelected = selectionIn(said, { tools: bar.element, actions, picked, most: MOST, selectMore });
   const update = (next) => {
     latest = next;
+    picked.clear();
     bar.set(next.query);
     return fill(next);
   };
@@ -47,8 +73,27 @@ export function fileList(context, /** @type {any} */ { words, query: more, actio
     const { followChanges } = await import("./changes.js"); // the list does not wait for it
     followChanges(() => isShown() && refresh(true), context.leaving);
   });
-  return { element: el("div", {}, bar.element, place), update, refresh };
+  return { element: el("div", {}, bar.element, said, place), update, refresh };
 }
+
+/** Answers a function that shows what is selected, in a bar that is loaded when it is needed, and says it in `said`. */
+function selectionIn(said, options) {
+  let bar = null;
+  return async (selected) => {
+    const count = selected.files.length;
+    said.textContent = count ? texts.files.selection.count({ count: formatNumber(count) }) : "";
+    if (count === 0 && !bar) return;
+    bar ??= loaded(import("./selection.js")).then(({ selectionBar }) => selectionBar(options));
+    bar.catch(() => { bar = null; });
+    (await bar)(selected);
+  };
+}
+
+/** Does one of the `ACTIONS` with a file. */
+export const actOn = async (name, file) => (await loaded(import("./file-actions.js"))).act(name, [file]);
+
+/** Where a module cannot be loaded, the service is away. */
+const loaded = (module) => module.catch((error) => { throw offlineError(error); });
 
 /** The navigation between the list of files and that of deleted ones, where the service keeps these. */
 export const filesNav = () => service.trashDays > 0 && pagesNav(t.navigation, [

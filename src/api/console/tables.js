@@ -18,9 +18,9 @@ const SIZES = ["25", "50", "100"];
 /**
  * A table, whose parts have their roles as attributes too: as cards they lose those that browsers give them. Options:
  * - `caption`: what the table holds, for screen readers;
- * - `columns`: `{ label, cell(row), sort, align, main, hideLabel }`: `cell` answers a node, text or number; `sort` is
- *   the API's name of that order; `align: "end"` for figures; `main` is the cell that names the row (a row header);
- *   `hideLabel` leaves the label to screen readers, as for buttons;
+ * - `columns`: `{ label, cell(row), sort, align, main, hideLabel, head }`: `cell` answers a node, text or number;
+ *   `sort` is the API's name of that order; `align: "end"` for figures; `main` is the cell that names the row (a row
+ *   header); `hideLabel` leaves the label to screen readers, as for buttons; `head` stands in place of the label;
  * - `sort`: `{ by, order }` in use where the address says nothing; `names`: the names of the address's query,
  *   `{ by: "sort_by", order: "sort_order" }` unless told;
  * - `empty`: `{ title, text, action }` shown where there are no rows;
@@ -66,10 +66,10 @@ function currentSort(columns, sort, names) {
 }
 
 /** The head of a column: a link to the same page in that column's order, or in the other direction. */
-function headOf({ label, sort, align, hideLabel }, names) {
+function headOf({ label, sort, align, hideLabel, head }, names) {
   const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" });
   if (!sort) {
-    append(element, hideLabel ? hiddenText(label) : label);
+    append(element, head ?? (hideLabel ? hiddenText(label) : label));
     return { element, update() {} };
   }
   const arrow = el("span", { class: "sort-arrow", "aria-hidden": "true" });

@@ -118,8 +118,9 @@ function rowOf(transfer) {
   const element = el("li", { class: "tray-row" }, name, again, end, state, bar, problem);
   let shown = "";
   const update = () => {
-    const { kind, size, moved, error, file } = transfer;
-    state.textContent = t.states[transfer.state]({ size: formatBytes(size), part: partOf([transfer]), kind });
+    const { kind, size, moved, status, error, file } = transfer;
+    const figures = { size: formatBytes(size), part: partOf([transfer]), kind };
+    state.textContent = status ?? t.states[transfer.state](figures);
     bar.value = size ? moved / size : 0;
     if (shown === transfer.state) return;
     shown = transfer.state;
@@ -128,7 +129,7 @@ function rowOf(transfer) {
     end.title = label;
     end.setAttribute("aria-label", label);
     bar.hidden = shown !== "running";
-    problem.textContent = shown === "failed" ? error : "";
+    replace(problem, shown === "failed" && error);
     const hadFocus = document.activeElement === again;
     again.hidden = shown !== "failed" || !transfer.again;
     if (hadFocus && again.hidden) end.focus();

@@ -1,10 +1,10 @@
-// The deleted files of the signed-in user: restoring one or many of them, and deleting one for good.
+// The deleted files of the signed-in user: restoring them, and deleting them for good.
 
+import { post } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, nameText, replace } from "../dom.js";
-import { deleteFile, restoreFile, restoreSince } from "../file-actions.js";
-import { descriptionOf, fileList, filesNav } from "../file-list.js";
+import { actOn, descriptionOf, fileList, filesNav } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, timeText, utcTime } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
@@ -19,6 +19,7 @@ export function show(context) {
     query: { deleted: true },
     caption: t.caption,
     columns: COLUMNS,
+    actions: ["restore", "purge"],
     sort: { by: "deleted_at", order: "desc" },
   });
   const left = el("div", { role: "status" });
@@ -42,11 +43,10 @@ function timeCell(moment) {
 
 function rowTools(file) {
   const name = file.filename;
-  const purge = () => deleteFile(file, { permanently: true });
   return [
-    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => restoreFile(file),
+    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => actOn("restore", file),
       "aria-label": t.restore_name({ name }), "data-key": `restore-${file.id}` }),
-    iconButton(t.purge({ name }), "trash", { on: { click: purge }, "data-key": `purge-${file.id}` }),
+    iconButton(t.purge({ name }), "trash", { act: () => actOn("purge", file), "data-key": `purge-${file.id}` }),
   ];
 }
 
@@ -75,6 +75,23 @@ async function restoreMany(place) {
   const { restored, left } = done;
   notify(t.many_done({ restored, count: formatNumber(restored) }));
   replace(place, left > 0 && el("p", { class: "note is-warn" }, t.left({ left, count: formatNumber(left) })));
+}
+
+/**
+ * Restores what was deleted at a moment of the API or later, as far as there is room for it; answers how many files
+ * it restored, and how many are `left`. The service restores many files in several requests.
+ */
+async function restoreSince(moment) {
+  let restored = 0;
+  try {
+    for (;;) {
+      const answer = await post("/uploads/restore", { deleted_since: moment });
+      restored += answer.restored;
+      if (answer.left === 0 || answer.restored === 0) return { restored, left: answer.left };
+    }
+  } finally {
+    dispatchEvent(new Event("files"));
+  }
 }
 
 /** The moment since when a span of minutes lasts, or that before all others. */

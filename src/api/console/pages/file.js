@@ -5,7 +5,7 @@ import { currentUser, getTagged, put } from "../api.js";
 import { button, copyButton, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
-import { deleteFile, downloadFile } from "../file-actions.js";
+import { act } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { changes, form } from "../forms.js";
@@ -13,7 +13,6 @@ import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { go, wayBack } from "../router.js";
 import { texts } from "../texts.js";
-import "../tray.js";
 
 const t = texts.files.file;
 /** What the owner may change. */
@@ -53,9 +52,9 @@ function shownFile(found, head, signal) {
     replace(facts, factsOf(changed));
   };
   const save = button(t.download, { kind: "primary", drawing: "download", busy: t.downloading,
-    act: () => downloadFile(current) });
+    act: () => act("download", [current]) });
   const remove = isOwn && button(t.delete, { kind: "danger", drawing: "trash", on: { click: async () => {
-    if (await deleteFile(current) && !signal.aborted) go(wayBack("/console/files"), { replace: true });
+    if (await act("delete", [current]) && !signal.aborted) go(wayBack("/console/files"), { replace: true });
   } } });
   append(replace(head.querySelector(".actions")), save, remove);
   draw(file);

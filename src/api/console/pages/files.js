@@ -4,8 +4,7 @@ import { currentUser, get } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
-import { deleteFile, downloadFile } from "../file-actions.js";
-import { descriptionOf, fileList, filesNav } from "../file-list.js";
+import { actOn, descriptionOf, fileList, filesNav } from "../file-list.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
@@ -27,6 +26,7 @@ export function show(context) {
     words: t,
     caption: t.caption,
     columns: COLUMNS,
+    actions: ["download", "publish", "hide", "delete"],
     sort: { by: "upload_date", order: "desc" },
     action: () => button(t.upload, { drawing: "upload", act: choose }),
     refreshed: () => showRoom(room, context.leaving),
@@ -90,8 +90,9 @@ function uploadedCell(date) {
 function rowTools(file) {
   const name = file.filename;
   return [
-    iconButton(t.download({ name }), "download", { act: () => downloadFile(file), "data-key": `download-${file.id}` }),
-    iconButton(t.delete({ name }), "trash", { on: { click: () => deleteFile(file) }, "data-key": `delete-${file.id}` }),
+    iconButton(t.download({ name }), "download",
+      { act: () => actOn("download", file), "data-key": `download-${file.id}` }),
+    iconButton(t.delete({ name }), "trash", { act: () => actOn("delete", file), "data-key": `delete-${file.id}` }),
   ];
 }
 

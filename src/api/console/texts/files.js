@@ -94,27 +94,43 @@ export const files = {
       + "time. Delete what you no longer need, and try again.",
   },
 
-  restore: {
+  selection: {
+    name: "Selected files",
+    one: ({ name }) => `Select ${name}`,
+    page: "Select all on this page",
+    count: ({ count }) => `${count} selected`,
+    more: ({ count, isAll }) => `Select ${isAll ? "all" : "the first"} ${count}`,
+    clear: "Clear selection",
+  },
+
+  // `what` is a name, "12 files" or "3 of 12 files"; texts of a question about one file follow its name.
+  actions: {
+    one: "this file",
+    files: ({ count }) => `${count} files`,
+    of: ({ done, all }) => `${done} of ${all}`,
+    waits: ({ count, time }) => `${count}, going on at ${time}`,
+    done: ({ what, n, participle }) => `${what} ${plural(n, "has", "have")} been ${participle}.`,
+    failed: ({ what, n, participle, reason }) =>
+      `${what} ${plural(n, "has", "have")} not been ${participle}. ${reason}`,
+    see_list: "The list at the bottom says why.",
+    broken: "The connection broke. Try again.",
     undo: "Undo",
-    undo_of: ({ name }) => `Undo the deletion of ${name}`,
-    done: ({ name }) => `${name} has been restored.`,
-    gone: ({ name }) => `${name} can no longer be restored.`,
-  },
-
-  delete: {
-    title: "Delete this file?",
-    text: (service) => ` can be restored for ${daysOf(service)}. Its links end for good.`,
-    label: "Delete",
-    busy: "Deleting…",
-    done: ({ name }) => `${name} has been deleted.`,
-  },
-
-  delete_for_good: {
-    title: "Delete this file for good?",
-    text: () => " cannot be restored then, and its links end.",
-    label: "Delete for good",
-    busy: "Deleting…",
-    done: ({ name }) => `${name} has been deleted for good.`,
+    undo_of: ({ what }) => `Undo the deletion of ${what}`,
+    download: { label: "Download", doing: (what) => `Downloading ${what}`, done: "downloaded" },
+    publish: { label: "Make public", doing: (what) => `Making ${what} public`, done: "made public",
+      title: (what) => `Make ${what} public?`,
+      text: ({ one }) => `${one ? " can" : "They can"} be read by everybody who is signed in here then.` },
+    hide: { label: "Make private", doing: (what) => `Making ${what} private`, done: "made private" },
+    restore: { label: "Restore", doing: (what) => `Restoring ${what}`, done: "restored",
+      gone: "What is no longer kept cannot be restored." },
+    delete: { label: "Delete", doing: (what) => `Deleting ${what}`, done: "deleted",
+      title: (what) => `Delete ${what}?`,
+      text: ({ one, service }) => (one ? ` can be restored for ${daysOf(service)}. Its links end for good.`
+        : `They can be restored for ${daysOf(service)}. Their links end for good.`) },
+    purge: { label: "Delete for good", doing: (what) => `Deleting ${what} for good`, done: "deleted for good",
+      title: (what) => `Delete ${what} for good?`,
+      text: ({ one }) => (one ? " cannot be restored then, and its links end."
+        : "They cannot be restored then, and their links end.") },
   },
 
   file: {
@@ -184,7 +200,7 @@ export const files = {
   },
 
   transfers: {
-    title: "Uploads and downloads",
+    title: "Uploads, downloads and more",
     summary: ({ done, failed, all, part }) => `${done} of ${all} done${failed ? `, ${failed} failed` : ""} · ${part}`,
     finished: ({ done, failed }) => (failed ? `${done} done, ${failed} failed` : `${done} done`),
     states: {
@@ -197,8 +213,7 @@ export const files = {
     cancel: ({ name }) => `Cancel ${name}`,
     dismiss: ({ name }) => `Take ${name} off the list`,
     leave_title: "Sign out now?",
-    leave_text: ({ left }) => `${left} ${plural(left, "upload or download is", "uploads and downloads are")} not `
-      + "finished, and will be given up.",
+    leave_text: ({ left }) => `${left} ${plural(left, "task is", "tasks are")} not finished, and will be given up.`,
     leave: "Sign out",
     leaving: "Signing out…",
     cancel_all: "Cancel all",

@@ -1,0 +1,316 @@
+"""Several files at once: selecting them, and what is done with them."""
+
+import re
+import time
+
+import pytest
+from selenium.webdriver import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+# Which boxes are ticked: the names of the rows, and the state of the box for all.
+TICKED = """
+    const all = document.querySelector('thead .pick input');
+    return [[...document.querySelectorAll('tbody tr')].filter(row => row.querySelector('.pick :checked'))
+        .map(row => row.querySelector('bdi').textContent), all.indeterminate ? 'some' : all.checked ? 'all' : 'none']"""
+
+
+def names(service, user, query=""):
+    """The names of the user's files, in their order."""
+    path = f"/uploads?size=100&sort_by=filename&sort_order=asc&{query}"
+    return [file["filename"] for file in service.call("GET", path, token=user.token)["items"]]
+
+
+def rows(page):
+    """The names in the list, from top to bottom."""
+    return page.run("return [...document.querySelectorAll('tbody th bdi')].map(name => name.textContent)")
+
+
+def ticked(page, files, state):
+    page.until(f"ticks at {files}", lambda: page.run(TICKED) == [files, state])
+
+
+def answers(service, beginning):
+    """The lines of the access log with this method and path."""
+    log = (service.directory / "service.log").read_text(encoding="utf-8")
+    return [line for line in log.splitlines() if f" {beginning}" in line]
+
+
+def five(page, service, **options):
+    """A user with `a.txt` to `e.txt` who looks at them in this order."""
+    user = service.new_user()
+    files = [service.upload(user, f"{name}.txt", name.encode(), **options) for name in "abcde"]
+    page.sign_in(user, "/console/files?sort_by=filename&sort_order=asc")
+    page.until("rows", lambda: len(rows(page)) == 5)
+    return user, files
+
+
+def shift(page, key):
+    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
+
+
+def test_files_are_selected_one_by_one_in_ranges_and_all_of_a_page_by_keyboard(page, service):
+    five(page, service)
+    page.toggle("Select b.txt")
+    page.see("1 selected")
+    ticked(page, ["b.txt"], "some")
+    assert not page.named("Search")
+    page.tab_to("Select d.txt")
+    shift(page, Keys.SPACE)
+    ticked(page, ["b.txt", "c.txt", "d.txt"], "some")
+    page.toggle("Select c.txt")
+    ticked(page, ["b.txt", "d.txt"], "some")
+    page.check("selection")
+    page.toggle("Select all on this page")
+    ticked(page, ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"], "all")
+    page.see("5 selected")
+    page.press(Keys.SPACE)
+    ticked(page, [], "none")
+    page.see_no("selected")
+    page.toggle("Select e.txt")
+    page.activate("Clear selection")
+    ticked(page, [], "none")
+    page.until("focus", lambda: page.focused().accessible_name == "Select all on this page")
+    assert page.named("Search")
+
+
+def test_a_range_is_selected_with_the_mouse_and_no_text_with_it(page, service):
+    five(page, service)
+    boxes = page.driver.find_elements(By.CSS_SELECTOR, "tbody .pick")
+    boxes[3].click()
+    ActionChains(page.driver).key_down(Keys.SHIFT).click(boxes[1]).key_up(Keys.SHIFT).perform()
+    ticked(page, ["b.txt", "c.txt", "d.txt"], "some")
+    assert page.run("return getSelection().toString()") == ""
+
+
+def test_a_selection_stays_when_the_list_changes_and_goes_with_its_page(page, service):
+    user, files = five(page, service)
+    service.add_files(user, 30, name="'z' || n || '.txt'")
+    page.see("1–25 of 35")
+    page.toggle("Select all on this page")
+    page.see("25 selected", "Select all 35")
+    page.press(Keys.SPACE)
+    for name in "bcd":
+        page.toggle(f"Select {name}.txt")
+    service.call("PUT", f"/uploads/{files[1]['id']}", {"description": "changed"}, user.token)
+    service.call("DELETE", f"/uploads/{files[2]['id']}", token=user.token)
+    page.see("changed", "2 selected")
+    ticked(page, ["b.txt", "d.txt"], "some")
+    page.activate("Next")
+    page.see("26–34 of 34")
+    ticked(page, [], "none")
+    page.back()
+    page.see("1–25 of 34")
+    ticked(page, [], "none")
+
+
+def test_several_are_deleted_after_one_question_and_come_back_by_undo(page, service):
+    user, _ = five(page, service)
+    page.toggle("Select b.txt")
+    page.toggle("Select d.txt")
+    page.activate("Delete")
+    page.see("Delete 2 files?", "They can be restored for 7 days. Their links end for good.")
+    page.check("selection-delete")
+    page.activate("Cancel")
+    page.see_no("Delete 2 files?")
+    ticked(page, ["b.txt", "d.txt"], "some")
+    assert page.focused().accessible_name == "Delete"
+    page.press(Keys.ENTER)
+    page.see("Delete 2 files?")
+    page.run("document.querySelector('dialog .danger').focus()")
+    page.press(Keys.ENTER)
+    page.see("2 files have been deleted.")
+    page.until("rows", lambda: rows(page) == ["a.txt", "c.txt", "e.txt"])
+    assert page.focused().tag_name == "h1"
+    page.see_no("selected")
+    page.activate("Undo the deletion of 2 files")
+    page.see("2 files have been restored.")
+    page.until("rows", lambda: len(rows(page)) == 5)
+    assert names(service, user) == ["a.txt", "b.txt", "c.txt", "d.txt", "e.txt"]
+
+
+def test_deleted_ones_are_restored_and_deleted_for_good_together(page, service):
+    user, files = five(page, service)
+    for file in files:
+        service.call("DELETE", f"/uploads/{file['id']}", token=user.token)
+    page.activate("Deleted", "link")
+    page.heading("Deleted files")
+    page.toggle("Select a.txt")
+    page.toggle("Select b.txt")
+    page.check("selection-deleted")
+    page.activate("Restore", "button")
+    page.see("2 files have been restored.")
+    assert names(service, user) == ["a.txt", "b.txt"]
+    page.toggle("Select all on this page")
+    page.see("3 selected")
+    page.activate("Delete for good", "button")
+    page.see("Delete 3 files for good?", "They cannot be restored then, and their links end.")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.see("3 files have been deleted for good.", "No deleted files")
+    assert names(service, user, "deleted=true") == []
+
+
+def test_several_are_made_public_and_private_and_downloaded(page, service):
+    user, files = five(page, service)
+    service.call("PUT", f"/uploads/{files[0]['id']}", {"is_public": True}, user.token)
+    page.until("badge", lambda: len(page.rows("Public")) == 1)
+    page.toggle("Select a.txt")
+    page.see("Make private")
+    page.see_no("Make public")
+    page.toggle("Select b.txt")
+    page.toggle("Select c.txt")
+    page.activate("Make public")
+    # One of the three is public already.
+    page.see("Make 2 files public?", "They can be read by everybody who is signed in here then.")
+    page.check("selection-public")
+    page.run("document.querySelector('dialog .primary').click()")
+    page.see("2 files have been made public.")
+    page.until("badges", lambda: len(page.rows("Public")) == 3)
+    page.toggle("Select c.txt")
+    page.activate("Make private")
+    page.see("c.txt has been made private.")
+    page.until("badges", lambda: len(page.rows("Public")) == 2)
+    for name in "ade":
+        page.toggle(f"Select {name}.txt")
+    page.activate("Download", "button")
+    for name in "ade":
+        assert page.downloaded(f"{name}.txt") == name.encode()
+
+
+def test_without_a_time_for_restoring_the_question_says_that_it_is_for_good(page, start_service):
+    page.service = service = start_service(CLOAKROOM_TRASH_DAYS="0")
+    user, _ = five(page, service)
+    page.toggle("Select a.txt")
+    page.toggle("Select b.txt")
+    page.activate("Delete")
+    page.see("Delete 2 files for good?", "They cannot be restored then")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.see("2 files have been deleted for good.")
+    page.see_no("Undo")
+    assert names(service, user) == ["c.txt", "d.txt", "e.txt"]
+
+
+def test_files_that_are_refused_do_not_stop_the_others_and_are_named(page, start_service):
+    page.service = service = start_service(CLOAKROOM_USER_STORAGE_QUOTA="100")
+    user = service.new_user()
+    files = [service.upload(user, f"{name}.txt", name.encode() * size)
+             for name, size in (("a", 5), ("b", 80), ("c", 5), ("d", 5))]
+    for file in files:
+        service.call("DELETE", f"/uploads/{file['id']}", token=user.token)
+    new = service.upload(user, "new.txt", b"n" * 50)
+    page.sign_in(user, "/console/files/deleted")
+    page.see("d.txt")
+    page.toggle("Select all on this page")
+    service.call("DELETE", f"/uploads/{files[2]['id']}?permanently=true", token=user.token)
+    page.activate("Restore", "button")
+    page.see("2 of 4 files have been restored.",
+             "2 of 4 files have not been restored. The list at the bottom says why.",
+             "b.txt: Storage quota exceeded.",
+             "c.txt: What is no longer kept cannot be restored.", "2 of 4")
+    page.check("selection-refused")
+    assert names(service, user) == ["a.txt", "d.txt", "new.txt"]
+    service.call("DELETE", f"/uploads/{new['id']}?permanently=true", token=user.token)
+    page.activate("Try again")
+    page.see("1 of 2 files has been restored.", "1 of 2 files has not been restored. What is no longer kept")
+    assert names(service, user) == ["a.txt", "b.txt", "d.txt"]
+
+
+def test_hundreds_are_deleted_with_one_question_past_a_limit(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="100")
+    user = service.new_user()
+    service.add_files(user, 180)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 180")
+    page.toggle("Select all on this page")
+    page.activate("Select all 180")
+    page.see("180 selected")
+    page.activate("Delete")
+    page.see("Delete 180 files?")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.until("wait", lambda: re.search(r"Deleting 180 files \d+ of 180, going on at \d+:\d\d:\d\d", page.text()))
+    page.check("selection-waits")
+    began = time.monotonic()
+    while "180 files have been deleted." not in page.text():
+        assert time.monotonic() < began + 90, page.text()
+        time.sleep(0.5)
+    page.see("No files yet")
+    assert service.sql(f"SELECT count(*) FROM files WHERE user_id = '{user.id}'") == ["0"]
+    refused = [line for line in answers(service, "DELETE /api/v1/uploads/") if " 429 " in line]
+    assert 0 < len(refused) < 30, f"{len(refused)} requests were in vain"
+
+
+def test_what_is_cancelled_stops_and_what_is_done_comes_back(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="40")
+    user = service.new_user()
+    service.add_files(user, 60)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 60")
+    page.toggle("Select all on this page")
+    page.activate("Select all 60")
+    page.activate("Delete")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.until("wait", lambda: "going on at" in page.text())
+    unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
+    assert page.run(unload + "return event.defaultPrevented")
+    page.activate("Cancel Deleting 60 files")
+    page.until("end", lambda: re.search(r"\d+ of 60 files have been deleted\. Undo", page.text()))
+    done = int(re.search(r"(\d+) of 60 files have been deleted", page.text())[1])
+    assert not page.run(unload + "return event.defaultPrevented")
+    count = "SELECT count(*) FROM {} WHERE user_id = '" + user.id + "'"
+    assert service.sql(count.format("files")) == [str(60 - done)]
+    time.sleep(3)
+    assert service.sql(count.format("files")) == [str(60 - done)] and 0 < done < 60
+
+
+def test_a_service_that_is_away_is_waited_for(page, start_service):
+    page.service = service = start_service()
+    user, _ = five(page, service)
+    page.toggle("Select all on this page")
+    page.activate("Delete")
+    page.see("Delete 5 files?")
+    service.stop()
+    page.run("document.querySelector('dialog .danger').click()")
+    page.see("Deleting 5 files", "0 of 5, going on at")
+    service.start()
+    page.see("5 files have been deleted.")
+    assert names(service, user) == []
+
+
+def test_the_work_ends_with_the_session(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="15")
+    first, second = service.new_user(), service.new_user()
+    service.add_files(first, 25)
+    service.add_files(second, 25)
+    page.sign_in(first, "/console/files")
+    page.see("1–25 of 25")
+    page.toggle("Select all on this page")
+    page.activate("Delete")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.until("wait", lambda: "going on at" in page.text())
+    page.activate("Sign out")
+    page.see("1 task is not finished")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.heading("Sign in")
+    page.fill("Username or e-mail", second.username)
+    page.fill("Password", second.password)
+    page.press(Keys.ENTER)
+    page.see("1–25 of 25")
+    page.see_no("have been deleted", "Deleting", "selected")
+    left = int(service.sql(f"SELECT count(*) FROM files WHERE user_id = '{first.id}'")[0])
+    assert 0 < left < 25
+
+
+@pytest.mark.long
+def test_ten_thousand_files_stay_fluent(page, service):
+    user = service.new_user()
+    service.add_files(user, 10_000)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 10,000")
+    page.toggle("Select all on this page")
+    page.activate("Select the first 1,000")
+    page.see("1,000 selected")
+    took = page.run("""
+        const boxes = [...document.querySelectorAll('tbody .pick input')], began = performance.now();
+        for (const box of boxes) { box.click(); box.click(); }
+        return performance.now() - began""")
+    assert took < 500, f"{took} ms for 50 clicks"
