@@ -197,6 +197,11 @@ pub enum Error {
     /// There is no such link, or it has ended, or its file or the owner of that is gone or inactive. One variant stands
     /// for all, so that nobody learns which links there were.
     LinkNotFound,
+    /// The same for a request that would open the link.
+    LinkEnded {
+        /// Whether a person is to read the response, in a browser.
+        takes_html: bool,
+    },
     /// The file has as many links as one file may have, or its owner as many as one user may.
     TooManyLinks,
     /// The change would leave the service without an active administrator.

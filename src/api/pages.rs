@@ -20,7 +20,7 @@ use crate::http::conditions::Conditions;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::model::hex;
-use crate::model::media_type::{spellings, without_parameters};
+use crate::model::media_type::spellings;
 
 /// Includes files of a folder at compile time, each with its name.
 macro_rules! files {
@@ -136,11 +136,9 @@ impl Pages {
 
     /// Redirects browsers to the first page. For clients whose `Accept` does not name `text/html` there is nothing.
     fn start(&self, request: &Request) -> Option<Response> {
-        let mut types = request.headers("Accept").flat_map(|list| list.split(','));
         // 303 and not 302, because the page is not `/` at another place (RFC 9110, 15.4.4).
         let response = || Response::empty(303).with_header("Location", self.start);
-        let takes_html = types.any(|one| without_parameters(Some(one)) == "text/html");
-        takes_html.then(|| response().with_header("Vary", "Accept"))
+        request.takes_html().then(|| response().with_header("Vary", "Accept"))
     }
 }
 

@@ -119,7 +119,7 @@ fn explanation(error: &Error) -> Row {
             "GET /api/v1/auth/tokens lists your personal access tokens."),
         TooManyTokens => row(409, "TOO_MANY_TOKENS", "Too many tokens",
             "End one that is no longer needed with DELETE /api/v1/auth/tokens/{token_id}."),
-        LinkNotFound => row(404, "LINK_NOT_FOUND", "Link not found",
+        LinkNotFound | LinkEnded { .. } => row(404, "LINK_NOT_FOUND", "Link not found",
             "It may have expired or been ended. Its file's owner can make another one."),
         TooManyLinks => row(409, "TOO_MANY_LINKS", "Too many links",
             "End one that is no longer needed with DELETE /api/v1/uploads/{file_id}/links/{link_id}."),

@@ -10,8 +10,18 @@ use crate::config::ErrorFormat;
 use crate::error::{Error, FieldError, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
-/// The response to a failed request, with a body in the configured format.
+/// What browsers show for a link that has ended. The policy allows nothing but its style, of which it has the hash.
+const ENDED_LINK: &str = include_str!("ended_link.html");
+const ENDED_LINK_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'; \
+    style-src 'sha256-1b34LTVhznYER+HAXms6uCTLsHR7DXYrRnD/fPm9Mls='";
+
+/// The response to a failed request, with a body in the configured format. A person who opens a link gets a page.
 pub fn error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {
+    if matches!(error, Error::LinkEnded { takes_html: true }) {
+        return Response::new(error.status(), "text/html; charset=utf-8", ENDED_LINK.as_bytes())
+            .with_header("Content-Security-Policy", ENDED_LINK_POLICY)
+            .with_header("Vary", "Accept");
+    }
     with_headers(error, &error_body(error, format, now))
 }
 
@@ -42,6 +52,7 @@ fn with_headers(error: &Error, body: &Value) -> Response {
         Error::RateLimited { retry_after, .. } => response
             .with_header("Retry-After", retry_after.to_string())
             .with_header("X-RateLimit-Retry-After", retry_after.to_string()),
+        Error::LinkEnded { .. } => response.with_header("Vary", "Accept"),
         Error::RangeNotSatisfiable(length) => {
             response.with_header("Content-Range", format!("bytes */{length}"))
         }
@@ -124,4 +135,22 @@ fn messages_by_field(errors: &[FieldError]) -> BTreeMap<&str, Vec<&str>> {
         by_field.entry(field).or_default().push(&error.problem.message);
     }
     by_field
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_of_the_page_about_ended_links_has_the_hash_of_its_style() {
+        let (_, style) = ENDED_LINK.split_once("<style>").expect("a style");
+        let (style, _) = style.split_once("</style>").expect("its end");
+        let hash = STANDARD.encode(Sha256::digest(style));
+        assert!(ENDED_LINK_POLICY.ends_with(&format!("style-src 'sha256-{hash}'")), "{hash}");
+    }
 }

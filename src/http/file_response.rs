@@ -64,6 +64,11 @@ pub fn file_response(
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let (disposition, embedders) = file_use.policies();
+    // A program that downloads a file knows the name that it was sent with; whoever has a link knows the present one.
+    let name = match file_use {
+        FileUse::Download => &file.original_filename,
+        FileUse::SavedByLink | FileUse::ShownByLink => &file.filename,
+    };
     let tag = format!("\"{}\"", file.file_hash);
     // The content never changes after its upload.
     let modified = file.upload_date.to_the_second();
@@ -76,12 +81,14 @@ pub fn file_response(
         } else {
             None
         };
-        range_response(file, part, disposition, open)?
+        range_response(file, part, open)?
     };
     Ok(response
         .with_header("ETag", tag)
         .with_header("Last-Modified", httpdate::fmt_http_date(modified))
         .with_header("Accept-Ranges", "bytes")
+        // In a 304 too: a browser that has the content would save it under the name of before otherwise.
+        .with_header("Content-Disposition", content_disposition(disposition, name))
         .with_header("Cache-Control", "private, no-cache")
         .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         .with_header("Cross-Origin-Resource-Policy", embedders))
@@ -91,7 +98,6 @@ pub fn file_response(
 fn range_response(
     file: &File,
     part: Option<Range<u64>>,
-    disposition: &str,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
     let length = file.file_size as u64;
@@ -100,11 +106,9 @@ fn range_response(
         Some(part) if part.is_empty() => return Err(Error::RangeNotSatisfiable(length)),
         Some(part) => (206, part),
     };
-    let disposition = content_disposition(disposition, &file.original_filename);
     let mut response = Response { status, headers: Vec::new(), body: open(range.clone())? }
         .with_header("Content-Type", file.content_type.clone())
-        .with_header("Repr-Digest", repr_digest(&file.file_hash))
-        .with_header("Content-Disposition", disposition);
+        .with_header("Repr-Digest", repr_digest(&file.file_hash));
     if status == 206 {
         let (first, last) = (range.start, range.end - 1);
         response.add_header("Content-Range", format!("bytes {first}-{last}/{length}"));

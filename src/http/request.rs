@@ -89,6 +89,13 @@ impl<'a> Request<'a> {
         is_from_trusted_page(self.header("Host"), self.headers("Origin"), listed)
     }
 
+    /// Whether `Accept` names `text/html`, as browsers do when they open an address. `*/*`, which most programs send,
+    /// does not count.
+    pub fn takes_html(&self) -> bool {
+        let mut types = self.headers("Accept").flat_map(|list| list.split(','));
+        types.any(|one| without_parameters(Some(one)) == "text/html")
+    }
+
     /// The parameters in the query.
     pub fn query(&self) -> Params {
         Params::from_urlencoded(FieldLocation::Query, self.head.raw_query_string())

@@ -66,8 +66,13 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// unknown, has ended or was never one is answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_text()?);
+    let takes_html = context.request.takes_html();
     download_response(context, || {
-        let (file, inline) = file_links::find_file(&context.db, &hash)?;
+        let found = file_links::find_file(&context.db, &hash);
+        let (file, inline) = found.map_err(|error| match error {
+            Error::LinkNotFound => Error::LinkEnded { takes_html },
+            other => other,
+        })?;
         let file = file.with_listed_type(&context.app.config.allowed_upload_types);
         let inline = inline && media_type::is_shown_safely(&file.content_type);
         Ok((file, if inline { FileUse::ShownByLink } else { FileUse::SavedByLink }))

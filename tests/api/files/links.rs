@@ -102,6 +102,26 @@ fn a_link_answers_anyone_as_a_download_answers_the_owner() {
 }
 
 #[test]
+fn a_link_has_the_present_name_of_the_file_and_a_download_that_of_its_upload() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let file = api.new_file(&ann, "draft.txt", "text");
+    let link = api.create_link(&ann, &file, json!({"inline": true})).expect(201).json();
+    let url = link["url"].as_str().expect("a path");
+    let name = |method: &str, known: &str, status| {
+        let request = api.request_at_root(method, url).header("If-None-Match", known);
+        request.send().expect(status).header("Content-Disposition").to_owned()
+    };
+    assert_eq!(name("GET", "\"other\"", 200), "inline; filename=draft.txt");
+    api.update_file(&ann, &file, json!({"filename": "na\u{ef}ve.txt"})).expect(200);
+    let present = "inline; filename=\"na_ve.txt\"; filename*=UTF-8''na%C3%AFve.txt";
+    assert_eq!(name("GET", "\"other\"", 200), present);
+    assert_eq!(name("HEAD", "\"other\"", 200), present);
+    assert_eq!(name("GET", "*", 304), present, "a browser that has the content learns the name");
+    let download = api.download(&ann, &file).expect(200);
+    assert_eq!(download.header("Content-Disposition"), "attachment; filename=draft.txt");
+}
+
+#[test]
 fn browsers_show_only_texts_and_pictures_that_are_not_xml() {
     let types =
         "image/png,text/plain,text/html,image/svg+xml,application/pdf,image/webp,image/x+xml";
@@ -326,10 +346,14 @@ fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
     }
 }
 
+/// The names of an answer's headers.
+fn names(answer: &Answer) -> Vec<String> {
+    answer.headers.keys().map(|name| name.as_str().to_owned()).collect()
+}
+
 /// The parts of a refusal that do not differ between two requests.
 fn refusal(answer: Answer) -> (u16, Value, Vec<String>) {
-    let names = answer.headers.keys().map(|name| name.as_str().to_owned()).collect();
-    (answer.status, answer.json(), names)
+    (answer.status, answer.json(), names(&answer))
 }
 
 #[test]
@@ -357,7 +381,27 @@ fn links_that_do_not_work_are_answered_alike_whatever_the_cause() {
     api.delete_user(&root, dan.id()).expect(204);
     api.update_user(&root, eve.id(), json!({"is_active": false})).expect(200);
     let unknown = format!("/api/v1/links/{}", "A".repeat(43));
-    let expected = refusal(api.open_link(&unknown).refused(404, "Link not found"));
+    let answer = api.open_link(&unknown).refused(404, "Link not found");
+    assert_eq!(answer.header("Vary"), "Accept");
+    let expected = refusal(answer);
+    let open = |method, path: &str, accept| {
+        api.request_at_root(method, path).header("Accept", accept).send().expect(404)
+    };
+    let navigation = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8";
+    let page = open("GET", &unknown, navigation);
+    for (name, value) in [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Vary", "Accept"),
+        ("Cache-Control", "no-store"),
+    ] {
+        assert_eq!(page.header(name), value);
+    }
+    let text = page.text();
+    assert!(text.contains("<h1>This link has ended</h1>") && !text.contains("script"), "{text}");
+    let policy = page.header("Content-Security-Policy");
+    assert!(
+        policy.starts_with("sandbox; default-src 'none'; frame-ancestors 'none'; style-src 'sha")
+    );
     for path in [
         &expired_url,
         &revoked_url,
@@ -373,7 +417,13 @@ fn links_that_do_not_work_are_answered_alike_whatever_the_cause() {
         &format!("/api/v1/links/{}", "A".repeat(4000)),
     ] {
         assert_eq!(refusal(api.open_link(path)), expected, "{path}");
-        api.request_at_root("HEAD", path).send().expect(404);
+        for accept in ["*/*", "application/json", "image/avif,image/*,*/*;q=0.8"] {
+            assert_eq!(refusal(open("GET", path, accept)), expected, "{path} {accept}");
+        }
+        let shown = open("GET", path, navigation);
+        assert_eq!((&shown.bytes, names(&shown)), (&page.bytes, names(&page)), "{path}");
+        let head = open("HEAD", path, navigation);
+        assert_eq!((head.bytes.len(), names(&head)), (0, names(&page)), "{path}");
     }
     // Those of an inactive account only wait.
     api.update_user(&root, eve.id(), json!({"is_active": true})).expect(200);
