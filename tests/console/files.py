@@ -117,6 +117,26 @@ def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service)
     assert details() == ("guests.txt", "For visitors")
 
 
+@pytest.mark.parametrize("described", ["", "For\r\nkeys"])
+@pytest.mark.parametrize("is_renamed_first", [True, False])
+def test_a_name_and_a_description_of_two_tabs_are_both_kept_in_either_order(page, service, is_renamed_first, described):
+    user = service.new_user()
+    file = service.upload(user, "keys.txt", description=described)["id"]
+    page.sign_in(user, f"/console/files/{file}")
+    page.heading("keys.txt")
+    other = page.duplicate()
+    other.heading("keys.txt")
+    first, second = (page, other) if is_renamed_first else (other, page)
+    for tab in (first, second):
+        tab.fill(*(("Name", "visitors.txt") if tab is page else ("Description (optional)", "For visitors")))
+        tab.activate("Save")
+        tab.see("The changes are saved.")
+    found = service.call("GET", f"/uploads/{file}", token=user.token)
+    assert (found["filename"], found["description"]) == ("visitors.txt", "For visitors")
+    second.until("both values", lambda: [second.tab_to(name).get_property("value") for name in (
+        "Name", "Description (optional)")] == ["visitors.txt", "For visitors"])
+
+
 def test_an_upload_whose_answer_is_lost_is_sent_again_and_stored_once(page, service, tmp_path):
     user = service.new_user()
     page.sign_in(user, "/console/files")
@@ -158,44 +178,6 @@ def test_a_name_that_is_refused_is_explained_at_its_field(page, service):
     page.press(Keys.ENTER)
     page.see("Fill in this field.")
     assert stored(service, user) == ["a.txt"]
-
-
-def test_a_link_is_shown_once_and_works_until_it_is_ended(page, service):
-    user = service.new_user()
-    file = service.upload(user, "a.txt", b"by a link")
-    page.sign_in(user, f"/console/files/{file['id']}")
-    page.see("No links")
-    page.activate("Create a link")
-    page.see("Links also end with the file")
-    page.fill("Works for", "31")
-    page.press(Keys.ENTER)
-    page.see("From 1 minute to 30 days.")
-    page.fill("Works for", "90")
-    page.select("Unit", "minutes")
-    page.toggle("Show the file in the browser")
-    page.activate(re.compile("^Create a link$"), "button")
-    page.see("Copy it now")
-    address = page.focused().get_property("value")
-    assert address.startswith(f"{service.url}/api/v1/links/")
-    path = address.removeprefix(f"{service.url}/api/v1")
-    assert service.call("GET", path) == b"by a link"
-    page.check("file-link-made")
-    page.press(Keys.ESCAPE)
-    page.see("Copy it now")
-    page.activate("I have copied it")
-    page.until("closed dialog", lambda: not is_dialog(page))
-    page.see("in 1 hour", "Shown")
-    page.check("file-links")
-    page.reload()
-    page.see("in 1 hour")
-    assert path not in page.run("return document.documentElement.outerHTML")
-    page.activate(re.compile("^End the link that works until"))
-    page.see("End this link?")
-    page.activate("End link")
-    page.see("The link has ended.", "No links")
-    with pytest.raises(Refused) as refused:
-        service.call("GET", path)
-    assert refused.value.status == 404
 
 
 @pytest.mark.long

@@ -61,9 +61,13 @@ addEventListener("beforeunload", (event) => {
   if (hasChanges()) event.preventDefault();
 });
 
-/** Those values of a form that differ from what is stored, where what is not there or `null` is an empty text. */
+/**
+ * Those values of a form that differ from what is stored, where what is not there or `null` is an empty text, and all
+ * ends of lines are alike, because fields hold one kind of them.
+ */
 export function changes(stored, values) {
-  const differs = ([name, value]) => JSON.stringify(value) !== JSON.stringify(stored[name] ?? "");
+  const shown = (value) => (typeof value === "string" ? value.replace(/\r\n?/g, "\n") : value ?? "");
+  const differs = ([name, value]) => JSON.stringify(shown(value)) !== JSON.stringify(shown(stored[name]));
   return Object.fromEntries(Object.entries(values).filter(differs));
 }
 
