@@ -3,9 +3,10 @@
 import { del, get, post } from "./api.js";
 import { button, copyButton, load, section, skeleton } from "./controls.js";
 import { confirmDialog, dialog, formDialog } from "./dialogs.js";
-import { el, uniqueId } from "./dom.js";
+import { el } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { formatDateTime, formatRelative, timeText } from "./format.js";
+import { field } from "./forms.js";
 import { notify } from "./notices.js";
 import { table } from "./tables.js";
 import { texts } from "./texts.js";
@@ -75,19 +76,26 @@ function askForLink(path) {
   });
 }
 
-/** Shows a new link, the only time that anybody sees it. It is not closed by accident. */
+/** Shows the addresses of a new link, the only time that anybody sees them. They are not closed by accident. */
 function showLink({ url, expires_at: until }) {
-  const id = uniqueId("link");
-  const address = new URL(url, location.origin).href;
-  const input = el("input", { id, type: "text", readonly: true, value: address, "data-focus": "" });
-  input.addEventListener("focus", () => input.select());
+  const token = url.split("/").at(-1);
   const done = button(t.done, { act: () => box.close() });
   const box = dialog(t.made_title, [
     el("p", {}, t.made({ until: formatDateTime(until) })),
-    el("div", { class: "field" }, el("label", { for: id }, t.url), input),
-    el("div", { class: "dialog-actions" }, done, copyButton(address, t.copy)),
+    addressField(t.page, `/console/link#${token}`, { kind: "primary", "data-focus": "" }),
+    addressField(t.file, url),
+    el("div", { class: "dialog-actions" }, done),
   ], { keep: true, wide: true });
   return box.result;
+}
+
+/** An address of this service with a button that copies it, for whose options see `button`. */
+function addressField({ label, hint, copy }, path, options) {
+  const value = location.origin + path;
+  const { element, input } = field({ name: "address", label, value, hint, readonly: true, optional: false });
+  input.addEventListener("focus", () => input.select());
+  input.after(copyButton(value, copy, options));
+  return element;
 }
 
 function endLink(path, { expires_at: expiry }) {

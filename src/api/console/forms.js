@@ -66,8 +66,8 @@ addEventListener("beforeunload", (event) => {
  * ends of lines are alike, because fields hold one kind of them.
  */
 export function changes(stored, values) {
-  const shown = (value) => (typeof value === "string" ? value.replace(/\r\n?/g, "\n") : value ?? "");
-  const differs = ([name, value]) => JSON.stringify(shown(value)) !== JSON.stringify(shown(stored[name]));
+  const held = (value) => (typeof value === "string" ? value.replace(/\r\n?/g, "\n") : value ?? "");
+  const differs = ([name, value]) => JSON.stringify(held(value)) !== JSON.stringify(held(stored[name]));
   return Object.fromEntries(Object.entries(values).filter(differs));
 }
 

@@ -13,13 +13,15 @@ import { texts } from "./texts.js";
 /**
  * The pages. `page` is the module in `pages/`; `section` the entry of the navigation that is marked; `for`: `anyone`,
  * `guests` (people who are not signed in), `admins`, or else everybody who is signed in. A page that `stays` is not
- * shown anew when the viewer changes, because what it was shown with is used up.
+ * shown anew when the viewer changes, because what it was shown with is used up. One that `isApart` is for people
+ * without an account: it leaves the session of those who have one as it is, so another page begins with a new document.
  */
 const ROUTES = [
   { path: "/console", for: "guests", page: "sign-in" },
   { path: "/console/register", page: "register", for: "guests" },
   { path: "/console/forgotten", page: "forgotten", for: "guests" },
   { path: "/console/reset", page: "reset", for: "anyone", stays: true },
+  { path: "/console/link", page: "link", for: "anyone", stays: true, isApart: true },
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },
   { path: "/console/files/:id", page: "file", section: "files" },
@@ -63,6 +65,7 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
   const visit = (visits += 1);
   if (isOfAnother()) return leaveAddress();
   const { route, params } = find();
+  if (shown?.route.isApart && route !== shown.route) return location.reload();
   if (currentUser()) history.replaceState({ ...history.state, owner: currentUser().id }, "");
   const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
   if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
@@ -180,8 +183,9 @@ async function resume() {
   // The page of the address comes while the session is being renewed.
   if (hasSession()) Promise.resolve(load(find().route.page)).catch(() => {});
   try {
+    const { isApart, stays } = find().route;
     // A page whose address holds all that it needs is for whom it was sent to, whoever is signed in in other tabs.
-    await resumeSession({ isAlone: find().route.stays });
+    if (!isApart) await resumeSession({ isAlone: stays });
   } catch (error) {
     const box = error.status === 429
       ? el("p", { class: "lead", role: "alert" }, texts.main.limited, " ", countdown(error.retryAt, start), ".")

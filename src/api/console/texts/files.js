@@ -144,7 +144,6 @@ export const files = {
     uploaded: "Uploaded",
     changed: "Changed",
     sent_as: "Uploaded as",
-    sent_as_hint: "Links save the file under this name.",
     bytes: ({ bytes }) => `${bytes} bytes`,
     hash: "SHA-256",
     address: "Address for others",
@@ -179,9 +178,11 @@ export const files = {
     out_of_range: "From 1 minute to 30 days.",
     made_title: "Your link",
     made: ({ until }) => `Copy it now: it is not shown again. It works until ${until}.`,
-    url: "Link",
-    copy: "Copy link",
-    done: "I have copied it",
+    page: { label: "Link to a page", copy: "Copy link",
+      hint: "Whoever opens it sees the file's name and size, and a button to download it." },
+    file: { label: "Link to the file itself", copy: "Copy link to file",
+      hint: "For programs, and for a picture on a page of your own." },
+    done: "Done",
     created: "Created",
     expires: "Expires",
     mode: "In the browser",
@@ -197,6 +198,15 @@ export const files = {
     ending: "Ending…",
     ended: "The link has ended.",
     actions: "Actions",
+  },
+
+  link: {
+    title: "A file for you",
+    download: "Download",
+    open: "Open in the browser",
+    ended_title: "This link has ended",
+    ended: "There is nothing to download here any more. Make sure that the address is complete, or ask whoever gave it "
+      + "to you for a new link.",
   },
 
   transfers: {
