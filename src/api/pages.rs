@@ -43,9 +43,9 @@ const ASSETS: &[(&str, &[u8])] = files!("console/"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js"
     "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
     "pages/link.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "router.js"
-    "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js" "texts/admin.js"
-    "texts/files.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
+    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
+    "router.js" "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js"
+    "texts/admin.js" "texts/files.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
 );
 
 /// The pages about the API and what they load: path, name of the file, and its content.
@@ -63,8 +63,8 @@ const DOCS: [(&str, &str, &[u8]); 8] = [
 const POLICY: &str = "Content-Security-Policy";
 
 /// The console has no script and no style in its page, and makes no HTML of texts (Trusted Types). The service's QR
-/// codes are `data:` pictures.
-const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+/// codes are `data:` pictures, and previews of pictures are `blob:` ones.
+const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 

@@ -333,10 +333,10 @@ export async function upload(file, /** @type {any} */ { key, fields = {}, progre
 
 /**
  * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
- * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes.
+ * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part.
  */
-export function download(path, /** @type {any} */ { query, progress = () => {}, signal } = {}) {
-  return authorized({ signal }, (token) => transfer("GET", path, { query, progress, signal }, token));
+export function download(path, /** @type {any} */ { query, headers, progress = () => {}, signal } = {}) {
+  return authorized({ signal }, (token) => transfer("GET", path, { query, headers, progress, signal }, token));
 }
 
 /**

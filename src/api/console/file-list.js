@@ -93,7 +93,7 @@ function selectionIn(said, options) {
 export const actOn = async (name, file) => (await loaded(import("./file-actions.js"))).act(name, [file]);
 
 /** Where a module cannot be loaded, the service is away. */
-const loaded = (module) => module.catch((error) => { throw offlineError(error); });
+export const loaded = (module) => module.catch((error) => { throw offlineError(error); });
 
 /** The navigation between the list of files and that of deleted ones, where the service keeps these. */
 export const filesNav = () => service.trashDays > 0 && pagesNav(t.navigation, [

@@ -177,7 +177,7 @@ fn pages_may_load_and_run_only_what_this_service_sends() {
         ];
         let of_console = [
             "style-src 'self'",
-            "img-src 'self' data:",
+            "img-src 'self' data: blob:",
             "require-trusted-types-for 'script'",
             "trusted-types 'none'",
         ];

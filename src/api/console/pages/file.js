@@ -11,6 +11,7 @@ import { formatBytes, formatNumber, timeText } from "../format.js";
 import { changes, form } from "../forms.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
+import { previewSection } from "../preview.js";
 import { go, wayBack } from "../router.js";
 import { texts } from "../texts.js";
 
@@ -58,10 +59,9 @@ function shownFile(found, head, signal) {
   } } });
   append(replace(head.querySelector(".actions")), save, remove);
   draw(file);
-  if (!isOwn) {
-    return [el("p", { class: "note" }, t.foreign), el("section", { class: "section" }, facts), descriptionOf(file)];
-  }
-  return [el("section", { class: "section" }, facts), detailsSection(found, draw, signal), linksSection(file, signal)];
+  const about = [el("section", { class: "section" }, facts), previewSection(file, signal)];
+  if (!isOwn) return [el("p", { class: "note" }, t.foreign), about, descriptionOf(file)];
+  return [about, detailsSection(found, draw, signal), linksSection(file, signal)];
 }
 
 function factsOf(file) {
@@ -72,8 +72,7 @@ function factsOf(file) {
       bytes: formatNumber(file.file_size) })})`),
     fact(t.uploaded, timeText(file.upload_date)),
     file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
-    file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename),
-      el("span", { class: "soft" }, ` · ${t.sent_as_hint}`)),
+    file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename)),
     fact(t.hash, el("span", { class: "code" }, file.file_hash.replace("sha256:", ""))),
     file.is_public && fact(t.address, copyButton(`${location.origin}/console/files/${file.id}`, t.copy_address)),
   ];

@@ -4,7 +4,8 @@ import { currentUser, get } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
-import { actOn, descriptionOf, fileList, filesNav } from "../file-list.js";
+import { actOn, descriptionOf, fileList, filesNav, loaded } from "../file-list.js";
+import { isPicture, isText } from "../file-type.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
@@ -75,12 +76,30 @@ const COLUMNS = [
   { label: t.actions, hideLabel: true, cell: rowTools },
 ];
 
+/** The files of the list by the links of their names. */
+const fileOf = new WeakMap();
+
 function nameCell(file) {
+  const lookBySpace = (event) => {
+    if (event.key !== " ") return;
+    event.preventDefault();
+    if (!event.repeat) look(file);
+  };
+  const link = el("a", { href: `/console/files/${file.id}`, data: { key: `name-${file.id}` },
+    on: { keydown: lookBySpace } }, nameText(file.filename));
+  fileOf.set(link, file);
   return [
-    el("a", { href: `/console/files/${file.id}`, data: { key: `name-${file.id}` } }, nameText(file.filename)),
+    link,
     file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
     descriptionOf(file),
   ];
+}
+
+/** Shows what a file holds, and those around it in the list. */
+async function look(file) {
+  const files = [...document.querySelectorAll(".files-list tbody th a")].map((link) => fileOf.get(link));
+  const { previewDialog } = await loaded(import("../preview.js"));
+  previewDialog(files, files.indexOf(file));
 }
 
 function uploadedCell(date) {
@@ -90,6 +109,8 @@ function uploadedCell(date) {
 function rowTools(file) {
   const name = file.filename;
   return [
+    (isPicture(file) || isText(file)) && iconButton(t.look({ name }), "look",
+      { act: () => look(file), "data-key": `look-${file.id}` }),
     iconButton(t.download({ name }), "download",
       { act: () => actOn("download", file), "data-key": `download-${file.id}` }),
     iconButton(t.delete({ name }), "trash", { act: () => actOn("delete", file), "data-key": `delete-${file.id}` }),

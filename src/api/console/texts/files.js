@@ -43,6 +43,7 @@ export const files = {
     uploaded: "Uploaded",
     actions: "Actions",
     public: "Public",
+    look: ({ name }) => `Preview ${name}`,
     download: ({ name }) => `Download ${name}`,
     delete: ({ name }) => `Delete ${name}`,
     none_title: "No files yet",
@@ -207,6 +208,22 @@ export const files = {
     ended_title: "This link has ended",
     ended: "There is nothing to download here any more. Make sure that the address is complete, or ask whoever gave it "
       + "to you for a new link.",
+  },
+
+  preview: {
+    title: "Preview",
+    show: ({ size }) => `Show the picture (${size})`,
+    previous: "Previous file",
+    next: "Next file",
+    none: "There is no preview of a file of this type. Download it to see what is in it.",
+    empty: "This file is empty.",
+    too_large: ({ size }) => `This picture is too large for a preview (${size}). Download it to see it.`,
+    pixels: ({ width, height }) => `${width} × ${height} pixels`,
+    broken: "This picture cannot be shown. It may be damaged, too large, or of a kind that your browser does not know.",
+    binary: "This is not text, although its type says so. Download it to see what is in it.",
+    beginning: ({ shown, size }) => `Only the beginning is shown here: ${shown} of ${size}.`,
+    not_utf8: "Some characters are not UTF-8. They are shown as �.",
+    turning: "Hidden characters change the direction of this text. Parts of it may be stored in another order.",
   },
 
   transfers: {

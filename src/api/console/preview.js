@@ -1,0 +1,98 @@
+// Previews: what a file holds, seen without saving it. A picture is an `<img>` of one of a few types, a text becomes a
+// text node, so nothing in a file can run. Whatever else it is can only be downloaded.
+
+import { download } from "./api.js";
+import { button, iconButton, load, section, skeleton } from "./controls.js";
+import { dialog } from "./dialogs.js";
+import { el, nameText, replace } from "./dom.js";
+import { act } from "./file-actions.js";
+import { isPicture, isText } from "./file-type.js";
+import { formatBytes, formatNumber } from "./format.js";
+import { texts } from "./texts.js";
+
+const t = texts.files.preview;
+const MIB = 1024 ** 2;
+/** Bytes of the largest picture that is shown, and of the largest that is loaded before anybody asks for it. */
+const LARGEST = 20 * MIB;
+const UNASKED = 2 * MIB;
+/** The most pixels of a picture: browsers need four bytes of memory for each to draw it. */
+const MOST_PIXELS = 64_000_000;
+/** Bytes of a text that are shown. With more, browsers take seconds for one that is a single line. */
+const BEGINNING = MIB / 16;
+/** Characters that change the direction of the text around them. */
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/;
+
+const note = (text) => text && el("p", { class: "note" }, text);
+
+/** The part of a file's page with its preview; `false` where there is none. */
+export function previewSection(file, signal) {
+  const place = el("div", {});
+  const size = file.file_size;
+  const begin = () => preview(place, file, signal, show);
+  const show = isPicture(file) && size > UNASKED && size <= LARGEST
+    && button(t.show({ size: formatBytes(size) }), { act: begin });
+  if (show) replace(place, show);
+  else begin();
+  return (isPicture(file) || isText(file)) && section(t.title, {}, place);
+}
+
+/** Shows the preview of one of some files in a dialog, from which the files beside it can be reached. */
+export async function previewDialog(files, index) {
+  const file = files[index];
+  const place = el("div", {});
+  const stop = new AbortController();
+  const goTo = (by) => files[index + by] && box.close(index + by);
+  const step = (by, label, drawing) => iconButton(label, drawing, { disabled: !files[index + by],
+    on: { click: () => goTo(by) } });
+  const box = dialog(nameText(file.filename), [
+    el("p", { class: "soft" }, `${texts.files.type(file.content_type)} · ${formatBytes(file.file_size)}`), place,
+    el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
+      button(texts.files.file.download, { drawing: "download", act: () => act("download", [file]) })),
+  ], { wide: true });
+  box.element.addEventListener("keydown", ({ key }) => goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]));
+  preview(place, file, stop.signal);
+  const next = await box.result;
+  stop.abort();
+  if (next !== undefined) previewDialog(files, next);
+}
+
+/** Loads the preview of a file into `place`. */
+function preview(place, file, signal, waiting) {
+  load(place, { signal, waiting: waiting || skeleton(4), work: () => contentOf(file, signal), show: (nodes) => nodes });
+}
+
+async function contentOf(file, signal) {
+  const { content_type: type, file_size: size } = file;
+  if (!isPicture(file) && !isText(file)) return note(t.none);
+  if (size === 0) return note(t.empty);
+  if (isPicture(file) && size > LARGEST) return note(t.too_large({ size: formatBytes(size) }));
+  const headers = isText(file) && size > BEGINNING ? { Range: `bytes=0-${BEGINNING - 1}` } : {};
+  const { contents } = await download(`/uploads/${file.id}/download`, { headers, signal });
+  if (isText(file)) return textOf(file, await contents.arrayBuffer());
+  return pictureOf(file, new Blob([contents], { type }), signal);
+}
+
+/** A picture, whose size is known before it is drawn. */
+async function pictureOf({ filename: alt }, contents, signal) {
+  const src = URL.createObjectURL(contents);
+  signal.addEventListener("abort", () => URL.revokeObjectURL(src));
+  const picture = el("img", { class: "preview-picture", src, alt });
+  const { type } = await new Promise((resolve) => { picture.onload = picture.onerror = resolve; });
+  if (type === "error") return note(t.broken);
+  const { naturalWidth: width, naturalHeight: height } = picture;
+  if (width * height <= MOST_PIXELS) return picture;
+  return note(t.too_large({ size: t.pixels({ width: formatNumber(width), height: formatNumber(height) }) }));
+}
+
+/** A text below what its reader has to know about it. */
+function textOf({ filename: name, file_size: size }, bytes) {
+  const isCut = bytes.byteLength < size;
+  const text = new TextDecoder().decode(bytes, { stream: isCut });
+  if (text.includes("\0")) return note(t.binary);
+  return [
+    note(isCut && t.beginning({ shown: formatBytes(bytes.byteLength), size: formatBytes(size) })),
+    note(text.includes("\ufffd") && t.not_utf8),
+    note(TURNING.test(text) && t.turning),
+    el("pre", { class: "preview-text", dir: "auto", tabindex: "0", role: "region", "aria-label": name }, text),
+  ];
+}
