@@ -5,7 +5,7 @@ import re
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from administration import ADDRESSES, HOSTILE, events, rows, saved, until_rows
+from administration import ADDRESSES, HOSTILE, account_id, events, rows, saved, until_rows
 from service import PASSWORD, Refused
 
 
@@ -24,7 +24,7 @@ def test_statistics(page, service):
     page.heading("Statistics")
     page.see(f"{numbers['users']['active']:,} active", f"{numbers['files']['uploads_this_month']:,} uploaded",
              "and 1.5 kB of deleted files")
-    page.see("New users", "Sign-ins", "Refused sign-ins and accesses")
+    page.see("New users", "Sign-ins", "Refused sign-ins and accesses", "Days and months are those of UTC.")
     page.activate("7 days", "link")
     page.at("/console/stats?days=7")
     page.activate("Show figures")
@@ -81,12 +81,18 @@ def test_the_audit_log_without_filters(page, service):
     page.check("audit-all")
     page.fill("Who", "nobody_has_this_name")
     page.press(Keys.ENTER)
-    page.see("No account has this id, username or e-mail address.")
+    page.see("No account has this id, username, e-mail address or name.")
     assert page.focused().accessible_name == "Who"
     page.check("audit-refused")
     page.fill("Who", "root")
     page.press(Keys.ENTER)
     page.at(f"/console/audit?actor_id={service.admin().id}")
+    # The name stays, and so does what it means, also after a reload.
+    for _ in range(2):
+        page.until("name in the field", lambda: page.tab_to("Who").get_attribute("value") == "root")
+        page.reload()
+    page.select("Outcome", "Success")
+    page.at(f"/console/audit?actor_id={service.admin().id}&outcome=success")
     page.activate(re.compile("^Show: "))
     page.see("Event id")
     page.check("audit-event")
@@ -120,8 +126,35 @@ def test_older_events_and_times(page, service):
     page.tab_to("From")
     page.press("01", Keys.ENTER)
     page.see("Complete this date and time.")
+    # What the address says more exactly than the field shows stays as it is.
+    page.open(f"/console/audit?subject_id={user.id}&to=2025-03-01T10:00:30.500Z")
+    until_rows(page, "thirty", lambda shown: len(shown) == 30)
+    page.select("Outcome", "Refused")
+    page.at(f"/console/audit?subject_id={user.id}&to=2025-03-01T10%3A00%3A30.500Z&outcome=failure")
     page.open("/console/audit?actor_id=nonsense&from=never")
     page.see("Invalid UUID.", "Invalid timestamp.")
+
+
+@pytest.mark.long
+def test_all_names_of_a_page_are_shown_with_few_requests_and_times_say_their_zone(page, start_service):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_ADMIN="20")
+    service.admin()
+    service.add_users(100)
+    service.sql("INSERT INTO audit_events (at, action, outcome, actor_id, subject_type, subject_id) SELECT "
+                "timestamptz '2026-01-15T23:30:00Z' + make_interval(secs => n), 'user.update', 'success', "
+                "a.id, 'user', b.id FROM generate_series(1, 50) n JOIN users a ON a.username = 'crowd_' || n "
+                "JOIN users b ON b.username = 'crowd_' || 101 - n")
+    page.cdp("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+    page.sign_in(service.admin(), "/console/audit?action=user.update")
+    until_rows(page, "names", lambda shown: len(shown) == 50 and all(row.count("Person ") == 2 for row in shown))
+    page.see("Times on this page are in Asia/Tokyo, those of an export in UTC.", "Jan 16, 2026")
+    page.activate(re.compile("^Show: "))
+    page.see("Jan 16, 2026", "8:30:50 AM GMT+9", "2026-01-15T23:30:50.000000Z")
+    page.press(Keys.ESCAPE)
+    page.open("/console/audit?to=2026-01-15T23:30:40Z")
+    page.until("local time", lambda: page.tab_to("To").get_attribute("value") == "2026-01-16T08:30:40")
+    until_rows(page, "those until then", lambda shown: len(shown) == 40)
+    page.cdp("Emulation.setTimezoneOverride", timezoneId="")
 
 
 @pytest.mark.long
@@ -134,6 +167,14 @@ def test_an_account_is_found_by_its_name_among_many_that_contain_it(page, start_
     page.fill("Who", "Crowd")
     page.press(Keys.ENTER)
     page.at(f"/console/audit?actor_id={user.id}")
+    # The name that lists show, if only one account has it.
+    page.fill("On what", "person 149")
+    page.press(Keys.ENTER)
+    page.at(f"/console/audit?actor_id={user.id}&subject_id={account_id(service, 'crowd149@example.com')}")
+    service.sql("UPDATE users SET name = 'Twin' WHERE username IN ('crowd_1', 'crowd_2')")
+    page.fill("On what", "twin")
+    page.press(Keys.ENTER)
+    page.see("Several accounts have this name.")
 
 
 # Exports

@@ -33,6 +33,12 @@ def events(service, **filters):
     return service.call("GET", f"/admin/audit?{query}", token=service.admin().token)["events"]
 
 
+def account_id(service, email):
+    """The id of the account with this e-mail address."""
+    user, = service.call("GET", f"/users?email={email}", token=service.admin().token)["users"]
+    return user["id"]
+
+
 def user_of(service, account):
     """The account as the API shows it."""
     return service.call("GET", f"/users/{account.id}", token=service.admin().token)

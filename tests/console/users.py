@@ -5,8 +5,10 @@ import re
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from administration import HOSTILE, saved, until_rows, user_of
+from administration import HOSTILE, account_id, saved, until_rows, user_of
 from service import PASSWORD, Refused
+
+SEARCH = "Name, username, e-mail or id"
 
 
 def test_finding_users(page, service):
@@ -16,7 +18,11 @@ def test_finding_users(page, service):
     page.heading("Users")
     page.see(HOSTILE.strip()[:28], "Bo Berg")
     page.check("users")
-    page.fill("Username or e-mail", found.username)
+    for part in (found.username, found.email, "ONERROR="):
+        page.fill(SEARCH, part)
+        page.press(Keys.ENTER)
+        until_rows(page, "one account", lambda shown: len(shown) == 1 and found.email in shown[0])
+    page.fill(SEARCH, found.username)
     page.press(Keys.ENTER)
     page.at(f"/console/users?search={found.username}")
     until_rows(page, "one account", lambda shown: len(shown) == 1 and found.email in shown[0])
@@ -31,16 +37,37 @@ def test_finding_users(page, service):
     until_rows(page, "one account", lambda shown: len(shown) == 1)
     page.activate(re.compile("img src"), "link")
     page.heading(HOSTILE.strip())
+    page.activate("Users", "link")
+    page.fill(SEARCH, f" {found.id} ")
+    page.press(Keys.ENTER)
+    page.at(f"/console/users/{found.id}")
+    page.heading(HOSTILE.strip())
+    # The list does not remember it.
+    page.activate("Users", "link")
+    page.at("/console/users")
+    page.see("Bo Berg")
 
 
 @pytest.mark.long
 def test_sorting_users(page, service):
-    for name in ("Aaaa", "Zzzz"):
-        service.new_user(name=f"{name} sorted")
-    page.sign_in(service.admin(), "/console/users?name=sorted")
-    until_rows(page, "newest first", lambda shown: len(shown) == 2 and "Zzzz" in shown[0])
+    for name, size in (("Aaaa", 3000), ("Zzzz", 2000)):
+        service.upload(service.new_user(name=f"{name} sorted"), "a.txt", b"x" * size)
+    service.call("POST", "/users", {"email": "never@example.com", "name": "Never sorted", "password": PASSWORD},
+                 service.admin().token)
+    page.sign_in(service.admin(), "/console/users?search=sorted")
+    until_rows(page, "newest first", lambda shown: len(shown) == 3 and "Zzzz" in shown[1])
+    for head, first, last in (("Stored", "Never", "Aaaa"), ("Last sign-in", "Aaaa", "Never")):
+        page.activate(head, "link")
+        until_rows(page, "least first", lambda shown: first in shown[0] and last in shown[2])
+    page.activate("Last sign-in", "link")
+    until_rows(page, "latest first", lambda shown: "Zzzz" in shown[0] and "Never" in shown[2])
+    page.activate("Stored", "link")
+    page.activate("Stored", "link")
+    until_rows(page, "most first", lambda shown: "Aaaa" in shown[0] and "2.9 kB" in shown[0])
+    service.call("DELETE", f"/users/{account_id(service, 'never@example.com')}", token=service.admin().token)
+    page.open("/console/users?search=sorted")
     page.activate("Name", "link")
-    page.at("/console/users?name=sorted&sort_by=name&sort_order=asc")
+    page.at("/console/users?search=sorted&sort_by=name&sort_order=asc")
     until_rows(page, "A first", lambda shown: "Aaaa" in shown[0])
     assert page.focused().accessible_name == "Name", "the head that was pressed keeps the focus"
     page.press(Keys.ENTER)
@@ -62,14 +89,56 @@ def test_inviting_a_user(page, service):
     page.activate("Create user")
     page.see("The invitation to invited@example.com is on its way.")
     page.heading("Invited Person")
+    page.see("Nobody has signed in to this account yet.")
     link = service.mailbox.link("invited@example.com")
     guest = page.another()
     guest.driver.get(link)
     guest.heading("Choose a password")
     guest.fill("New password", PASSWORD)
     guest.press(Keys.ENTER)
-    guest.see("Your password is set")
+    guest.see("Your password is set", "Wherever you were signed in before, you are signed out.")
     assert service.sign_in("invited@example.com")["user"]["name"] == "Invited Person"
+
+
+def test_another_link_to_choose_a_password(page, service):
+    service.call("POST", "/users", {"email": "lost@example.com", "name": "Lost", "invite": True}, service.admin().token)
+    service.mailbox.link("lost@example.com")
+    page.sign_in(service.admin(), f"/console/users/{account_id(service, 'lost@example.com')}")
+    page.activate("Send a new link")
+    page.see("A link to lost@example.com is on its way, unless one was sent in the last two minutes.")
+    guest = page.another()
+    guest.driver.get(service.mailbox.link("lost@example.com", 2))
+    guest.fill("New password", PASSWORD)
+    guest.press(Keys.ENTER)
+    guest.see("Your password is set")
+    service.sign_in("lost@example.com")
+    page.reload()
+    page.see("Until it is used, the present password stays good.")
+    assert page.named("Send a reset link") and not page.named("Send a new link")
+    page.check("user-link")
+    page.activate("Deactivate")
+    page.activate("Deactivate")
+    page.see("nobody can sign in to it")
+    page.see_no("Link to choose a password")
+
+
+def test_setting_a_password_leaves_the_form_beside_it_as_it_is(page, service):
+    user = service.new_user(name="Steady")
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.see("Signed in")
+    page.fill("Name (optional)", "Half typed")
+    page.fill("New password", "another good password")
+    page.activate("Set password")
+    page.see("The password is set.", "Nobody is signed in to this account.")
+    assert page.tab_to("New password").get_attribute("value") == ""
+    assert page.tab_to("Name (optional)").get_attribute("value") == "Half typed"
+    page.activate("Deactivate")
+    page.activate("Deactivate")
+    page.see("nobody can sign in to it")
+    page.activate("Save changes")
+    page.see("The changes are saved.")
+    page.heading("Half typed")
+    assert user_of(service, user)["is_active"] is False
 
 
 @pytest.mark.long
@@ -82,11 +151,21 @@ def test_making_a_user_with_a_password(page, service):
     page.fill("Username (optional)", "made")
     page.fill("Permissions (optional)", "read")
     page.press(Keys.ENTER, "write")
+    page.select("Role", "Administrator")
     page.select("How the person gets in", "With a password")
     page.fill("Password", PASSWORD)
     page.activate("Create user")
+    page.see("Make Made an administrator?", "see, change and delete all accounts")
+    page.check("user-new-admin")
+    page.press(Keys.ESCAPE)
+    page.see_no("Make Made an administrator?")
+    with pytest.raises(Refused, match="401"):
+        service.sign_in("made")
+    page.activate("Create user")
+    page.activate("Make administrator")
     page.heading("Made")
-    assert service.sign_in("made")["user"]["permissions"] == ["read", "write"]
+    made = service.sign_in("made")["user"]
+    assert (made["permissions"], made["role"]) == (["read", "write"], "admin")
 
 
 def test_changing_a_user(page, service):
@@ -103,6 +182,12 @@ def test_changing_a_user(page, service):
     page.fill("Name (optional)", "<b>After</b>")
     page.select("Role", "Administrator")
     page.activate("Save changes")
+    page.see("Make Before an administrator?")
+    page.press(Keys.ESCAPE)
+    page.see_no("Make Before an administrator?")
+    assert user_of(service, user)["name"] == "Before"
+    page.activate("Save changes")
+    page.activate("Make administrator")
     page.see("The changes are saved.")
     page.heading("<b>After</b>")
     now = user_of(service, user)
@@ -167,6 +252,8 @@ def test_ending_sessions_and_tokens_and_taking_a_second_factor_away(page, servic
     token = service.call("POST", "/auth/tokens", {"name": "backup", "read_only": True}, user.token)["token"]
     page.sign_in(service.admin(), f"/console/users/{user.id}")
     page.see("backup", "Read only", "<img src=x", "Signing in needs a code")
+    # A session that was never refreshed was last used when it began.
+    assert len(page.rows("urllib")) == 1 and "Never" not in page.rows("urllib")[0], page.rows()
     page.check("user-access")
     page.activate("End all tokens")
     page.activate("End all tokens")
@@ -213,7 +300,7 @@ def test_the_own_account_asks_for_the_password_and_the_last_administrator_stays(
     page.see("Give up your role?")
     page.activate("Give it up")
     page.see("There must be another active administrator first.")
-    page.press(Keys.ESCAPE)
+    assert page.focused().accessible_name == "Role"
     assert user_of(service, root)["role"] == "admin"
     service.new_user(role="admin")
     page.select("Role", "User")
@@ -227,7 +314,10 @@ def test_the_own_account_asks_for_the_password_and_the_last_administrator_stays(
 @pytest.mark.long
 def test_where_mail_is_off_nobody_can_be_invited(page, start_service):
     page.service = service = start_service(CLOAKROOM_SMTP_URL="none")
-    page.sign_in(service.admin(), "/console/users/new")
+    page.sign_in(service.admin(), f"/console/users/{service.new_user().id}")
+    page.see("Set password")
+    page.see_no("Link to choose a password")
+    page.open("/console/users/new")
     page.fill("E-mail", "by@example.com")
     page.fill("Name", "By password")
     page.activate("Create user")

@@ -6,8 +6,8 @@ import { ApiError } from "./errors.js";
 import { texts } from "./texts.js";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-/** How many names of accounts a list looks up: each is a request, and the service counts these. */
-const MAX_LOOK_UPS = 20;
+/** How many accounts the API lists in one answer. */
+const MAX_ACCOUNTS = 100;
 
 /** Names by ids. `null` for an account that does not exist any more. */
 const names = new Map();
@@ -33,51 +33,55 @@ export function accountLink(id) {
   return el("a", { class: "clamp", href: `/console/users/${id}`, data: { account: id }, title: id }, shortId(id));
 }
 
-/**
- * Writes the names of accounts into the links of `accountLink` inside an element, one after another. A list is readable
- * without, so a failure is not shown, and ends it.
- */
+/** Writes the names of accounts into the links of `accountLink` inside an element. */
 export async function nameLinks(element, signal) {
   const links = [...element.querySelectorAll("[data-account]")];
-  const ids = new Set(links.map((link) => link.dataset.account));
-  const unknown = [...ids].filter((id) => !names.has(id)).slice(0, MAX_LOOK_UPS);
-  const write = (id) => {
-    for (const link of links) if (link.dataset.account === id && names.get(id)) replace(link, nameText(names.get(id)));
-  };
-  for (const id of ids) write(id);
-  try {
-    for (const id of unknown) {
-      names.set(id, await nameById(id, signal));
-      write(id);
-    }
-  } catch {
-    // The ids stay.
+  await lookUp(links.map((link) => link.dataset.account), signal);
+  for (const link of links) {
+    const name = names.get(link.dataset.account);
+    if (name) replace(link, nameText(name));
   }
 }
 
-async function nameById(id, signal) {
+/** The name of the account with this id, or the id where it has none. */
+export async function accountName(id, signal) {
+  if (isId(id)) await lookUp([id.toLowerCase()], signal);
+  return names.get(id.toLowerCase()) ?? id;
+}
+
+/** Looks up names that are not known yet. Pages are readable without, so a failure is not shown: the ids stay. */
+async function lookUp(ids, signal) {
+  const unknown = [...new Set(ids)].filter((id) => !names.has(id));
   try {
-    return nameOf(await get(`/users/${id}`, {}, signal));
-  } catch (error) {
-    if (error.reason !== "USER_NOT_FOUND") throw error;
-    return null;
+    while (unknown.length) {
+      const some = unknown.splice(0, MAX_ACCOUNTS);
+      const { items } = await get("/admin/users", { ids: some.join(), size: MAX_ACCOUNTS }, signal);
+      for (const id of some) names.set(id, null);
+      for (const user of items) names.set(user.id, nameOf(user));
+    }
+  } catch {
+    // Asked again with the next page.
   }
 }
 
 /**
- * The id that a person means by a text: an id as it is, or a username or e-mail address in whatever case. Throws an
- * `ApiError` for the field `name` where no account has it.
+ * The id that a person means by a text: an id as it is, or a username, an e-mail address or a name that only one
+ * account has, in whatever case. Throws an `ApiError` for the field `name` where no account has it, or several.
  */
 export async function accountId(text, name) {
   if (text === "" || isId(text)) return text.toLowerCase();
   const isMeant = (given) => given?.toLowerCase() === text.toLowerCase();
+  const named = [];
   let found;
   for (let page = 1, pages = 1; !found && page <= pages; page += 1) {
-    const answer = await get("/admin/users", { search: text, size: 100, page });
+    const answer = await get("/admin/users", { text, size: MAX_ACCOUNTS, page });
     ({ pages } = answer);
     found = answer.items.find(({ username, email }) => isMeant(username) || isMeant(email));
+    named.push(...answer.items.filter((user) => isMeant(user.name)));
   }
-  if (!found) throw new ApiError({ status: 422, fields: { [name]: texts.admin.no_account } });
+  if (named.length === 1) found ??= named[0];
+  const problem = named.length ? texts.admin.several_accounts : texts.admin.no_account;
+  if (!found) throw new ApiError({ status: 422, fields: { [name]: problem } });
   names.set(found.id, nameOf(found));
   return found.id;
 }

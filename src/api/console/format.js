@@ -27,6 +27,8 @@ export const timeText = (text, format = formatDateTime) => text && el("time", { 
 export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
 /** The time of day of a moment in milliseconds, with seconds. */
 export const formatClock = (milliseconds) => clock.format(milliseconds);
+/** The time zone of the browser, such as `Europe/Berlin`, in which times are shown. */
+export const { timeZone } = dateTime.resolvedOptions();
 export const formatNumber = (value) => number.format(value);
 
 /** A moment as the API takes it; a text that is none stays as it is, for the API to refuse. */

@@ -182,7 +182,7 @@ export const texts = {
     submit: "Set password",
     busy: "Setting…",
     done_title: "Your password is set",
-    done: "All sessions of the account have ended. Sign in with the new password.",
+    done: "Sign in with it now. Wherever you were signed in before, you are signed out.",
     sign_in: "Sign in",
     ended_title: "This link does not work any more",
     ended: "It has been used, or it has expired. You can have a new one sent to your e-mail address.",

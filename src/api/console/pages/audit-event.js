@@ -4,7 +4,7 @@ import { accountLink, addressText, nameLinks, shortId } from "../accounts.js";
 import { button } from "../controls.js";
 import { dialog } from "../dialogs.js";
 import { el, focusOn } from "../dom.js";
-import { formatBytes, formatNumber } from "../format.js";
+import { formatBytes, formatNumber, timeText } from "../format.js";
 import { texts } from "../texts.js";
 
 const t = texts.admin.audit;
@@ -12,6 +12,8 @@ const t = texts.admin.audit;
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 /** With seconds, unlike elsewhere: they tell what came first. */
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+/** With the zone, beside the time of the API, which is in UTC. */
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 /** The columns of the list. */
 export const COLUMNS = [
@@ -87,7 +89,7 @@ function showEvent(event) {
   const only = (name, id, words) => el("a", { href: `/console/audit?${name}=${id}` }, words);
   const { actor_id: actor, subject_id: subject, subject_type: type } = event;
   const rows = [
-    [t.at, event.at],
+    [t.at, [timeText(event.at, (at) => zoned.format(new Date(at))), el("code", {}, event.at)]],
     [t.outcome, outcomeBadge(event)],
     [t.actor, [actorOf(event), actor && [el("code", {}, actor), only("actor_id", actor, t.only_actor)]]],
     [t.subject, subject && [type === "user" ? accountLink(subject) : t.subjects[type] ?? type, el("code", {}, subject),

@@ -1,10 +1,10 @@
 // The audit log: a page of events, newest first, with filters in the address.
 
-import { accountId, nameLinks } from "../accounts.js";
+import { accountId, accountName, nameLinks } from "../accounts.js";
 import { get } from "../api.js";
 import { button, load, pageHead } from "../controls.js";
 import { el } from "../dom.js";
-import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
+import { formatBytes, formatNumber, localTime, timeZone, utcTime } from "../format.js";
 import { notify } from "../notices.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { saveAttachment } from "../save.js";
@@ -32,7 +32,10 @@ export function show(context) {
       { name: "to", label: t.to, type: "datetime-local" },
     ],
     also: ["before"],
-    shown: (name, text) => (TIMES.includes(name) ? localTime(text) : text),
+    shown: (name, text) => {
+      if (IDS.includes(name) && text) return accountName(text, context.leaving);
+      return TIMES.includes(name) ? localTime(text) : text;
+    },
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
   const place = el("div", {});
@@ -52,7 +55,8 @@ export function show(context) {
   };
   update(context);
   const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: save })];
-  return { element: el("div", {}, pageHead(t.title, { lead: t.lead, actions }), form.element, place), update };
+  const head = pageHead(t.title, { lead: t.lead({ zone: timeZone }), actions });
+  return { element: el("div", {}, head, form.element, place), update };
 }
 
 /** The filters of an address, for the list and for the export. */

@@ -33,7 +33,7 @@ export function show(context) {
   };
   update(context);
   return {
-    element: el("div", {}, pageHead(t.title), totals,
+    element: el("div", {}, pageHead(t.title, { lead: t.lead }), totals,
       section(t.daily, { lead: t.daily_lead, actions: [ranges] }, daily)),
     update,
   };

@@ -1,12 +1,13 @@
 // How an account is got into, for its page: sessions, tokens, second factor, password, being active, and its deletion.
 
 import { addressText, nameOf } from "../accounts.js";
-import { del, get, put } from "../api.js";
+import { del, get, post, put } from "../api.js";
 import { button, load, section } from "../controls.js";
 import { STAY, confirmDialog, formDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { table } from "../tables.js";
@@ -16,7 +17,7 @@ import { deviceText } from "../user-agents.js";
 const t = texts.admin.user;
 
 /** A password that an administrator chooses for somebody. `changed()` is called once it is set. */
-export function password(user, changed) {
+export function passwordSetter(user, changed) {
   const made = form({
     fields: [usernameFor(user), { name: "password", label: t.new_password, hint: t.password_hint, type: "password",
       required: true, autocomplete: "new-password" }],
@@ -25,11 +26,24 @@ export function password(user, changed) {
     kind: "",
     submit: async (values) => {
       await put(`/users/${user.id}`, values);
+      made.field("password").set("");
       notify(t.password_set);
       changed();
     },
   });
   return section(t.password, { lead: t.password_lead }, made.element);
+}
+
+/** A mail with a link to choose a password: that for a forgotten one, which also takes the place of an invitation. */
+export function passwordLink(user) {
+  if (!service.passwordResets || !user.is_active) return null;
+  const words = user.last_login ? t.link : t.first_link;
+  const send = async () => {
+    await post("/auth/request-password-reset", { email: user.email }, { anonymous: true });
+    notify(t.link_sent(user));
+  };
+  const actions = [button(words.send, { busy: t.sending, act: send })];
+  return section(t.link_title, { lead: words.lead(user), actions });
 }
 
 /** Tells password managers whose password the form holds, which is not the administrator's. */
@@ -48,7 +62,7 @@ export function sessions(user, signal) {
       { label: t.device, main: true, cell: (row) => deviceText(row.user_agent) },
       { label: t.address, cell: (row) => addressText(row.address) },
       { label: t.begun, cell: (row) => timeText(row.created_at) },
-      { label: t.last_used, cell: (row) => timeText(row.last_refreshed_at) || texts.admin.never },
+      { label: t.last_used, cell: (row) => timeText(row.last_refreshed_at ?? row.created_at) },
     ],
     empty: t.no_sessions,
     end: { label: t.end_sessions, title: t.end_sessions_title, text: t.end_sessions_text, done: t.sessions_ended },

@@ -7,7 +7,7 @@ import { form } from "../forms.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { texts } from "../texts.js";
-import { backToUsers, permissionsOf, profileFields } from "./user-profile.js";
+import { backToUsers, confirmRole, permissionsOf, profileFields } from "./user-profile.js";
 
 const t = texts.admin.new_user;
 
@@ -48,6 +48,7 @@ export function show({ leaving }) {
 }
 
 async function create(/** @type {any} */ { entry, permissions, username, ...values }, withoutMail, leaving) {
+  await confirmRole(values.role, values);
   const account = { ...values, permissions: permissionsOf(permissions) };
   if (username) account.username = username;
   if (entry === "invite") account.invite = true;

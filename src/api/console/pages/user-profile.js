@@ -1,5 +1,6 @@
 // The fields of an account that administrators change, and its form.
 
+import { nameOf } from "../accounts.js";
 import { currentUser, forget, put, setCurrentUser } from "../api.js";
 import { section } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
@@ -44,9 +45,8 @@ export function profile(user, show) {
   async function save({ current_password, permissions, ...values }) {
     const changed = changes(user, { ...values, permissions: permissionsOf(permissions) });
     if (!Object.keys(changed).length) return notify(t.unchanged);
-    const send = () => put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
-    const answer = isOwn && changed.role ? await giveUpRole(send) : await send();
-    if (!answer) return undefined;
+    if (changed.role) await confirmRole(changed.role, { name: nameOf(user), isOwn });
+    const answer = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
     if (isOwn && changed.role) return signOutHere();
     notify(t.saved);
     if (isOwn) setCurrentUser({ ...currentUser(), ...answer });
@@ -55,16 +55,13 @@ export function profile(user, show) {
   return section(t.profile, {}, el("div", {}, made.element));
 }
 
-/** Asks before administrators take their own role away; answers the account, or `undefined` where it was not done. */
-async function giveUpRole(send) {
-  let answer;
-  await confirmDialog(t.own_role_title, t.own_role, {
-    label: t.own_role_do,
-    busy: t.saving,
-    danger: true,
-    act: async () => { answer = await send(); },
-  });
-  return answer;
+/** Asks before administrators take their own role away, and before somebody becomes one. Throws if it is given up. */
+export async function confirmRole(role, { name, isOwn = false }) {
+  if (role !== "admin" && !isOwn) return;
+  const isMeant = isOwn
+    ? await confirmDialog(t.own_role_title, t.own_role, { label: t.own_role_do, danger: true, act() {} })
+    : await confirmDialog(t.make_admin_title({ name }), t.make_admin, { label: t.make_admin_do, act() {} });
+  if (!isMeant) throw new DOMException("The role stays as it is.", "AbortError");
 }
 
 /** A change of one's own role has ended all sessions, this one as well. */

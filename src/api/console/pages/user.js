@@ -9,7 +9,7 @@ import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
-import { activity, deletion, password, secondFactor, sessions, tokens } from "./user-access.js";
+import { activity, deletion, passwordLink, passwordSetter, secondFactor, sessions, tokens } from "./user-access.js";
 import { backToUsers, profile } from "./user-profile.js";
 
 const t = texts.admin.user;
@@ -20,11 +20,13 @@ export function show({ params, signal }) {
   const under = el("div", { class: "badges under-title" });
   head.querySelector(".page-title").append(under);
   const place = el("div", {});
+  const forms = {};
   const parts = (user) => {
     replace(heading, nameText(nameOf(user)));
     setTitle(nameOf(user));
     replace(under, badges(user));
-    return user.id === currentUser().id ? ownParts(user, refresh) : partsOf(user, signal, refresh);
+    return user.id === currentUser().id ? ownParts(user, refresh, forms)
+      : partsOf(user, signal, refresh, forms);
   };
   const find = async () => {
     if (!isId(params.id)) throw new ApiError({ status: 404, reason: "USER_NOT_FOUND" });
@@ -35,17 +37,28 @@ export function show({ params, signal }) {
   return el("div", {}, backToUsers(), head, place);
 }
 
-function partsOf(user, signal, refresh) {
+/** The form of the profile. It stays, with what was typed, while another part changes the account. */
+function keptProfile(user, refresh, forms) {
+  forms.profile ??= profile(user, () => {
+    forms.profile = null;
+    return refresh();
+  });
+  return forms.profile;
+}
+
+function partsOf(user, signal, refresh, forms) {
   // What changes the account as a whole shows it anew; the button that was pressed is gone then.
   const changed = async (text) => {
     notify(text);
     await refresh();
     focusOn();
   };
+  forms.password ??= passwordSetter(user, refresh);
   return [
     facts(user),
-    profile(user, refresh),
-    password(user, refresh),
+    keptProfile(user, refresh, forms),
+    forms.password,
+    passwordLink(user),
     sessions(user, signal),
     tokens(user, signal),
     secondFactor(user, changed),
@@ -55,10 +68,10 @@ function partsOf(user, signal, refresh) {
 }
 
 /** Of their own account administrators change the profile here; for the rest there are the pages of everybody. */
-function ownParts(user, refresh) {
+function ownParts(user, refresh, forms) {
   const links = Object.entries(t.own_pages).map(([href, label]) => el("li", {}, el("a", { href }, label)));
   const own = section(t.own, { lead: t.own_lead }, el("ul", { class: "plain-list" }, links));
-  return [facts(user), profile(user, refresh), own];
+  return [facts(user), keptProfile(user, refresh, forms), own];
 }
 
 function facts(user) {

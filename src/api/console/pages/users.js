@@ -1,10 +1,11 @@
 // The list of accounts.
 
-import { nameOf } from "../accounts.js";
+import { isId, nameOf } from "../accounts.js";
 import { get } from "../api.js";
 import { buttonLink, load, pageHead } from "../controls.js";
 import { el, nameText } from "../dom.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
+import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
 
@@ -14,14 +15,16 @@ const shared = texts.admin;
 const ROLES = [["", t.any_role], ...Object.entries(shared.roles)];
 const STATES = [["", t.any_state], ["true", shared.active], ["false", shared.inactive]];
 /** What the service can sort by, first what it does unless told. */
-const SORTS = ["created_at", "name", "email"];
+const SORTS = ["created_at", "name", "email", "total_storage_used", "last_login"];
 
 const COLUMNS = [
   { label: t.name, sort: "name", main: true, cell: nameCell },
   { label: t.email, sort: "email", cell: (user) => el("span", { class: "clamp" }, nameText(user.email)) },
-  { label: t.files, align: "end", cell: filesCell },
+  { label: t.files, align: "end", cell: ({ stats }) => formatNumber(stats.total_uploads) },
+  { label: t.storage, sort: "total_storage_used", align: "end",
+    cell: ({ stats }) => el("span", { class: "nowrap" }, formatBytes(stats.total_storage_used)) },
   { label: t.created, sort: "created_at", cell: (user) => time(user.created_at) },
-  { label: t.last_login, cell: (user) => (user.last_login ? time(user.last_login) : shared.never) },
+  { label: t.last_login, sort: "last_login", cell: (user) => (user.last_login ? time(user.last_login) : shared.never) },
 ];
 
 export function show(context) {
@@ -31,7 +34,6 @@ export function show(context) {
     label: t.filters,
     fields: [
       { name: "search", label: t.search, type: "search", isWide: true, maxlength: 255 },
-      { name: "name", label: t.name, type: "search", maxlength: 255 },
       { name: "role", label: t.role, type: "select", options: ROLES },
       { name: "active", label: t.state, type: "select", options: STATES },
     ],
@@ -43,6 +45,7 @@ export function show(context) {
   const update = (next) => {
     latest = next;
     const { query, signal } = next;
+    if (isId(query.get("search"))) return goToAccount(query.get("search"));
     form.set(query);
     return load(place, {
       signal,
@@ -61,8 +64,7 @@ export function show(context) {
 function parametersOf(query) {
   return {
     ...asked(query, { sorts: SORTS }),
-    search: query.get("search"),
-    name: query.get("name"),
+    text: query.get("search"),
     role: oneOf(query, "role", ["user", "admin"]),
     active: oneOf(query, "active", ["true", "false"]),
   };
@@ -84,9 +86,10 @@ function exceptions(user) {
   ];
 }
 
-function filesCell({ stats }) {
-  const size = el("span", { class: "soft small under" }, formatBytes(stats.total_storage_used));
-  return el("span", {}, formatNumber(stats.total_uploads), stats.total_uploads > 0 && size);
+/** Goes to the account with this id, and leaves no search for it behind. */
+function goToAccount(id) {
+  setQuery({ search: null }, { replace: true });
+  go(`/console/users/${id}`);
 }
 
 const time = (text) => el("span", { class: "nowrap" }, timeText(text, formatDate));

@@ -7,14 +7,15 @@ export const admin = {
   second_factor: "Second factor",
   never: "Never",
   none: "None",
-  no_account: "No account has this id, username or e-mail address.",
+  no_account: "No account has this id, username, e-mail address or name.",
+  several_accounts: "Several accounts have this name. Use the username or the e-mail address.",
 
   users: {
     title: "Users",
     caption: "Accounts",
     make: "New user",
     filters: "Filters of the list",
-    search: "Username or e-mail",
+    search: "Name, username, e-mail or id",
     name: "Name",
     role: "Role",
     any_role: "Any role",
@@ -22,6 +23,7 @@ export const admin = {
     any_state: "Any state",
     email: "E-mail",
     files: "Files",
+    storage: "Stored",
     created: "Created",
     last_login: "Last sign-in",
     none_title: "No account matches",
@@ -54,6 +56,10 @@ export const admin = {
     saving: "Saving…",
     saved: "The changes are saved.",
     unchanged: "There is nothing to save.",
+    make_admin_title: ({ name }) => `Make ${name} an administrator?`,
+    make_admin: "Administrators see, change and delete all accounts, choose passwords for them, make other "
+      + "administrators, and read the statistics, the audit log and exports.",
+    make_admin_do: "Make administrator",
     own_role_title: "Give up your role?",
     own_role: "You will not be an administrator any more, and your sessions end. Another administrator can undo that.",
     own_role_do: "Give it up",
@@ -65,6 +71,19 @@ export const admin = {
     set_password: "Set password",
     setting: "Setting…",
     password_set: "The password is set. Tell it to the person in a safe way.",
+    link_title: "Link to choose a password",
+    link: {
+      lead: ({ email }) => `Sends the mail for a forgotten password to ${email}. Its link works once, for a short `
+        + "while. Until it is used, the present password stays good.",
+      send: "Send a reset link",
+    },
+    first_link: {
+      lead: ({ email }) => "Nobody has signed in to this account yet. If the invitation is lost or has expired, send "
+        + `the mail for a forgotten password to ${email}. Its link works once, for a short while.`,
+      send: "Send a new link",
+    },
+    sending: "Sending…",
+    link_sent: ({ email }) => `A link to ${email} is on its way, unless one was sent in the last two minutes.`,
     sessions: "Sessions",
     sessions_caption: "Sessions of the account",
     device: "Device",
@@ -147,6 +166,7 @@ export const admin = {
 
   stats: {
     title: "Statistics",
+    lead: "Days and months are those of UTC.",
     users: "Users",
     users_more: ({ active, recent }) => `${active} active, ${recent} new this month`,
     files: "Files",
@@ -154,7 +174,7 @@ export const admin = {
     storage: "Storage",
     storage_more: ({ quota, percentage, deleted }) => `${percentage} of ${quota}, and ${deleted} of deleted files`,
     daily: "Day by day",
-    daily_lead: "What came each day, in UTC. The last day is today.",
+    daily_lead: "What came each day. The last day is today.",
     range: "Number of days",
     days: ({ days }) => `${days} days`,
     plots: {
@@ -168,14 +188,15 @@ export const admin = {
 
   audit: {
     title: "Audit log",
-    lead: "Who did what, from where, and how it ended. Newest first.",
+    lead: ({ zone }) => `Who did what, from where, and how it ended. Newest first. Times on this page are in ${zone}, `
+      + "those of an export in UTC.",
     caption: "Events",
     export: "Export CSV",
     exporting: "Exporting…",
     filters: "Filters of the log",
     actor: "Who",
     subject: "On what",
-    id_hint: "Id, username or e-mail",
+    id_hint: "Name, username, e-mail or id",
     action: "Action",
     any_action: "Any action",
     outcome: "Outcome",
@@ -261,8 +282,8 @@ export const admin = {
   exports: {
     title: "Exports",
     users: "Users",
-    users_lead: "A CSV file with a row for each account: id, username, e-mail, name, role, state, times, and how much "
-      + "it has stored. Oldest accounts first.",
+    users_lead: "A CSV file with a row for each account: id, username, e-mail, name, role, state, times in UTC, and "
+      + "how much it has stored. Oldest accounts first.",
     email: "Part of the e-mail address",
     email_hint: "Empty for all accounts. * stands for any text, as in *@example.com.",
     download: "Download CSV",
