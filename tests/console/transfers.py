@@ -42,7 +42,7 @@ def test_a_folder_is_taken_with_all_below_it_and_what_is_left_out_is_said_in_one
     for name in (".DS_Store", "below/Thumbs.db", "below/DESKTOP.INI"):
         write(folder, name)
     write(folder, "below/further/keys.txt")
-    write(folder, "below/keys.txt")  # a folder of the service's has no folders: both come by the plain name
+    write(folder, "below/keys.txt")  # both come by the plain name
     write(folder, "program.exe", b"MZ\x00")
     write(folder, "large.pdf", bytes(10 * MB + 1))
     (folder / "empty").mkdir()

@@ -1,5 +1,5 @@
-// The uploads and downloads of this tab. They belong to the tab and not to a page, so they go on while other pages are
-// shown, and end with the session.
+// The uploads and downloads of this tab, and what else is done with many files. They belong to the tab and not to a
+// page, so they go on while other pages are shown, and end with the session.
 //
 // A transfer is `{ kind, name, size, moved, state, status, error, file, cancel(), again() }`: `kind` is `upload`, or
 // one of `ACTIONS`; `moved` of its `size` bytes have been sent or received, or files dealt with; `state` is
