@@ -151,7 +151,6 @@ fn console(config: &Config, assets: &str) -> String {
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
         "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,
-        "userBytes": config.user_storage_quota,
         "trashDays": config.trash_days,
     });
     CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())

@@ -132,14 +132,14 @@ def test_a_thousand_sessions(page, service):
     page.until("only this session", lambda: len(page.rows()) == 1)
 
 
-def make_token(page, name, *, days=None, only_reading=False):
+def make_token(page, name, *, days=None, scope=None):
     """Makes a personal access token, and returns the text that is shown once."""
     page.activate("New token")
     page.fill("Name", name)
     if days:
         page.fill("Days until it ends", days)
-    if only_reading:
-        page.toggle("Only for reading")
+    if scope:
+        page.select("Access", scope)
     page.press(Keys.ENTER)
     page.see("Copy the token now")
     return re.search(r"\bcloak_[0-9A-Za-z]{40}\b", page.text())[0]
@@ -180,7 +180,14 @@ def test_access_tokens(page, service):
     assert page.focused().get_attribute("value") == token, "the button has copied it"
     page.press(Keys.ESCAPE)
 
-    reader = make_token(page, ARABIC, only_reading=True)
+    camera = make_token(page, "camera", scope="Upload only")
+    page.activate("I have copied it")
+    page.until("row of the token", lambda: page.rows("camera"))
+    assert "Upload only" in page.rows("camera")[0]
+    service.upload({"token": camera}, "by-camera.txt")
+    with pytest.raises(Refused, match="403"):
+        service.call("GET", "/uploads", token=camera)
+    reader = make_token(page, ARABIC, scope="Read only")
     page.activate("I have copied it")
     page.until("row of the token", lambda: page.rows(ARABIC))
     assert "Read only" in page.rows(ARABIC)[0]

@@ -342,7 +342,6 @@ fn the_console_says_what_the_service_offers_and_takes() {
         ("CLOAKROOM_REGISTRATION", "off"),
         ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "text/csv,image/png"),
         ("CLOAKROOM_MAX_UPLOAD_SIZE", "1000"),
-        ("CLOAKROOM_USER_STORAGE_QUOTA", "2000"),
     ]);
     let page = get(&api, "/console").text();
     let (_, rest) =
@@ -354,7 +353,6 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "types": ["text/csv", "image/png"],
         "spellings": ["text/csv", "image/png", "image/x-png"],
         "fileBytes": 1000,
-        "userBytes": 2000,
         "trashDays": 7,
     });
     assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), expected);

@@ -33,7 +33,7 @@ function tokenTable(removeOne) {
     caption: t.caption,
     columns: [
       { label: t.name, main: true, cell: ({ name }) => nameText(name) },
-      { label: t.access, cell: ({ read_only: isReadOnly }) => oneLine(isReadOnly ? t.read_only : t.read_write) },
+      { label: t.access, cell: ({ scope }) => oneLine(t.scopes[scope] ?? scope) },
       { label: t.created, cell: ({ created_at: at }) => oneLine(timeText(at, formatDate)) },
       { label: t.used, cell: ({ last_used_at: at }) => lastUse(at) },
       { label: t.expires, cell: ({ expires_at: at }) => ending(at) },
@@ -63,7 +63,8 @@ async function create(refresh) {
       { name: "name", label: t.name, hint: t.name_hint, required: true, maxlength: 100, autocomplete: "off" },
       { name: "expires_in_days", label: t.days, hint: t.days_hint, type: "number", min: 1, max: 365, step: 1, value: 90,
         required: true, inputmode: "numeric" },
-      { name: "read_only", label: t.only_reading, hint: t.only_reading_hint, type: "checkbox" },
+      { name: "scope", label: t.access, type: "select", options: Object.entries(t.scopes), value: "all",
+        required: true },
     ],
     label: t.create_submit,
     busy: t.create_busy,

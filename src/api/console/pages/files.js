@@ -134,16 +134,16 @@ async function showRoom(place, signal) {
     }
   }
   if (isOver()) return;
-  const { total_uploads: files, total_storage_used: bytes } = user.stats;
-  const shown = `${files} ${bytes}`;
+  const { total_uploads: files, total_storage_used: bytes, storage_quota: quota } = user.stats;
+  const shown = `${files} ${bytes} ${quota}`;
   if (place.dataset.shown === shown) return;
   place.dataset.shown = shown;
   const figures = { files, count: formatNumber(files), used: formatBytes(bytes) };
-  const part = Math.min(1, bytes / service.userBytes);
+  const part = quota > 0 ? Math.min(1, bytes / quota) : 1;
   const types = service.types.map(texts.files.type).join(" · ");
   replace(place,
-    el("p", {}, t.used_of({ ...figures, quota: formatBytes(service.userBytes) }), ", ",
-      t.free({ free: formatBytes(Math.max(0, service.userBytes - bytes)) })),
+    el("p", {}, t.used_of({ ...figures, quota: formatBytes(quota) }), ", ",
+      t.free({ free: formatBytes(Math.max(0, quota - bytes)) })),
     el("meter", { value: part, high: 0.9, "aria-label": t.meter }),
     el("p", {}, t.taken({ types, limit: formatBytes(service.fileBytes) })));
 }

@@ -78,7 +78,7 @@ export function tokens(user, signal) {
     caption: t.tokens_caption,
     columns: [
       { label: t.token_name, main: true, cell: (row) => nameText(row.name) },
-      { label: t.token_access, cell: (row) => (row.read_only ? t.read_only : t.read_write) },
+      { label: t.token_access, cell: (row) => texts.account.tokens.scopes[row.scope] ?? row.scope },
       { label: t.token_used, cell: (row) => timeText(row.last_used_at) || texts.admin.never },
       { label: t.expires, cell: (row) => timeText(row.expires_at, formatDate) },
     ],

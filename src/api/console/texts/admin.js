@@ -101,8 +101,6 @@ export const admin = {
     tokens_caption: "Personal access tokens of the account",
     token_name: "Name",
     token_access: "Access",
-    read_only: "Read only",
-    read_write: "Read and write",
     token_used: "Last used",
     end_tokens: "End all tokens",
     end_tokens_title: "End all personal access tokens?",
