@@ -1,6 +1,7 @@
 """The pages of what has access to one's own account: sessions and personal access tokens."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from selenium.webdriver import ActionChains
@@ -184,7 +185,7 @@ def test_access_tokens(page, service):
     page.activate("I have copied it")
     page.until("row of the token", lambda: page.rows("camera"))
     assert "Upload only" in page.rows("camera")[0]
-    service.upload({"token": camera}, "by-camera.txt")
+    service.upload(SimpleNamespace(token=camera), "by-camera.txt")
     with pytest.raises(Refused, match="403"):
         service.call("GET", "/uploads", token=camera)
     reader = make_token(page, ARABIC, scope="Read only")

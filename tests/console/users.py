@@ -141,6 +141,31 @@ def test_setting_a_password_leaves_the_form_beside_it_as_it_is(page, service):
     assert user_of(service, user)["is_active"] is False
 
 
+def test_quotas_of_one_user(page, service):
+    user = service.new_user()
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.fill("Storage limit in MB (optional)", "1.5")
+    page.fill("Most files (optional)", "1")
+    page.activate("Save changes")
+    page.see("The changes are saved.")
+    assert [user_of(service, user)[name] for name in ("storage_quota", "file_quota")] == [1_572_864, 1]
+    guest = page.another()
+    guest.sign_in(user, "/console/files")
+    guest.see("0 files", "of 1.5 MB used")
+    page.fill("Most files (optional)", "1e")
+    page.activate("Save changes")
+    page.see("Enter a number.")
+    assert page.focused().accessible_name == "Most files (optional)"
+    page.fill("Most files (optional)", "-1")
+    page.activate("Save changes")
+    page.until("error", lambda: page.focused().get_attribute("aria-invalid") == "true")
+    page.fill("Most files (optional)", "")
+    page.activate("Save changes")
+    page.see("The changes are saved.")
+    assert [user_of(service, user)[name] for name in ("storage_quota", "file_quota")] == [1_572_864, None]
+    page.check("user-quotas")
+
+
 @pytest.mark.long
 def test_making_a_user_with_a_password(page, service):
     page.sign_in(service.admin(), "/console/users/new")

@@ -73,16 +73,17 @@ export function changes(stored, values) {
 
 const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
 
-/** Whether each required field holds something; the first that does not gets the focus. */
+/** Whether each required field holds something, and no field a half number; the first wrong one gets the focus. */
 function complete(made) {
-  const empty = [];
+  const wrong = [];
   for (const item of shown(made)) {
     const isEmpty = item.required && (item.value() === "" || item.value() === null);
-    item.error(isEmpty ? texts.required : "");
-    if (isEmpty) empty.push(item);
+    const isHalf = item.input.validity.badInput;
+    item.error(isHalf ? texts.no_number : isEmpty ? texts.required : "");
+    if (isHalf || isEmpty) wrong.push(item);
   }
-  empty[0]?.input.focus();
-  return empty.length === 0;
+  wrong[0]?.input.focus();
+  return wrong.length === 0;
 }
 
 function showFailure(error, { made, problem, send }) {

@@ -21,6 +21,7 @@ export const texts = {
   stay: "Stay",
   optional: "(optional)",
   required: "Fill in this field.",
+  no_number: "Enter a number.",
   show: "Show",
   show_password: "Show password",
   previous: "Previous",

@@ -7,7 +7,7 @@ import { form } from "../forms.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { texts } from "../texts.js";
-import { backToUsers, confirmRole, permissionsOf, profileFields } from "./user-profile.js";
+import { accountOf, backToUsers, confirmRole, profileFields } from "./user-profile.js";
 
 const t = texts.admin.new_user;
 
@@ -17,7 +17,7 @@ let sendsMail = true;
 export function show({ leaving }) {
   const made = form({
     fields: [
-      ...profileFields({ role: "user", permissions: [] }, { isNew: true }),
+      ...profileFields({ role: "user", permissions: [], storage_quota: null, file_quota: null }, { isNew: true }),
       { name: "entry", label: t.entry, type: "select", value: "invite", required: true, hint: t.invite_hint,
         options: [["invite", t.invite], ["password", t.set_password]] },
       { name: "password", label: texts.admin.user.password, hint: texts.admin.user.password_hint, type: "password",
@@ -47,9 +47,9 @@ export function show({ leaving }) {
   return el("div", {}, backToUsers(), pageHead(t.title), made.element);
 }
 
-async function create(/** @type {any} */ { entry, permissions, username, ...values }, withoutMail, leaving) {
+async function create(/** @type {any} */ { entry, username, ...values }, withoutMail, leaving) {
   await confirmRole(values.role, values);
-  const account = { ...values, permissions: permissionsOf(permissions) };
+  const account = /** @type {any} */ (accountOf(values));
   if (username) account.username = username;
   if (entry === "invite") account.invite = true;
   try {

@@ -11,6 +11,8 @@ import { go } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.admin.user;
+/** A megabyte as `formatBytes` shows it. */
+const MEGABYTE = 1_048_576;
 
 /**
  * Descriptions of the fields of an account, for `form`. An account that `isNew` needs a name.
@@ -27,11 +29,18 @@ export function profileFields(user, { isNew = false } = {}) {
       options: Object.entries(texts.admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
+    { name: "storage_quota", label: t.storage_quota, type: "number", min: 0, step: "any", hint: t.quota_hint,
+      value: user.storage_quota === null ? null : user.storage_quota / MEGABYTE },
+    { name: "file_quota", label: t.file_quota, type: "number", min: 0, step: 1, value: user.file_quota,
+      hint: t.quota_hint },
   ];
 }
 
-/** The words of the field for permissions. */
-export const permissionsOf = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+/** What the values of these fields mean to the API. */
+export function accountOf({ permissions, storage_quota: megabytes, ...values }) {
+  const words = permissions.split("\n").map((line) => line.trim()).filter(Boolean);
+  return { ...values, permissions: words, storage_quota: megabytes === null ? null : Math.round(megabytes * MEGABYTE) };
+}
 
 /** The part of an account's page that changes it. `show(user)` is called with the account after a change. */
 export function profile(user, show) {
@@ -42,8 +51,8 @@ export function profile(user, show) {
       autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
-  async function save({ current_password, permissions, ...values }) {
-    const changed = changes(user, { ...values, permissions: permissionsOf(permissions) });
+  async function save({ current_password, ...values }) {
+    const changed = changes(user, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(user), isOwn });
     const answer = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
