@@ -63,7 +63,7 @@ function addFiles(files, left = {}) {
 
 async function addFolders(items) {
   const owner = currentUser().id;
-  const { filesIn } = await import("../folders.js");
+  const { filesIn } = await loaded(import("../folders.js"));
   const { files, left } = await filesIn(items);
   if (currentUser()?.id === owner) addFiles(files, left);
 }
