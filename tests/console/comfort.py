@@ -83,9 +83,9 @@ def test_one_gets_to_the_first_and_the_last_page_and_asks_again(page, service):
 def test_filters_act_by_themselves_and_keep_their_errors(page, service):
     admin, user = service.admin(), service.new_user(name="Zoe Filter")
     page.sign_in(admin, "/console/users")
-    page.fill("Username or e-mail", user.username)
+    page.fill("Name, username, e-mail or id", user.username)
     page.until("the user", lambda: names(page) == ["Zoe Filter"])
-    assert page.focused().accessible_name == "Username or e-mail"
+    assert page.focused().accessible_name == "Name, username, e-mail or id"
     page.select("Role", "Administrator")
     page.see("No account matches")
     page.open("/console/audit")
@@ -93,7 +93,7 @@ def test_filters_act_by_themselves_and_keep_their_errors(page, service):
     page.until("address", lambda: "action=auth.login" in page.path())
     page.fill("Who", "nobody-has-this-name")
     page.press(Keys.ENTER)
-    page.see("No account has this id, username or e-mail address.")
+    page.see("No account has this id, username, e-mail address or name.")
     page.until("focus", lambda: page.focused().accessible_name == "Who")
     page.fill("Who", user.username)
     page.press(Keys.TAB)
