@@ -31,7 +31,7 @@ export function fileList(context,
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const place = el("div", { class: "files-list" });
   const bar = toolbar(context);
-  const foot = pager({ hasSizes: true, refresh: () => refresh() });
+  const foot = pager({ hasSizes: true });
   let latest = context;
   const ask = ({ query, signal }, other) =>
     get("/uploads", { ...parametersOf(query, sorts), ...more, ...other }, signal);

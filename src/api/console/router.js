@@ -11,8 +11,6 @@ let isAsking = false;
 /** What the names begin with under which queries are kept, each with the id of a person and a path. */
 const KEPT = "cloakroom.query.";
 const keptName = () => KEPT + currentUser()?.id + location.pathname;
-/** Names of the query that say where in a list one was. */
-const POSITION = { page: null, before: null };
 
 /**
  * Listens to the browser; `handler` is called whenever the address has changed, with `{ scroll }`, the pixels to which
@@ -68,9 +66,9 @@ export function wayBack(path) {
   return from.startsWith(`${path}?`) ? from : path;
 }
 
-/** Remembers the query of the present address for the person, such as the order of a list and its filters. */
+/** Remembers for the person what the address says of a list, such as its order and its filters, but not the page. */
 export function keepQuery() {
-  localStorage.setItem(keptName(), withQuery(POSITION).slice(location.pathname.length));
+  localStorage.setItem(keptName(), withQuery({ page: null, before: null }).slice(location.pathname.length));
 }
 
 /** Gives the present address the query that was kept for it, unless it has one of its own. */

@@ -21,17 +21,15 @@ const SIZES = ["25", "50", "100"];
  * - `columns`: `{ label, cell(row), sort, align, main, hideLabel, head }`: `cell` answers a node, text or number;
  *   `sort` is the API's name of that order; `align: "end"` for figures; `main` is the cell that names the row (a row
  *   header); `hideLabel` leaves the label to screen readers, as for buttons; `head` stands in place of the label;
- * - `sort`: `{ by, order }` in use where the address says nothing; `names`: the names of the address's query,
- *   `{ by: "sort_by", order: "sort_order" }` unless told;
+ * - `sort`: `{ by, order }` in use where the address says nothing;
  * - `empty`: `{ title, text, action }` shown where there are no rows;
  * - `keeps`: rows whose data are the same as before stay as they are, with the focus and what is selected.
  *
  * Answers `{ element, show(rows), waiting(rows) }`; `show` may be called again, as for another page of the list.
  */
-export function table(/** @type {any} */ { caption, columns, sort, empty,
-  names = { by: "sort_by", order: "sort_order" }, keeps = false }) {
-  const heads = columns.map((column) => headOf(column, names));
-  const sorter = sort && sorterOf(columns, names);
+export function table(/** @type {any} */ { caption, columns, sort, empty, keeps = false }) {
+  const heads = columns.map(headOf);
+  const sorter = sort && sorterOf(columns);
   const body = el("tbody", { role: "rowgroup" });
   const grid = el("table", { class: "table", role: "table" }, el("caption", { class: "visually-hidden" }, caption),
     el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map(({ element }) => element))), body);
@@ -39,7 +37,7 @@ export function table(/** @type {any} */ { caption, columns, sort, empty,
   let drawn = new Map();
   const drawRow = (row) => el("tr", { role: "row" }, columns.map((column) => cellOf(column, row)));
   const show = (rows) => {
-    for (const each of [...heads, sorter ?? []].flat()) each.update(currentSort(columns, sort, names));
+    for (const each of [...heads, sorter ?? []].flat()) each.update(currentSort(columns, sort));
     const pairs = rows.map((row) => {
       const data = JSON.stringify(row);
       return [data, (keeps && drawn.get(data)) || drawRow(row)];
@@ -58,15 +56,15 @@ export function table(/** @type {any} */ { caption, columns, sort, empty,
   return { element, show, waiting: (rows = 5) => skeleton(rows + 1) };
 }
 
-function currentSort(columns, sort, names) {
+function currentSort(columns, sort) {
   const given = query();
-  const asked = columns.find((column) => column.sort && column.sort === given.get(names.by));
+  const asked = columns.find((column) => column.sort && column.sort === given.get("sort_by"));
   const by = asked?.sort ?? sort?.by;
-  return { by, order: given.get(names.order) ?? (by === sort?.by ? sort?.order : "asc") ?? "asc" };
+  return { by, order: given.get("sort_order") ?? (by === sort?.by ? sort?.order : "asc") ?? "asc" };
 }
 
 /** The head of a column: a link to the same page in that column's order, or in the other direction. */
-function headOf({ label, sort, align, hideLabel, head }, names) {
+function headOf({ label, sort, align, hideLabel, head }) {
   const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" });
   if (!sort) {
     append(element, head ?? (hideLabel ? hiddenText(label) : label));
@@ -80,7 +78,7 @@ function headOf({ label, sort, align, hideLabel, head }, names) {
     update({ by, order }) {
       const isUsed = by === sort;
       const next = isUsed && order === "asc" ? "desc" : "asc";
-      link.setAttribute("href", withQuery({ [names.by]: sort, [names.order]: next, page: null }));
+      link.setAttribute("href", withQuery({ sort_by: sort, sort_order: next, page: null }));
       replace(arrow, isUsed && icon(order === "asc" ? "up" : "down"));
       if (isUsed) element.setAttribute("aria-sort", order === "asc" ? "ascending" : "descending");
       else element.removeAttribute("aria-sort");
@@ -89,14 +87,14 @@ function headOf({ label, sort, align, hideLabel, head }, names) {
 }
 
 /** The orders as a list to choose from, in place of the heads of the columns, which narrow screens do not show. */
-function sorterOf(columns, names) {
+function sorterOf(columns) {
   const options = columns.filter(({ sort }) => sort).flatMap(({ label, sort }) =>
     ["asc", "desc"].map((order) => [`${sort} ${order}`, texts.sorted({ label, order })]));
   const { element, input, set } = field({ name: "sort", label: texts.sort, type: "select", options, optional: false });
   element.classList.add("sorter");
   input.addEventListener("change", () => {
     const [by, order] = input.value.split(" ");
-    setQuery({ [names.by]: by, [names.order]: order, page: null });
+    setQuery({ sort_by: by, sort_order: order, page: null });
   });
   return { element, update: ({ by, order }) => set(`${by} ${order}`) };
 }
@@ -217,13 +215,13 @@ function showError(made, error, { focus }) {
 }
 
 /**
- * What stands below a list: how much of it is shown, which is read out when it changes, a button that calls
- * `refresh()`, how many rows a page has where it `hasSizes`, and the ways to other pages. It stays while `show` is
- * called with each answer, as by `numbered`: `{ said, steps, size, total }`. Answers `{ element, show }`.
+ * What stands below a list: how much of it is shown, which is read out when it changes, a button that asks for it again
+ * unless it `isFixed`, how many rows a page has where it `hasSizes`, and the ways to other pages. It stays while `show`
+ * is called with each answer, as by `numbered`: `{ said, steps, size, total }`. Answers `{ element, show }`.
  */
-export function pager(/** @type {any} */ { label = texts.pages, refresh, hasSizes = false } = {}) {
+export function pager(/** @type {any} */ { label = texts.pages, isFixed = false, hasSizes = false } = {}) {
   const range = el("p", { role: "status" });
-  const again = refresh && iconButton(texts.refresh, "refresh", { act: () => refresh() });
+  const again = !isFixed && iconButton(texts.refresh, "refresh", { act: () => setQuery({}, { replace: true }) });
   const rows = field({ name: "size", label: texts.rows, type: "select", options: SIZES.map((size) => [size, size]),
     optional: false });
   rows.element.classList.add("pager-size");

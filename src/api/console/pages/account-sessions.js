@@ -22,7 +22,7 @@ export function show({ leaving }) {
   const others = button(t.others, { act: () => endOthers(refresh) });
   const all = button(t.all, { kind: "danger", act: endAll });
   const list = sessionTable((session, row) => end(session, row, refresh));
-  const foot = pager();
+  const foot = pager({ isFixed: true });
   let sessions = [];
   const draw = () => page(list, foot, sessions);
   const refresh = () => load(place, {

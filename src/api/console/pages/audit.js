@@ -39,11 +39,8 @@ export function show(context) {
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
   const place = el("div", {});
-  let latest = context;
-  const foot = pager({ label: t.pages, refresh: () => update(latest) });
-  const update = async (next) => {
-    latest = next;
-    const { query, signal } = next;
+  const foot = pager({ label: t.pages });
+  const update = async ({ query, signal }) => {
     form.set(query);
     const isShown = await load(place, {
       signal,

@@ -40,11 +40,8 @@ export function show(context) {
     also: ["page"],
   });
   const place = el("div", {});
-  let latest = context;
-  const foot = pager({ hasSizes: true, refresh: () => update(latest) });
-  const update = (next) => {
-    latest = next;
-    const { query, signal } = next;
+  const foot = pager({ hasSizes: true });
+  const update = ({ query, signal }) => {
     if (isId(query.get("search"))) return goToAccount(query.get("search"));
     form.set(query);
     return load(place, {
