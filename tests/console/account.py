@@ -7,7 +7,7 @@ from selenium.webdriver.common.keys import Keys
 
 from service import PASSWORD, Refused
 
-CURRENT, WRONG = "Current password", "This is not your current password."
+CURRENT, WRONG = "Current password", "That is not your current password."
 MARKUP, BIDI, ARABIC = "<b>bold</b><script>alert(1)</script>", "\u202egnp.exe", "محمد بن عبد الله"
 
 
@@ -31,13 +31,13 @@ def test_profile(page, service):
     service.upload(user, "a.txt")
     page.sign_in(user, "/console/account")
     page.heading("Profile")
-    page.see("Last sign-in", "1, 7 bytes together")
+    page.see("Last sign-in", "1, 7 bytes in all")
     page.check("account-profile")
     page.fill("Name (optional)", ARABIC + MARKUP)
     page.fill("Username", user.username.upper())
     page.fill("E-mail", "another." + user.email)
     page.press(Keys.ENTER)
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     account = service.call("GET", "/users/me", token=user.token)
     assert (account["name"], account["username"], account["email"]) \
         == (ARABIC + MARKUP, user.username.upper(), "another." + user.email)
@@ -69,17 +69,17 @@ def test_another_address_needs_the_password_where_the_service_asks_for_it(page, 
     page.sign_in(user, "/console/account")
     page.fill("Name (optional)", "Ann")
     page.press(Keys.ENTER)
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     page.fill("E-mail", "ann@example.com")
     page.press(Keys.ENTER)
-    page.see("This service asks for it")
+    page.see("Needed here to change")
     page.until("focus on the password", lambda: page.focused().accessible_name == CURRENT)
     page.check("account-profile-password")
     page.press("wrong", Keys.ENTER)
     page.see(WRONG)
     page.fill(CURRENT, PASSWORD)
     page.press(Keys.ENTER)
-    page.see_no("This service asks for it")
+    page.see_no("Needed here to change")
     assert page.focused().accessible_name == "E-mail"
     assert service.call("GET", "/users/me", token=user.token)["email"] == "ann@example.com"
 
@@ -101,7 +101,7 @@ def test_password(page, service):
     page.fill(CURRENT, PASSWORD)
     page.fill("New password", "another horse 2")
     page.press(Keys.ENTER)
-    page.see("Your password is changed")
+    page.see("Your password has been changed")
     assert not service.takes(user.token), "the other session has ended"
     assert not page.driver.find_element(By.NAME, "new_password").get_attribute("value")
     page.activate("Sessions")
@@ -114,12 +114,12 @@ def test_leaving(page, service):
     service.upload(user, "a.txt")
     page.sign_in(user, "/console/account/leave")
     page.heading("Delete account")
-    page.see("your files: 1, 7 bytes together")
+    page.see("your files: 1, 7 bytes in all")
     page.check("account-leave")
     page.fill(f"Type {user.username} to confirm", "yes")
     page.fill(CURRENT, "wrong")
     page.press(Keys.ENTER)
-    page.see(f"This is not {user.username}.")
+    page.see(f"That is not {user.username}.")
     page.fill(f"Type {user.username} to confirm", user.username)
     page.press(Keys.ENTER)
     page.see(WRONG)
@@ -127,7 +127,7 @@ def test_leaving(page, service):
     page.fill(CURRENT, PASSWORD)
     page.press(Keys.ENTER)
     page.heading("Sign in")
-    page.see("Your account is deleted.")
+    page.see("Your account has been deleted.")
     page.at("/console")
     with pytest.raises(Refused, match="401"):
         service.sign_in(user.username)
@@ -144,13 +144,13 @@ def test_account_without_a_username_is_confirmed_by_its_address(page, service):
     page.heading("Profile")
     page.fill("Name (optional)", "Nameless")
     page.press(Keys.ENTER)
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     assert service.call("GET", "/users/me", token=answer["access_token"])["username"] is None
     page.activate("Delete account")
     page.fill(f"Type {address} to confirm", address)
     page.fill(CURRENT, PASSWORD)
     page.press(Keys.ENTER)
-    page.see("Your account is deleted.")
+    page.see("Your account has been deleted.")
 
 
 @pytest.mark.long

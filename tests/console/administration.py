@@ -21,7 +21,7 @@ def until_rows(page, what, fits):
 
 def saved(page, pattern):
     """Waits for the one file that the browser has saved under such a name, and returns the rows of its CSV."""
-    page.see("is saved")
+    page.see("has been saved")
     page.until(f"file {pattern}", lambda: len(list(page.downloads.glob(pattern))) == 1)
     file, = page.downloads.glob(pattern)
     return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))

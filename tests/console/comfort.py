@@ -126,7 +126,7 @@ def test_a_changed_form_is_left_after_a_question_only(page, service):
         assert page.run("return document.querySelector('textarea').value") == "Dear all"
     page.check("leave")
     page.activate("Save")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     assert not page.run(unload + "return event.defaultPrevented")
     page.back()
     page.heading("Files")
@@ -216,7 +216,7 @@ def test_each_page_has_one_main_button(page, service):
     expected = {
         "/console/files": ["Upload files"], "/console/files/deleted": [], f"/console/files/{file['id']}": ["Download"],
         "/console/account": ["Save"], "/console/account/password": ["Change password"],
-        "/console/account/second-factor": ["Begin"], "/console/account/tokens": ["New token"],
+        "/console/account/second-factor": ["Start"], "/console/account/tokens": ["New token"],
         "/console/users": ["New user"], "/console/users/new": ["Create user"],
         f"/console/users/{service.new_user().id}": ["Save changes"], "/console/audit": [],
         "/console/exports": ["Download CSV"],

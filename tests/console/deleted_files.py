@@ -64,7 +64,7 @@ def test_a_deletion_is_undone_from_its_notice_and_a_file_is_restored_from_the_li
     service.upload(user, "plan.txt")
     page.sign_in(user, "/console/files")
     page.activate("Delete keys.txt")
-    page.see("Delete this file?", "keys.txt can be restored for 7 days. Its links end for good.")
+    page.see("Delete this file?", "keys.txt can be restored for 7 days. Its links will stop working for good.")
     page.activate(re.compile("^Delete$"), "button")
     page.see("keys.txt has been deleted.")
     until_rows(page, "plan.txt")
@@ -107,7 +107,7 @@ def test_deleting_for_good_asks_and_is_in_the_audit_log(page, service):
     delete(service, user, service.upload(user, "keys.txt"))
     page.sign_in(user, "/console/files/deleted")
     page.activate("Delete keys.txt for good")
-    page.see("Delete this file for good?", "keys.txt cannot be restored then")
+    page.see("Delete this file for good?", "keys.txt cannot be restored afterwards")
     page.check("delete-for-good")
     page.press(Keys.ESCAPE)
     page.see_no("Delete this file for good?")
@@ -131,7 +131,7 @@ def test_what_is_gone_meanwhile_cannot_be_restored(recorded, service):
     # That is no change, so the list does not notice.
     service.call("DELETE", f"/uploads/{file['id']}?permanently=true", token=user.token)
     page.activate("Restore keys.txt")
-    page.see("keys.txt has not been restored. What is no longer kept cannot be restored.",
+    page.see("keys.txt has not been restored. Files that are no longer kept cannot be restored.",
              "No deleted files")
 
 
@@ -195,7 +195,7 @@ def test_without_a_time_for_restoring_a_deletion_is_for_good(page, start_service
     page.see("keys.txt")
     assert not page.named("Deleted", "link")
     page.activate("Delete keys.txt")
-    page.see("keys.txt cannot be restored then")
+    page.see("keys.txt cannot be restored afterwards")
     page.activate("Delete for good", "button")
     page.see("No files yet")
     page.see_no("Undo")

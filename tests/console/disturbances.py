@@ -63,7 +63,7 @@ def test_session_that_was_ended_elsewhere_leads_back_to_where_one_was(page, serv
     page.check("sign-in-again")
     page.fill("Password", "wrong password")
     page.press(Keys.ENTER)
-    page.see("The name or the password is not right.")
+    page.see("Wrong name or password.")
     page.fill("Password", PASSWORD)
     page.press(Keys.ENTER)
     page.see_no("Sign in again")
@@ -95,7 +95,7 @@ def test_page_that_was_not_loaded_before_the_service_went_away(page, start_servi
     page.heading("This page could not be loaded")
     page.check("unloadable")
     service.start()
-    page.activate("Load again")
+    page.activate("Reload")
     page.heading("Access tokens")
 
 
@@ -222,13 +222,13 @@ def test_an_api_key_is_asked_for_once(page, start_service):
     page.fill("Username or e-mail", user.username)
     page.fill("Password", PASSWORD)
     page.press(Keys.ENTER)
-    page.see("asks for an API key")
+    page.see("needs an API key")
     page.check("api-key")
     page.press("0123456789\u200babcdef", Keys.ENTER)
-    page.see("An API key has only letters, digits and signs of ASCII")
+    page.see("An API key has only plain letters")
     page.fill("API key", "wrong")
     page.press(Keys.ENTER)
-    page.see("has refused this API key")
+    page.see("This API key was refused")
     page.fill("API key", "0123456789abcdef")
     page.press(Keys.ENTER)
     page.see("Sign out")
@@ -264,7 +264,7 @@ def test_errors_of_the_other_shape_are_understood(page, start_service):
     page.fill("Username or e-mail", "nobody")
     page.fill("Password", PASSWORD)
     page.press(Keys.ENTER)
-    page.see("The name or the password is not right.")
+    page.see("Wrong name or password.")
 
 
 def test_only_the_refresh_token_is_kept_and_only_for_the_tab_unless_one_wants_to_stay(page, service):

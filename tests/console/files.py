@@ -65,7 +65,7 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     page.fill("Description (optional)", "For visitors")
     page.toggle("Public")
     page.activate("Save")
-    page.see("The changes are saved.", "Uploaded as keys.txt")
+    page.see("Your changes have been saved.", "Uploaded as keys.txt")
     page.heading("visitors.txt")
     page.check("file")
     page.reload()
@@ -76,7 +76,7 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     page.activate("Download")
     assert page.downloaded("visitors.txt") == b"front desk"
     page.activate("Delete")
-    page.see("Delete this file?", "visitors.txt can be restored for 7 days. Its links end for good.")
+    page.see("Delete this file?", "visitors.txt can be restored for 7 days. Its links will stop working for good.")
     page.activate("Cancel")
     page.until("closed dialog", lambda: not is_dialog(page))
     assert page.focused().accessible_name == "Delete"
@@ -96,11 +96,11 @@ def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service)
     other.heading("keys.txt")
     other.fill("Description (optional)", "For visitors")
     other.activate("Save")
-    other.see("The changes are saved.")
+    other.see("Your changes have been saved.")
     # A rename in the first tab keeps the description that it has not seen.
     page.fill("Name", "visitors.txt")
     page.activate("Save")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
 
     def details():
         found = service.call("GET", f"/uploads/{file}", token=user.token)
@@ -109,7 +109,7 @@ def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service)
     # The second tab does not know the new name, and gives another one.
     other.fill("Name", "guests.txt")
     other.activate("Save")
-    other.see("Somebody has saved “visitors.txt” here meanwhile. Save again to replace it.")
+    other.see("Somebody saved “visitors.txt” here in the meantime. Save again to replace it.")
     other.check("conflict")
     assert details() == ("visitors.txt", "For visitors")
     other.activate("Save")  # the notice of the first time may be there still
@@ -129,7 +129,7 @@ def test_a_name_and_a_description_of_two_tabs_are_both_kept_in_either_order(page
     for tab in (first, second):
         tab.fill(*(("Name", "visitors.txt") if tab is page else ("Description (optional)", "For visitors")))
         tab.activate("Save")
-        tab.see("The changes are saved.")
+        tab.see("Your changes have been saved.")
     found = service.call("GET", f"/uploads/{file}", token=user.token)
     assert (found["filename"], found["description"]) == ("visitors.txt", "For visitors")
     second.until("both values", lambda: [second.tab_to(name).get_property("value") for name in (
@@ -166,7 +166,7 @@ def test_a_name_that_is_refused_is_explained_at_its_field(page, service):
     page.check("file-delete")
     page.press(Keys.ESCAPE)
     page.activate("Create a link")
-    page.see("Links also end with the file")
+    page.see("Links also end when you delete")
     page.check("file-link-make")
     page.press(Keys.ESCAPE)
     page.fill("Name", "b\u202e.txt")
@@ -243,8 +243,8 @@ def test_each_file_of_a_queue_says_why_it_is_refused(page, service, tmp_path):
         write(tmp_path, "unknown", b"\x00\xff"), write(tmp_path, "notes", "naïve".encode()),
         write(tmp_path, "empty", b""), write(tmp_path, "table.csv", b"a,b\n"))
     finished(page, "3 done, 3 failed")
-    page.see("A file may have at most 10 MB here", "its first bytes are those of",
-             "Files of this type (application/octet-stream) are not taken here, only: JPEG picture, PNG picture, PDF")
+    page.see("Files can be up to 10 MB here", "its first bytes are those of",
+             "Files of this type (application/octet-stream) are not accepted here, only: JPEG picture, PNG")
     assert sorted(stored(service, user)) == ["empty", "notes", "table.csv"]
     page.check("files-refused")
 
@@ -278,7 +278,7 @@ def test_a_file_of_another_user_is_only_read(page, service):
     service.call("PUT", f"/uploads/{public['id']}", {"is_public": True}, owner.token)
     page.sign_in(reader, f"/console/files/{public['id']}")
     page.heading("public.txt")
-    page.see("Another user has made this file public.", "Read me")
+    page.see("Another user has shared this file.", "Read me")
     page.see_no("Delete", "Save", "Create a link")
     page.check("file-foreign")
     page.activate("Download")
@@ -296,7 +296,7 @@ def test_the_queue_waits_for_a_limit_and_goes_on_while_one_is_elsewhere(page, st
     page.see("No files yet")
     page.choose_files(*[write(tmp_path, f"{number}.txt") for number in range(9)])
     page.see("6 of 9 done")
-    page.until("time of day", lambda: re.search(r"Going on at \d+:\d\d:\d\d", page.text()))
+    page.until("time of day", lambda: re.search(r"Continuing at \d+:\d\d:\d\d", page.text()))
     page.check("files-limited")
     unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
     assert page.run(unload + "return event.defaultPrevented")

@@ -53,7 +53,7 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.sign_in(user, f"/console/files/{file['id']}")
     page.see("No links")
     page.activate("Create a link")
-    page.see("Links also end with the file")
+    page.see("Links also end when you delete")
     page.fill("Works for", "31")
     page.press(Keys.ENTER)
     page.see("From 1 minute to 30 days.")
@@ -61,7 +61,7 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.select("Unit", "minutes")
     page.toggle("Show the file in the browser")
     page.activate(re.compile("^Create a link$"), "button")
-    page.see("Copy it now: it is not shown again. It works until")
+    page.see("Copy it now, because it is not shown again. It works until")
     page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
     assert page.focused().accessible_name == "Copy link"
     page.press(Keys.ENTER)
@@ -150,7 +150,7 @@ def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service)
     service.call("DELETE", f"/uploads/{file['id']}", token=user.token)
     page.activate("Download")
     page.heading("This link has ended")
-    page.see("Make sure that the address is complete")
+    page.see("Make sure the address is complete")
     page.see_no("Download", "a.txt")
     page.check("link-ended")
     assert not list(page.downloads.iterdir())
@@ -159,7 +159,7 @@ def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service)
         page.open(f"/console/link#{other}")
         page.heading("This link has ended")
     page.open(f"/api/v1/links/{token}")
-    page.see("This link has ended", "Make sure that the address is complete")
+    page.see("This link has ended", "Make sure the address is complete")
     assert page.driver.title == "This link has ended"
     # Its style is allowed by the policy.
     assert page.driver.find_element(By.TAG_NAME, "body").value_of_css_property("max-width") == "480px"
@@ -171,7 +171,7 @@ def test_a_link_that_cannot_be_asked_about_says_why_and_goes_on_by_itself(page, 
     token = new_link(service, user, service.upload(user, "a.txt", b"by a link"))
     page.open(f"/console/link#{token}")
     page.heading("a.txt")
-    for status, sentence in ((429, "Too many requests."), (503, "The service is not available at the moment."),
+    for status, sentence in ((429, "Too many requests."), (503, "The service is unavailable at the moment."),
                              (0, "The service cannot be reached.")):
         refuse(page, status, status)
         page.activate("Download")

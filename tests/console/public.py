@@ -23,7 +23,7 @@ def test_signing_in_and_out(page, service):
     page.heading("Sign in")
     page.check("sign-in")
     fill_in(page, user.username, "wrong password")
-    page.see("The name or the password is not right.")
+    page.see("Wrong name or password.")
     page.check("sign-in-refused")
     assert page.focused().accessible_name == SECRET, "the focus is where the fault is"
     page.press(user.password, Keys.ENTER)
@@ -64,7 +64,7 @@ def test_second_factor(page, service):
     assert page.focused().accessible_name == "Code"
     page.check("sign-in-code")
     page.press("000000", Keys.ENTER)
-    page.see("This code is not right.")
+    page.see("That code is wrong.")
     page.press(code(secret), Keys.ENTER)
     page.see("Sign out")
     page.activate("Sign out")
@@ -105,7 +105,7 @@ def test_an_account_that_is_made_is_not_made_twice(page, service):
     page.fill("Username", "once")
     page.fill(SECRET, PASSWORD)
     page.press(Keys.ENTER)
-    page.see("Your account is made. Sign in.")
+    page.see("Your account is ready. Sign in.")
     page.cdp("Network.setBlockedURLs", urls=[])
     page.at("/console")
     fill_in(page, "once")
@@ -127,12 +127,12 @@ def test_another_name_needs_no_code_of_the_former_one(page, service):
 def test_forgotten_password_and_the_link_in_the_mail(page, service):
     user = service.new_user()
     page.open()
-    page.activate("Forgotten your password?")
-    page.heading("Forgotten password")
+    page.activate("Forgot your password?")
+    page.heading("Reset your password")
     page.check("forgotten")
     page.fill("E-mail", user.email)
     page.press(Keys.ENTER)
-    page.heading("Look into your mail")
+    page.heading("Check your mail")
     page.check("forgotten-sent")
     link = service.mailbox.link(user.email)
     assert link.startswith(f"{service.url}/console/reset#token=")
@@ -158,10 +158,10 @@ def test_forgotten_password_and_the_link_in_the_mail(page, service):
     page.heading("Choose a password")
     page.fill("New password", "a new password 3")
     page.press(Keys.ENTER)
-    page.heading("This link does not work any more")
+    page.heading("This link no longer works")
     page.check("reset-ended")
     page.activate("Send me a new link")
-    page.heading("Forgotten password")
+    page.heading("Reset your password")
 
 
 def test_password_that_is_reset_while_somebody_is_signed_in(page, service):
@@ -211,16 +211,16 @@ def test_feature_that_is_off(page, start_service):
     page.heading("Sign in")
     page.see_no("Create an account")
     page.open("/console/register")
-    page.see("Accounts of this service are made by its administrators")
+    page.see("Accounts here are created by administrators")
     page.open("/console/forgotten")
     page.see("This service sends no mail.")
 
 
 def test_page_that_does_not_exist(page):
     page.open("/console/nothing/here")
-    page.see("There is no such page")
+    page.see("Page not found")
     page.check("not-found")
-    page.activate("Go to the start")
+    page.activate("Go to the start page")
     page.heading("Sign in")
 
 
@@ -229,7 +229,7 @@ def test_inactive_account(page, service):
     service.call("PUT", f"/users/{user.id}", {"is_active": False}, service.admin().token)
     page.open()
     fill_in(page, user.username)
-    page.see("This account is not active.")
+    page.see("This account is inactive.")
     with pytest.raises(Refused):
         service.sign_in(user.username)
 
@@ -239,6 +239,6 @@ def test_too_many_attempts(page, start_service):
     page.open()
     for _ in range(3):
         fill_in(page, "nobody", "wrong password")
-        page.until("answer", lambda: re.search("not right|Too many", page.text()))
+        page.until("answer", lambda: re.search("Wrong name|Too many", page.text()))
     page.see("Too many attempts to sign in.", " s")
     page.check("sign-in-limited")

@@ -10,14 +10,14 @@ from selenium.webdriver.common.keys import Keys
 
 from service import PASSWORD, code
 
-CURRENT, WRONG = "Current password", "This is not your current password."
+CURRENT, WRONG = "Current password", "That is not your current password."
 # More often than a browser heeds a dialog that refuses to close.
 OFTEN = [Keys.ESCAPE] * 3
 
 
 def shown_codes(page):
     """The recovery codes of the open dialog."""
-    page.see("Keep these recovery codes")
+    page.see("Save these recovery codes")
     return re.findall(r"\b(?:[A-Z2-7]{4}-){3}[A-Z2-7]{4}\b", page.text())
 
 
@@ -37,7 +37,7 @@ def test_second_factor(page, service):
     secret = page.driver.find_element(By.CSS_SELECTOR, ".secret").text.replace(" ", "")
     page.check("account-second-factor-offer")
     page.press("000000", Keys.ENTER)
-    page.see("This code is not right.")
+    page.see("That code is wrong.")
     page.fill("Code", code(secret))
     page.press(Keys.ENTER)
     codes = shown_codes(page)
@@ -48,7 +48,7 @@ def test_second_factor(page, service):
     assert shown_codes(page) == codes, "codes that are shown once do not go by accident"
     page.activate("Download")
     assert page.downloaded("cloakroom-recovery-codes.txt").decode().split("\n\n")[1].split() == codes
-    page.activate("I have kept them")
+    page.activate("I have saved them")
     page.see("The second factor is on.", "10 recovery codes are left.")
     page.until("focus on the heading", lambda: page.focused().text == "Second factor")
     page.check("account-second-factor-on")
@@ -57,25 +57,25 @@ def test_second_factor(page, service):
     page.fill(CURRENT, PASSWORD)
     page.fill("Code", "wrong")
     page.press(Keys.ENTER)
-    page.see("This code is not right.")
+    page.see("That code is wrong.")
     page.check("account-second-factor-renew")
     page.fill("Code", codes[0].lower())
     page.press(Keys.ENTER)
     page.see_no("You get ten new codes")
     renewed = shown_codes(page)
     assert len(set(renewed + codes)) == 20
-    page.activate("I have kept them")
+    page.activate("I have saved them")
     page.see("10 recovery codes are left.")
 
     page.activate("Sign out")
     page.heading("Sign in")
     service.forget_used_codes()
     page.sign_in(user, "/console/account/second-factor", code(secret))
-    page.activate("Switch off")
+    page.activate("Turn off")
     page.fill(CURRENT, PASSWORD)
     page.fill("Code", codes[1])
     page.press(Keys.ENTER)
-    page.see("This code is not right.")
+    page.see("That code is wrong.")
     page.fill("Code", renewed[0])
     page.press(Keys.ENTER)
     page.see("The second factor is off.", "Set it up")
@@ -106,12 +106,12 @@ def test_recovery_codes_that_run_out_are_warned_about(page, service):
     for used in codes[:7]:
         service.sign_in(user.username, code=used)
     page.sign_in(user, "/console/account/second-factor", code(secret))
-    page.see("3 recovery codes are left.", "Make new ones")
+    page.see("3 recovery codes are left.", "Create new ones")
     page.check("account-second-factor-few")
     for used in codes[7:]:
         service.sign_in(user.username, code=used)
     page.reload()
-    page.see("No recovery code is left.")
+    page.see("No recovery codes are left.")
 
 
 def begin_second_factor(page):
@@ -131,21 +131,21 @@ def test_second_factor_that_another_tab_has_switched_on_or_off(page, service):
     secret = begin_second_factor(other)
     other.press(code(secret), Keys.ENTER)
     codes = shown_codes(other)
-    other.activate("I have kept them")
+    other.activate("I have saved them")
 
     page.fill(CURRENT, PASSWORD)
     page.press(Keys.ENTER)
-    page.see("has been switched on already", "10 recovery codes are left.")
+    page.see("is already on", "10 recovery codes are left.")
     page.check("account-second-factor-elsewhere")
 
-    page.activate("Switch off")
-    other.activate("Switch off")
+    page.activate("Turn off")
+    other.activate("Turn off")
     for tab, used in ((other, codes[0]), (page, codes[1])):
         tab.fill(CURRENT, PASSWORD)
         tab.fill("Code", used)
         tab.press(Keys.ENTER)
         tab.see("Set it up")
-    page.see("has been switched off already")
+    page.see("is already off")
 
 
 @pytest.mark.long
@@ -155,11 +155,11 @@ def test_secret_that_was_not_confirmed_in_time_or_was_replaced(page, service):
     secret = begin_second_factor(page)
     service.sql(f"UPDATE users SET second_factor_pending_until = now() WHERE id = '{user.id}'")
     page.press(code(secret), Keys.ENTER)
-    page.see("The 15 minutes are over.", "Set it up")
+    page.see("The 15 minutes are up.", "Set it up")
     begin_second_factor(page)
     page.activate("Cancel")
     page.see("Set it up")
     secret = begin_second_factor(page)
     service.call("POST", "/auth/second-factor", {"current_password": PASSWORD}, user.token)
     page.press(code(secret), Keys.ENTER)
-    page.see("This code is not right.")
+    page.see("That code is wrong.")

@@ -109,7 +109,7 @@ def test_several_are_deleted_after_one_question_and_come_back_by_undo(page, serv
     page.toggle("Select b.txt")
     page.toggle("Select d.txt")
     page.activate("Delete")
-    page.see("Delete 2 files?", "They can be restored for 7 days. Their links end for good.")
+    page.see("Delete 2 files?", "They can be restored for 7 days. Their links will stop working for good.")
     page.check("selection-delete")
     page.activate("Cancel")
     page.see_no("Delete 2 files?")
@@ -144,7 +144,7 @@ def test_deleted_ones_are_restored_and_deleted_for_good_together(page, service):
     page.toggle("Select all on this page")
     page.see("3 selected")
     page.activate("Delete for good", "button")
-    page.see("Delete 3 files for good?", "They cannot be restored then, and their links end.")
+    page.see("Delete 3 files for good?", "They cannot be restored afterwards, and their links will stop working.")
     page.run("document.querySelector('dialog .danger').click()")
     page.see("3 files have been deleted for good.", "No deleted files")
     assert names(service, user, "deleted=true") == []
@@ -161,7 +161,7 @@ def test_several_are_made_public_and_private_and_downloaded(page, service):
     page.toggle("Select c.txt")
     page.activate("Make public")
     # One of the three is public already.
-    page.see("Make 2 files public?", "They can be read by everybody who is signed in here then.")
+    page.see("Make 2 files public?", "They can then be read by anyone signed in here.")
     page.check("selection-public")
     page.run("document.querySelector('dialog .primary').click()")
     page.see("2 files have been made public.")
@@ -183,7 +183,7 @@ def test_without_a_time_for_restoring_the_question_says_that_it_is_for_good(page
     page.toggle("Select a.txt")
     page.toggle("Select b.txt")
     page.activate("Delete")
-    page.see("Delete 2 files for good?", "They cannot be restored then")
+    page.see("Delete 2 files for good?", "They cannot be restored afterwards")
     page.run("document.querySelector('dialog .danger').click()")
     page.see("2 files have been deleted for good.")
     page.see_no("Undo")
@@ -206,12 +206,12 @@ def test_files_that_are_refused_do_not_stop_the_others_and_are_named(page, start
     page.see("2 of 4 files have been restored.",
              "2 of 4 files have not been restored. The list at the bottom says why.",
              "b.txt: Storage quota exceeded.",
-             "c.txt: What is no longer kept cannot be restored.", "2 of 4")
+             "c.txt: Files that are no longer kept cannot be restored.", "2 of 4")
     page.check("selection-refused")
     assert names(service, user) == ["a.txt", "d.txt", "new.txt"]
     service.call("DELETE", f"/uploads/{new['id']}?permanently=true", token=user.token)
     page.activate("Try again")
-    page.see("1 of 2 files has been restored.", "1 of 2 files has not been restored. What is no longer kept")
+    page.see("1 of 2 files has been restored.", "1 of 2 files has not been restored. Files that are no longer kept")
     assert names(service, user) == ["a.txt", "b.txt", "d.txt"]
 
 
@@ -227,7 +227,7 @@ def test_hundreds_are_deleted_with_one_question_past_a_limit(page, start_service
     page.activate("Delete")
     page.see("Delete 180 files?")
     page.run("document.querySelector('dialog .danger').click()")
-    page.until("wait", lambda: re.search(r"Deleting 180 files \d+ of 180, going on at \d+:\d\d:\d\d", page.text()))
+    page.until("wait", lambda: re.search(r"Deleting 180 files \d+ of 180, continuing at \d+:\d\d:\d\d", page.text()))
     page.check("selection-waits")
     began = time.monotonic()
     while "180 files have been deleted." not in page.text():
@@ -249,7 +249,7 @@ def test_what_is_cancelled_stops_and_what_is_done_comes_back(page, start_service
     page.activate("Select all 60")
     page.activate("Delete")
     page.run("document.querySelector('dialog .danger').click()")
-    page.until("wait", lambda: "going on at" in page.text())
+    page.until("wait", lambda: "continuing at" in page.text())
     unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
     assert page.run(unload + "return event.defaultPrevented")
     page.activate("Cancel Deleting 60 files")
@@ -270,7 +270,7 @@ def test_a_service_that_is_away_is_waited_for(page, start_service):
     page.see("Delete 5 files?")
     service.stop()
     page.run("document.querySelector('dialog .danger').click()")
-    page.see("Deleting 5 files", "0 of 5, going on at")
+    page.see("Deleting 5 files", "0 of 5, continuing at")
     service.start()
     page.see("5 files have been deleted.")
     assert names(service, user) == []
@@ -286,7 +286,7 @@ def test_the_work_ends_with_the_session(page, start_service):
     page.toggle("Select all on this page")
     page.activate("Delete")
     page.run("document.querySelector('dialog .danger').click()")
-    page.until("wait", lambda: "going on at" in page.text())
+    page.until("wait", lambda: "continuing at" in page.text())
     page.activate("Sign out")
     page.see("1 task is not finished")
     page.run("document.querySelector('dialog .danger').click()")

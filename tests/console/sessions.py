@@ -44,14 +44,14 @@ def test_sessions(page, service):
 
     service.call("POST", "/auth/logout?scope=local", token=tokens["backup/1.0"])
     page.activate("End the session of backup/1.0 at 127.0.0.1")
-    page.see("This session had ended already.")
+    page.see("This session had already ended.")
     page.until("table without it", lambda: not page.rows("backup"))
 
     page.activate("End all others")
-    page.see("Everybody who is signed in")
+    page.see("Anyone signed in")
     page.check("account-sessions-others")
     page.press(Keys.ESCAPE)
-    page.see_no("Everybody who is signed in")
+    page.see_no("Anyone signed in")
     assert page.focused().accessible_name == "End all others", "the focus is back"
     page.press(Keys.ENTER)
     page.tab_to("Cancel")
@@ -104,7 +104,7 @@ def test_session_that_another_tab_has_ended(page, service):
     page.check("account-signed-out")
     page.fill("Password", PASSWORD)
     page.press(Keys.ENTER)
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     page.at("/console/account")
     assert service.sign_in(user.username)["user"]["name"] == "Written before", "nothing that was typed is lost"
 
@@ -204,11 +204,11 @@ def test_access_tokens(page, service):
     page.check("account-tokens")
 
     page.activate(f"Delete the token {MARKUP}")
-    page.see("Programs that use it are refused")
+    page.see("Programs that use it will stop")
     page.check("account-tokens-delete")
     page.tab_to("Cancel")
     page.activate("Delete")
-    page.see("The token is deleted.")
+    page.see("The token has been deleted.")
     page.until("table without it", lambda: not page.rows(MARKUP))
     assert not service.takes(token)
     ended = service.call("GET", "/auth/tokens", token=user.token)["tokens"][0]["id"]
@@ -216,7 +216,7 @@ def test_access_tokens(page, service):
     service.call("DELETE", f"/auth/tokens/{ended}", token=user.token)
     page.tab_to("Cancel")
     page.activate("Delete")
-    page.see("This token had ended already.", "No access tokens")
+    page.see("This token had already ended.", "No access tokens")
 
 
 @pytest.mark.long
@@ -256,7 +256,7 @@ def test_fifty_access_tokens_are_enough(page, service):
     page.activate("New token")
     page.fill("Name", "one more")
     page.press(Keys.ENTER)
-    page.see("You have 50 tokens.")
+    page.see("You already have 50 tokens.")
     page.check("account-tokens-many")
     page.press(Keys.ESCAPE)
-    page.see_no("You have 50 tokens.")
+    page.see_no("You already have 50 tokens.")

@@ -127,7 +127,7 @@ def test_session_that_was_ended_in_one_tab_is_not_gone_on_with_in_another(signed
     token = token_of(page)
     page.service.stop()
     page.activate("Sign out")
-    page.see("The service could not be told")
+    page.see("The service could not be reached")
     page.service.start()
     other = duplicate_that_slept(page, token)
     other.heading("Sign in")
@@ -149,7 +149,7 @@ def test_signing_out_in_a_tab_that_slept_ends_the_session_of_a_closed_tab_too(si
         other.activate("Account")
         other.see("Sign in again")
     other.activate("Sign out")
-    other.see("The service could not be told")
+    other.see("The service could not be reached")
     stranger = page.service.new_user()
     other.sign_in_here(stranger)
     page.open()
@@ -219,7 +219,7 @@ def test_answer_that_comes_after_signing_out_is_nobodys(page, service):
     page.heading("Sign in")
     page.run("window.release()")
     page.until("end", lambda: page.run("return Boolean(window.isReleased)"))
-    page.see_no("Sign out", ann.email, "The changes are saved.")
+    page.see_no("Sign out", ann.email, "Your changes have been saved.")
     page.sign_in_here(bob)
 
 

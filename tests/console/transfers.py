@@ -48,7 +48,8 @@ def test_a_folder_is_taken_with_all_below_it_and_what_is_left_out_is_said_in_one
     (folder / "empty").mkdir()
     page.drop_files(folder, write(tmp_path, "beside.txt"))
     summary(page, "153 done")
-    page.see("Not uploaded: 1 of a type that is not taken here, 1 over 10 MB, 1 empty folder, 3 hidden system files.")
+    page.see("Not uploaded: 1 of a type that is not accepted here, 1 over 10 MB, 1 empty folder, "
+             "3 hidden system files.")
     page.check("folder")
     total = service.call("GET", "/uploads?search=txt", token=user.token)["total"]
     assert total == 153
@@ -108,7 +109,7 @@ def test_types_that_are_refused_cost_nothing_and_other_names_of_taken_ones_are_s
     # Browsers have it for `application/xml` or `text/xml`, according to the system.
     page.choose_files(*refused, write(tmp_path, "a.xml", b"<a/>"))
     summary(page, "1 done, 4 failed")
-    page.see("Files of this type (PDF) are not taken here, only: text/xml, PNG picture.")
+    page.see("Files of this type (PDF) are not accepted here, only: text/xml, PNG picture.")
     assert stored(service, user) == ["a.xml"]
     assert page.run(UPLOADS) == 1
     assert not page.named("Try again")
@@ -139,7 +140,7 @@ def test_the_list_of_transfers_hides_nothing_that_has_the_focus_and_folds_by_esc
     page.until("folded list", lambda: not page.run("return document.querySelector('.tray-list').checkVisibility()"))
     assert page.focused().accessible_name == "Next"
     page.activate("12 done")
-    page.tab_to("Take 3.txt off the list")
+    page.tab_to("Remove 3.txt from the list")
     page.press(Keys.ESCAPE)
     assert page.focused().accessible_name == "12 done"
     page.run("scrollTo(0, document.documentElement.scrollHeight)")

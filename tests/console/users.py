@@ -83,7 +83,7 @@ def test_inviting_a_user(page, service):
     page.fill("E-mail", "root@example.com")
     page.fill("Name", "Invited Person")
     page.activate("Create user")
-    page.see("There is an account with this e-mail address already.")
+    page.see("There is already an account with this e-mail address.")
     assert page.focused().accessible_name == "E-mail", "the focus is where the fault is"
     page.fill("E-mail", "invited@example.com")
     page.activate("Create user")
@@ -113,7 +113,7 @@ def test_another_link_to_choose_a_password(page, service):
     guest.see("Your password is set")
     service.sign_in("lost@example.com")
     page.reload()
-    page.see("Until it is used, the present password stays good.")
+    page.see("Until it is used, the current password keeps working.")
     assert page.named("Send a reset link") and not page.named("Send a new link")
     page.check("user-link")
     page.activate("Deactivate")
@@ -129,14 +129,14 @@ def test_setting_a_password_leaves_the_form_beside_it_as_it_is(page, service):
     page.fill("Name (optional)", "Half typed")
     page.fill("New password", "another good password")
     page.activate("Set password")
-    page.see("The password is set.", "Nobody is signed in to this account.")
+    page.see("The password has been set.", "Nobody is signed in to this account.")
     assert page.tab_to("New password").get_attribute("value") == ""
     assert page.tab_to("Name (optional)").get_attribute("value") == "Half typed"
     page.activate("Deactivate")
     page.activate("Deactivate")
     page.see("nobody can sign in to it")
     page.activate("Save changes")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     page.heading("Half typed")
     assert user_of(service, user)["is_active"] is False
 
@@ -147,7 +147,7 @@ def test_quotas_of_one_user(page, service):
     page.fill("Storage limit in MB (optional)", "1.5")
     page.fill("Most files (optional)", "1")
     page.activate("Save changes")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     assert [user_of(service, user)[name] for name in ("storage_quota", "file_quota")] == [1_572_864, 1]
     page.fill("Most files (optional)", "1e")
     page.activate("Save changes")
@@ -177,7 +177,7 @@ def test_making_a_user_with_a_password(page, service):
     page.fill("Permissions (optional)", "read")
     page.press(Keys.ENTER, "write")
     page.select("Role", "Administrator")
-    page.select("How the person gets in", "With a password")
+    page.select("First sign-in", "With a password")
     page.fill("Password", PASSWORD)
     page.activate("Create user")
     page.see("Make Made an administrator?", "see, change and delete all accounts")
@@ -213,12 +213,12 @@ def test_changing_a_user(page, service):
     assert user_of(service, user)["name"] == "Before"
     page.activate("Save changes")
     page.activate("Make administrator")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     page.heading("<b>After</b>")
     now = user_of(service, user)
     assert (now["name"], now["role"], now["username"]) == ("<b>After</b>", "admin", user.username)
     page.activate("Save changes")
-    page.see("There is nothing to save.")
+    page.see("Nothing has changed.")
 
 
 def test_deactivating_activating_and_deleting_a_user(page, service):
@@ -240,10 +240,10 @@ def test_deactivating_activating_and_deleting_a_user(page, service):
     page.activate("Delete account")
     page.fill(f"Type {user.username} to confirm", "something else")
     page.press(Keys.ENTER)
-    page.see("This is not")
+    page.see("That is not")
     page.fill(f"Type {user.username} to confirm", user.username)
     page.press(Keys.ENTER)
-    page.see("Going is deleted.")
+    page.see("Going has been deleted.")
     page.heading("Users")
     with pytest.raises(Refused, match="404"):
         user_of(service, user)
@@ -291,17 +291,17 @@ def test_ending_sessions_and_tokens_and_taking_a_second_factor_away(page, servic
     page.see("Nobody is signed in to this account.")
     with pytest.raises(Refused, match="401"):
         service.call("GET", "/auth/me", token=user.token)
-    page.activate("Take it away")
-    page.see("Take the second factor away?")
-    page.activate("Take it away")
-    page.see("The second factor is gone.", "Signing in needs the password only.")
+    page.activate("Remove it")
+    page.see("Remove the second factor?")
+    page.activate("Remove it")
+    page.see("The second factor has been removed.", "Signing in needs only the password.")
     service.sign_in(user.username)
     page.fill("New password", "short")
     page.activate("Set password")
     page.see("Password must be at least 8 characters long")
     page.fill("New password", "another good password")
     page.activate("Set password")
-    page.see("The password is set.")
+    page.see("The password has been set.")
     service.sign_in(user.username, "another good password")
 
 
@@ -315,10 +315,10 @@ def test_the_own_account_asks_for_the_password_and_the_last_administrator_stays(
     page.fill("E-mail", "other@example.com")
     page.fill("Your current password (optional)", "a wrong password")
     page.activate("Save changes")
-    page.see("This is not your current password.")
+    page.see("That is not your current password.")
     page.fill("Your current password (optional)", PASSWORD)
     page.activate("Save changes")
-    page.see("The changes are saved.")
+    page.see("Your changes have been saved.")
     assert user_of(service, root)["email"] == "other@example.com"
     page.select("Role", "User")
     page.activate("Save changes")
@@ -333,7 +333,7 @@ def test_the_own_account_asks_for_the_password_and_the_last_administrator_stays(
     page.see("Give up your role?")
     page.activate("Give it up")
     page.heading("Sign in")
-    page.see("You are not an administrator any more.")
+    page.see("You are no longer an administrator.")
 
 
 @pytest.mark.long
