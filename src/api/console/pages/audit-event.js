@@ -32,7 +32,8 @@ const nameOfAction = ({ action }) => t.actions[action] ?? action;
 function timeCell({ at }) {
   const moment = new Date(at);
   const parts = [day.format(moment), clock.format(moment)].map((part) => el("span", { class: "nowrap" }, part));
-  return el("time", { datetime: at, title: at }, parts[0], " ", parts[1]);
+  const lang = day.resolvedOptions().locale;
+  return el("time", { datetime: at, title: at, lang, dir: "auto" }, parts[0], " ", parts[1]);
 }
 
 function actionCell(event) {
