@@ -74,7 +74,7 @@ def test_one_gets_to_the_first_and_the_last_page_and_asks_again(page, service):
     page.see("1–25 of 139")
     choose(page, "Rows", "100")
     page.see("1–100 of 139", "Page 1 of 2")
-    page.fill("Username or e-mail", "nobody-has-this-name")
+    page.fill("Name, username, e-mail or id", "nobody-has-this-name")
     page.see("No account matches")
     # Only what changes inside an element that was there before is read out.
     assert page.run("return statusLine.isConnected && statusLine.textContent") == "Nothing found"
