@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 use super::media_type::listed;
 use super::timestamp::Timestamp;
-use super::user::User;
 use crate::config::UploadTypes;
 
 /// A stored file.
@@ -96,15 +95,6 @@ pub struct FileQuotas {
     pub service_bytes: u64,
     /// Bytes of the files of all young accounts that registered themselves.
     pub young_bytes: u64,
-}
-
-impl FileQuotas {
-    /// How many bytes and files a user may have: the user's own quotas, or else the defaults.
-    pub fn of_user(&self, user: &User) -> (i64, i64) {
-        // Both fit: an exbibyte is 2^60 bytes.
-        let (bytes, files) = (self.user_bytes.cast_signed(), i64::from(self.user_files));
-        (user.storage_quota.unwrap_or(bytes), user.file_quota.unwrap_or(files))
-    }
 }
 
 /// A link by which anyone may download a file, without its secret part, of which the database holds only a hash.

@@ -69,6 +69,13 @@ pub struct User {
 const YOUNG: Duration = Duration::days(7);
 
 impl User {
+    /// How many bytes and files the user may have: the user's own quotas, or else the defaults.
+    pub fn quotas(&self, defaults: &FileQuotas) -> (i64, i64) {
+        // Both fit: an exbibyte is 2^60 bytes.
+        let (bytes, files) = (defaults.user_bytes.cast_signed(), i64::from(defaults.user_files));
+        (self.storage_quota.unwrap_or(bytes), self.file_quota.unwrap_or(files))
+    }
+
     /// Whether the account is younger than seven days.
     pub fn is_young(&self) -> bool {
         Timestamp::now().0 - self.created_at.0 < YOUNG
@@ -115,7 +122,7 @@ struct ProfileStats {
 impl<'a> Profile<'a> {
     /// `defaults` are the quotas of users without their own.
     pub fn of(user: &'a User, defaults: &FileQuotas) -> Profile<'a> {
-        let (storage_quota, file_quota) = defaults.of_user(user);
+        let (storage_quota, file_quota) = user.quotas(defaults);
         Profile { user, stats: ProfileStats { stored: user.stats, storage_quota, file_quota } }
     }
 }

@@ -156,7 +156,7 @@ fn with_version(response: Response, file: &File) -> Response {
 fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
     let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
-    let (most_bytes, most_files) = app.file_quotas().of_user(&user.account);
+    let (most_bytes, most_files) = user.account.quotas(&app.file_quotas());
     let own_left = u64::try_from(most_bytes - stats.total_storage_used).unwrap_or(0);
     if own_left == 0 || stats.total_uploads >= most_files {
         return Err(Error::StorageFull);
