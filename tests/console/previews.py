@@ -5,6 +5,7 @@ import struct
 import zlib
 
 import pytest
+from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -186,6 +187,7 @@ def test_the_space_bar_shows_what_the_files_of_the_list_hold(page, service):
     page.check("files-preview")
     page.press(Keys.ARROW_LEFT)
     is_shown("first.png")
+    ActionChains(page.driver).key_down(Keys.SHIFT).send_keys(Keys.ARROW_RIGHT).key_up(Keys.SHIFT).perform()
     page.press(Keys.ARROW_RIGHT)
     is_shown("second.txt")
     page.until("text", lambda: text(page) == "text")

@@ -205,6 +205,17 @@ def test_broken_link(page, fragment):
     page.see("new one")
 
 
+def test_forward_from_a_broken_link_leads_to_the_next_page(page):
+    page.open("/console/reset#token=")
+    page.heading("This link is incomplete")
+    page.activate("Send me a new link")
+    page.heading("Reset your password")
+    page.back()
+    page.heading("This link is incomplete")
+    page.forward()
+    page.heading("Reset your password")
+
+
 def test_feature_that_is_off(page, start_service):
     page.service = start_service(CLOAKROOM_REGISTRATION="off", CLOAKROOM_SMTP_URL="none")
     page.open("/console")

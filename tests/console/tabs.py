@@ -180,6 +180,25 @@ def test_nothing_of_one_person_is_left_for_the_next(page, service):
     page.see(bob.email)
 
 
+def test_back_and_forward_show_the_page_of_the_address_after_signing_out(page, service):
+    user = service.new_user()
+    page.sign_in(user, "/console/account/tokens")
+    page.heading("Access tokens")
+    page.activate("Files")
+    page.heading("Files")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    page.back()
+    page.at("/console/account/tokens")
+    page.forward()
+    page.at("/console")
+    page.sign_in_here(user)
+    page.heading("Files")
+    page.back()
+    page.at("/console/account/tokens")
+    page.heading("Access tokens")
+
+
 def test_next_person_is_not_led_to_where_a_session_ended(page, service):
     ann, bob = service.new_user(), service.new_user()
     for number, (account, path) in enumerate([(ann, "/console/files?search=secret"), (bob, "/console/files")]):
@@ -374,6 +393,62 @@ def test_who_signs_in_beside_a_session_that_is_kept_is_not_taken_for_its_owner(p
     page.driver.get("about:blank")
     third.reload()
     third.see(ann.email)
+
+
+def test_signing_out_ends_other_sessions_of_the_same_person_in_this_browser(page, service):
+    user, bob = service.new_user(), service.new_user()
+    page.script = ""
+    tabs = [page, another(page), another(page), another(page)]
+    for tab in tabs[1:]:
+        tab.heading("Sign in")
+    page.open()
+    for tab, account in zip(tabs, [user, user, user, bob]):
+        tab.sign_in_here(account, keep=tab is page)
+        tab.see("Sign out")
+    tabs[1].activate("Sign out")
+    for tab in tabs[:3]:
+        tab.heading("Sign in")
+    live = f"SELECT count(*) FROM sessions WHERE user_id = '{user.id}' AND ended_at IS NULL"
+    page.until("end of the sessions", lambda: service.sql(live)[0] == "1")  # the fixture has one of its own
+    assert page.run("return localStorage.getItem(arguments[0])", TOKEN) is None
+    tabs[3].reload()
+    tabs[3].see(bob.email)
+
+
+def test_a_session_that_comes_too_late_is_not_that_of_the_sign_in_page(page, service):
+    page.script = ""
+    page.sign_in(service.new_user())
+    # As if the tab was busy for long.
+    page.run("const post = BroadcastChannel.prototype.postMessage; BroadcastChannel.prototype.postMessage ="
+             "function (data) { if (!data.answer || data.from) post.call(this, data); }")
+    other = another(page)
+    other.heading("Sign in")
+    other.run("new BroadcastChannel('cloakroom.session').onmessage = () => { window.isTold = true; }")
+    page.run("const now = Date.now; Date.now = () => now() + 3_600_000")
+    page.run("document.querySelector('a[href=\"/console/account\"]').click()")
+    page.see("Last sign-in")
+    other.until("news", lambda: other.run("return window.isTold"))
+    other.see_no("Sign out")
+    assert other.run("return sessionStorage.length") == 0
+
+
+def test_old_news_do_not_replace_the_token_that_is_kept(page, service):
+    user = service.new_user()
+    page.open("/console/account")
+    page.sign_in_here(user, keep=True)
+    page.see("Last sign-in")
+    tokens = [token_of(page)]
+    for _ in range(2):
+        renew(page, 1)
+        tokens.append(token_of(page))
+    # As if this tab had slept, and heard only now how the first token was replaced.
+    page.run("sessionStorage.setItem(arguments[0], arguments[1][0]);"
+             "const sid = JSON.parse(atob(arguments[1][0].split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sid;"
+             "new BroadcastChannel('cloakroom.session').postMessage({ session: sid, from: arguments[1][0],"
+             "answer: { refresh_token: arguments[1][1], access_token: 'old', expires_in: 600,"
+             "user: arguments[2] } })", TOKEN, tokens, service.call("GET", "/users/me", token=user.token))
+    page.until("news", lambda: token_of(page) == tokens[1])
+    assert page.run("return localStorage.getItem(arguments[0])", TOKEN) == tokens[2]
 
 
 def test_a_tab_that_hears_nothing_ends_as_soon_as_somebody_looks_at_it(page, service):

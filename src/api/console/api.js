@@ -6,8 +6,8 @@
 // drops it then.
 
 import { ApiError, errorOf, offlineError } from "./errors.js";
-import { announce, askForSession, endForAll, inTurn, isNewest, isSameSession, listen, setNewest, settle }
-  from "./tabs.js";
+import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isSameSession, listen, setNewest,
+  settle } from "./tabs.js";
 
 const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
@@ -41,7 +41,7 @@ const keptToken = () => localStorage.getItem(REFRESH_TOKEN);
 /** Whether the browser goes on with the session of this tab after it was closed. */
 export const isKept = () => isSameSession(keptToken(), refreshToken());
 
-listen({ token: refreshToken, give, take: keep, end: drop });
+listen({ token: refreshToken, give, take: keep, end: drop, endToo });
 
 /** Whether this tab has a session, which may have ended, or can go on with the one that is kept. */
 export const hasSession = () => (refreshToken() ?? keptToken()) !== null;
@@ -66,7 +66,8 @@ export function beginSession(answer, isToStay = false) {
 
 function keep(answer) {
   sessionStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
-  if (isKept()) localStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
+  // A tab that slept hears of old tokens before it hears of the newest.
+  if (isKept() && isNewest(answer.refresh_token)) localStorage.setItem(REFRESH_TOKEN, answer.refresh_token);
   if (answer.api_key) setApiKey(answer.api_key);
   access = answer.access_token;
   expiresAt = Date.now() + answer.expires_in * 1000;
@@ -81,15 +82,22 @@ function give() {
 }
 
 /**
- * Drops the tokens of this tab, and of tabs with the same session. They show the page for signing in then. Answers
+ * Drops the tokens of this tab, and of all tabs of the same person. They show the page for signing in then. Answers
  * whether no other tab had a newer token, with which the session may live on at the service.
  */
 export function forget() {
   const token = refreshToken();
   const hadNewest = !token || isNewest(token);
   if (token) endForAll(token);
+  if (isSamePerson(keptToken(), token)) localStorage.removeItem(REFRESH_TOKEN);
   drop();
   return hadNewest;
+}
+
+/** Ends this tab's session, because its person has signed out of another one. The service is told if it can be. */
+function endToo() {
+  if (access) send("POST", "/auth/logout", { query: { scope: "local" } }, access).catch(() => {});
+  forget();
 }
 
 /** The API key goes too: it is what one person typed, and the next may not have it. */

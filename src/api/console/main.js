@@ -216,7 +216,7 @@ function isOfAnother() {
 
 /** Goes to the start, and forgets what the history keeps with the present address. */
 function leaveAddress() {
-  history.replaceState(null, "", "/console");
+  history.replaceState({ entry: history.state?.entry }, "", "/console");
   return showAddress({ isReload: true });
 }
 

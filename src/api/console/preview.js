@@ -49,7 +49,9 @@ export async function previewDialog(files, index) {
     el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
       button(texts.files.file.download, { drawing: "download", act: () => act("download", [file]) })),
   ], { wide: true });
-  box.element.addEventListener("keydown", ({ key }) => goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]));
+  box.element.addEventListener("keydown", ({ key, altKey, ctrlKey, metaKey, shiftKey }) => {
+    if (!altKey && !ctrlKey && !metaKey && !shiftKey) goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]);
+  });
   preview(place, file, stop.signal);
   const next = await box.result;
   stop.abort();

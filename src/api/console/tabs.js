@@ -23,10 +23,15 @@ let arrived = /** @type {Function} */ (() => {});
 /** Gives the lock of this tab's session back. */
 let release = /** @type {Function} */ (() => {});
 
-/** What a token says of itself: `jti`, its id; `sid`, that of its session; and `exp`, the second when it expires. */
+/**
+ * What a token says of itself: `jti`, its id; `sid` and `sub`, those of its session and of its person; and `exp`, the
+ * second when it expires.
+ */
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
 const sessionOf = (token) => claimsOf(token).sid;
 export const isSameSession = (one, other) => Boolean(one && other) && sessionOf(one) === sessionOf(other);
+const personOf = (token) => claimsOf(token).sub;
+export const isSamePerson = (one, other) => Boolean(one && other) && personOf(one) === personOf(other);
 
 const newestOf = (session) => localStorage.getItem(NEWEST + session);
 const isEnded = (session) => Boolean(newestOf(session)?.endsWith("ended"));
@@ -55,7 +60,7 @@ export function endForAll(token) {
   const session = sessionOf(token);
   const exp = Math.max(claimsOf(token).exp, parseInt(newestOf(session) ?? "0", 10));
   localStorage.setItem(NEWEST + session, `${exp} ended`);
-  channel.postMessage({ session, isEnded: true });
+  channel.postMessage({ session, person: personOf(token), isEnded: true });
 }
 
 /** Tells the other tabs that `from` has been replaced, by the API's token response. */
@@ -79,11 +84,13 @@ export function settle(token) {
 /**
  * Listens to the other tabs: `token()` is the refresh token of this tab or `null`; `give()` answers its session for
  * another tab, like the API's token response, or `null`; `take(answer)` takes such a session over; `end()` is called
- * where the session has ended, at the latest when somebody looks at the tab again.
+ * where the session has ended, at the latest when somebody looks at the tab again; `endToo()` where another session of
+ * the same person has, because whoever signs out means all tabs.
  */
-export function listen({ token, give, take, end }) {
-  channel.onmessage = ({ data: { session, isAsked, from, answer, ...data } }) => {
+export function listen({ token, give, take, end, endToo }) {
+  channel.onmessage = ({ data: { session, person, isAsked, from, answer, ...data } }) => {
     const own = token();
+    if (data.isEnded && own && person === personOf(own) && session !== sessionOf(own)) return endToo();
     if (session !== (own ? sessionOf(own) : wanted)) return;
     if (data.isEnded) end();
     else if (isAsked && own && isNewest(own) && give()) channel.postMessage({ session, answer: give() });
@@ -124,6 +131,7 @@ export async function askForSession(token, kept) {
     arrived = resolve;
     setTimeout(resolve, PATIENCE);
   });
+  wanted = null; // what comes later would come to whoever signs in here meanwhile
 }
 
 /**

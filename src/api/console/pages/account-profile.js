@@ -57,7 +57,7 @@ function profileForm(user) {
       asksForPassword = true;
       password.show(true);
       password.input.focus();
-      return undefined;
+      throw new DOMException("Nothing has been changed yet.", "AbortError");
     }
     if (!password.element.hidden) email.input.focus();
     password.set("");

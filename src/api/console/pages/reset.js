@@ -51,6 +51,6 @@ export function show({ leaving }) {
 /** The token of the address, which is taken out of the address and the history at once. */
 function takeToken() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(history.state, "", location.pathname);
   return token;
 }

@@ -59,5 +59,6 @@ async function create(/** @type {any} */ { entry, username, ...values }, without
   } catch (error) {
     if (error.reason !== "FEATURE_OFF") throw error;
     withoutMail();
+    throw new DOMException("Nobody has been invited.", "AbortError");
   }
 }
