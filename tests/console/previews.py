@@ -130,8 +130,8 @@ def test_hostile_contents_are_harmless_and_say_what_is_wrong(page, service):
         ("cut.png", png(40, 30)[:20], "image/png", broken),
         ("svg.png", SVG, "image/png", broken),
         ("text.png", b"text", "image/png", broken),
-        ("binary.txt", b"no text\0\xff", "text/plain", "That is not text, although its type says so."),
-        ("utf16.txt", "text".encode("utf-16"), "text/plain", "That is not text, although its type says so."),
+        ("binary.txt", b"no text\0\xff", "text/plain", "This is not text, although its type says so."),
+        ("utf16.txt", "text".encode("utf-16"), "text/plain", "This is not text, although its type says so."),
         ("latin1.txt", "na\u00efve".encode("latin-1"), "text/plain", "Some characters are not UTF-8."),
         ("turned.txt", "user\u202e txt.exe".encode(), "text/plain", "Hidden characters change the direction"),
     ]:

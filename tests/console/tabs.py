@@ -443,8 +443,9 @@ def test_old_news_do_not_replace_the_token_that_is_kept(page, service):
         tokens.append(token_of(page))
     # As if this tab had slept, and heard only now how the first token was replaced.
     page.run("sessionStorage.setItem(arguments[0], arguments[1][0]);"
-             "const sid = JSON.parse(atob(arguments[1][0].split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sid;"
-             "new BroadcastChannel('cloakroom.session').postMessage({ session: sid, from: arguments[1][0],"
+             "const text = atob(arguments[1][0].split('.')[1].replaceAll('-', '+').replaceAll('_', '/'));"
+             "const session = JSON.parse(text).sid;"
+             "new BroadcastChannel('cloakroom.session').postMessage({ session, from: arguments[1][0],"
              "answer: { refresh_token: arguments[1][1], access_token: 'old', expires_in: 600,"
              "user: arguments[2] } })", TOKEN, tokens, service.call("GET", "/users/me", token=user.token))
     page.until("news", lambda: token_of(page) == tokens[1])
