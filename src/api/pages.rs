@@ -45,7 +45,7 @@ const ASSETS: &[(&str, &[u8])] = files!("console/"
     "pages/link.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
     "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
     "router.js" "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js"
-    "texts/admin.js" "texts/files.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
+    "texts/admin.js" "texts/files.js" "texts/one-file.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
 );
 
 /// The pages about the API and what they load: path, name of the file, and its content.

@@ -3,9 +3,8 @@
 import { button, pageHead, pagesNav } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el } from "./dom.js";
-import { texts } from "./texts.js";
+import { account as t } from "./texts/account.js";
 
-const t = texts.account;
 const PAGES = [
   { href: "/console/account", label: t.profile.entry },
   { href: "/console/account/password", label: t.password.entry },

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { el, nameText, replace } from "./dom.js";
 import { ApiError } from "./errors.js";
-import { texts } from "./texts.js";
+import { admin } from "./texts/admin.js";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 /** How many accounts the API lists in one answer. */
@@ -80,7 +80,7 @@ export async function accountId(text, name) {
     named.push(...answer.items.filter((user) => isMeant(user.name)));
   }
   if (named.length === 1) found ??= named[0];
-  const problem = named.length ? texts.admin.several_accounts : texts.admin.no_account;
+  const problem = named.length ? admin.several_accounts : admin.no_account;
   if (!found) throw new ApiError({ status: 422, fields: { [name]: problem } });
   names.set(found.id, nameOf(found));
   return found.id;

@@ -9,9 +9,9 @@ import { formatDateTime, formatRelative, timeText } from "./format.js";
 import { field } from "./forms.js";
 import { notify } from "./notices.js";
 import { table } from "./tables.js";
-import { texts } from "./texts.js";
+import { oneFile } from "./texts/one-file.js";
 
-const t = texts.files.links;
+const t = oneFile.links;
 /** The longest life of a link, in minutes. */
 const LONGEST = 43_200;
 

@@ -9,8 +9,9 @@ import { act } from "./file-actions.js";
 import { isPicture, isText } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
+import { oneFile } from "./texts/one-file.js";
 
-const t = texts.files.preview;
+const t = oneFile.preview;
 const MIB = 1024 ** 2;
 /** Bytes of the largest picture that is shown, and of the largest that is loaded before anybody asks for it. */
 const LARGEST = 20 * MIB;
@@ -47,7 +48,7 @@ export async function previewDialog(files, index) {
   const box = dialog(nameText(file.filename), [
     el("p", { class: "soft" }, `${texts.files.type(file.content_type)} · ${formatBytes(file.file_size)}`), place,
     el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
-      button(texts.files.file.download, { drawing: "download", act: () => act("download", [file]) })),
+      button(oneFile.page.download, { drawing: "download", act: () => act("download", [file]) })),
   ], { wide: true });
   box.element.addEventListener("keydown", ({ key, altKey, ctrlKey, metaKey, shiftKey }) => {
     if (!altKey && !ctrlKey && !metaKey && !shiftKey) goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]);

@@ -1,8 +1,6 @@
-// All texts of the console. Those of single pages are in `texts/`, one object a page; a text with values in it is a
-// function of an object.
+// The texts that all pages share, and those of the first pages that people see; other pages have theirs in `texts/`.
+// There is one object a page, and a text with values in it is a function of an object.
 
-import { account } from "./texts/account.js";
-import { admin } from "./texts/admin.js";
 import { files } from "./texts/files.js";
 
 export const texts = {
@@ -193,6 +191,4 @@ export const texts = {
   },
 
   files,
-  account,
-  admin,
 };

@@ -8,9 +8,9 @@ import { ApiError } from "../errors.js";
 import { form } from "../forms.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../notices.js";
-import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 
-const t = texts.account.leave;
+const t = account.leave;
 
 export function show({ leaving }) {
   const place = el("div", {});

@@ -5,9 +5,9 @@ import { currentUser, post } from "../api.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { notify } from "../notices.js";
-import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 
-const t = texts.account.password;
+const t = account.password;
 
 export function show() {
   const { username, email } = currentUser();

@@ -7,9 +7,9 @@ import { append, el, nameText } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { notify } from "../notices.js";
-import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 
-const t = texts.account.profile;
+const t = account.profile;
 
 export function show({ leaving }) {
   const place = el("div", {});

@@ -9,8 +9,9 @@ import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 
-const t = texts.account.second_factor;
+const t = account.second_factor;
 const PATH = "/auth/second-factor";
 /** With this many recovery codes left, or fewer, the page advises to make new ones. */
 const FEW = 3;

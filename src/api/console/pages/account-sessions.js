@@ -11,9 +11,10 @@ import { notify } from "../notices.js";
 import { query } from "../router.js";
 import { numbered, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 import { deviceName, deviceText } from "../user-agents.js";
 
-const t = texts.account.sessions;
+const t = account.sessions;
 /** Rows of a page. The API answers all sessions together, at most 1,000. */
 const SIZE = 50;
 

@@ -8,9 +8,9 @@ import { el, focusOn, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
 import { notify } from "../notices.js";
 import { table } from "../tables.js";
-import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
 
-const t = texts.account.tokens;
+const t = account.tokens;
 /** Milliseconds before its end in which a token is marked. */
 const SOON = 7 * 86_400_000;
 

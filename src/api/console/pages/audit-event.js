@@ -6,8 +6,9 @@ import { dialog } from "../dialogs.js";
 import { el, focusOn } from "../dom.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 
-const t = texts.admin.audit;
+const t = admin.audit;
 
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 /** With seconds, unlike elsewhere: they tell what came first. */
@@ -79,7 +80,7 @@ function members({ old = {}, new: now = {}, fields, ...rest }) {
 const label = (name) => t.labels[name] ?? name.replaceAll("_", " ");
 
 function text(value) {
-  if (value === null || value === undefined) return texts.admin.none;
+  if (value === null || value === undefined) return admin.none;
   if (typeof value === "boolean") return value ? t.yes : t.no;
   if (typeof value === "number") return formatNumber(value);
   return typeof value === "string" ? value.replaceAll("_", " ") : JSON.stringify(value);

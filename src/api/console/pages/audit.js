@@ -9,10 +9,10 @@ import { notify } from "../notices.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { saveAttachment } from "../save.js";
 import { filters, pager, table } from "../tables.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 import { COLUMNS } from "./audit-event.js";
 
-const t = texts.admin.audit;
+const t = admin.audit;
 const SIZE = 50;
 
 const IDS = ["actor_id", "subject_id"];
@@ -65,7 +65,7 @@ function asked(query) {
 
 async function save() {
   const saved = await saveAttachment("/admin/audit/export", asked(currentQuery()));
-  notify(texts.admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
+  notify(admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
 }
 
 function nothing() {

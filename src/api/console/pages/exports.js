@@ -6,9 +6,9 @@ import { form } from "../forms.js";
 import { formatBytes } from "../format.js";
 import { notify } from "../notices.js";
 import { saveAttachment } from "../save.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 
-const t = texts.admin.exports;
+const t = admin.exports;
 
 export function show() {
   const users = form({

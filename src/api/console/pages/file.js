@@ -14,8 +14,9 @@ import { notify } from "../notices.js";
 import { previewSection } from "../preview.js";
 import { go, wayBack } from "../router.js";
 import { texts } from "../texts.js";
+import { oneFile } from "../texts/one-file.js";
 
-const t = texts.files.file;
+const t = oneFile.page;
 /** What the owner may change. */
 const NAMES = ["filename", "description", "is_public"];
 

@@ -7,8 +7,9 @@ import { errorOf, offlineError } from "../errors.js";
 import { formatBytes } from "../format.js";
 import { brand, setTitle } from "../frame.js";
 import { texts } from "../texts.js";
+import { oneFile } from "../texts/one-file.js";
 
-const t = texts.files.link;
+const t = oneFile.link;
 /** Milliseconds after which the question what a link is to is given up. */
 const TIMEOUT = 60_000;
 /** The service's `Content-Disposition`: what to do, and the name quoted, bare or, where that is not all, encoded. */

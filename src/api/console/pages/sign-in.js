@@ -21,6 +21,8 @@ export function show() {
     made.field("code").show(false);
   });
   made.field("username").input.setAttribute("data-focus", "");
+  // The page that most people go on to comes while the service checks the password.
+  made.element.addEventListener("submit", () => import("./files.js").catch(() => {}));
   const register = el("p", { class: "aside" }, `${t.no_account} `,
     el("a", { href: "/console/register" }, t.register));
   register.hidden = !service.registration;

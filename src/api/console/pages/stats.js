@@ -6,9 +6,9 @@ import { el } from "../dom.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { plot } from "../plots.js";
 import { withQuery } from "../router.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 
-const t = texts.admin.stats;
+const t = admin.stats;
 
 const RANGES = [7, 30, 90, 365];
 const DEFAULT_RANGE = 30;

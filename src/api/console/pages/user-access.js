@@ -11,10 +11,11 @@ import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { table } from "../tables.js";
-import { texts } from "../texts.js";
+import { account } from "../texts/account.js";
+import { admin } from "../texts/admin.js";
 import { deviceText } from "../user-agents.js";
 
-const t = texts.admin.user;
+const t = admin.user;
 
 /** A password that an administrator chooses for somebody. `changed()` is called once it is set. */
 export function passwordSetter(user, changed) {
@@ -78,8 +79,8 @@ export function tokens(user, signal) {
     caption: t.tokens_caption,
     columns: [
       { label: t.token_name, main: true, cell: (row) => nameText(row.name) },
-      { label: t.token_access, cell: (row) => texts.account.tokens.scopes[row.scope] ?? row.scope },
-      { label: t.token_used, cell: (row) => timeText(row.last_used_at) || texts.admin.never },
+      { label: t.token_access, cell: (row) => account.tokens.scopes[row.scope] ?? row.scope },
+      { label: t.token_used, cell: (row) => timeText(row.last_used_at) || admin.never },
       { label: t.expires, cell: (row) => timeText(row.expires_at, formatDate) },
     ],
     empty: t.no_tokens,

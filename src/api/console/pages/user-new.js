@@ -6,10 +6,10 @@ import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 import { accountOf, backToUsers, confirmRole, profileFields } from "./user-profile.js";
 
-const t = texts.admin.new_user;
+const t = admin.new_user;
 
 /** Whether the service sends mail, as far as is known: it says so when somebody is invited. */
 let sendsMail = true;
@@ -20,7 +20,7 @@ export function show({ leaving }) {
       ...profileFields({ role: "user", permissions: [], storage_quota: null, file_quota: null }, { isNew: true }),
       { name: "entry", label: t.entry, type: "select", value: "invite", required: true, hint: t.invite_hint,
         options: [["invite", t.invite], ["password", t.set_password]] },
-      { name: "password", label: texts.admin.user.password, hint: texts.admin.user.password_hint, type: "password",
+      { name: "password", label: admin.user.password, hint: admin.user.password_hint, type: "password",
         required: true, isHidden: true, autocomplete: "new-password" },
     ],
     label: t.create,

@@ -8,9 +8,9 @@ import { el, icon } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 
-const t = texts.admin.user;
+const t = admin.user;
 /** A megabyte as `formatBytes` shows it. */
 const MEGABYTE = 1_048_576;
 
@@ -26,7 +26,7 @@ export function profileFields(user, { isNew = false } = {}) {
     { name: "username", label: t.username, value: user.username, hint: t.username_hint, maxlength: 50,
       required: Boolean(user.username), autocomplete: "off", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
     { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: !isNew && t.role_hint,
-      options: Object.entries(texts.admin.roles), reasons: ["LAST_ADMIN"] },
+      options: Object.entries(admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
     { name: "storage_quota", label: t.storage_quota, type: "number", min: 0, step: "any", hint: t.quota_hint,
@@ -37,7 +37,7 @@ export function profileFields(user, { isNew = false } = {}) {
 }
 
 /** What the values of these fields mean to the API. */
-export function accountOf({ permissions, storage_quota: megabytes, ...values }) {
+export function accountOf(/** @type {any} */ { permissions, storage_quota: megabytes, ...values }) {
   const words = permissions.split("\n").map((line) => line.trim()).filter(Boolean);
   return { ...values, permissions: words, storage_quota: megabytes === null ? null : Math.round(megabytes * MEGABYTE) };
 }

@@ -8,11 +8,11 @@ import { ApiError } from "../errors.js";
 import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 import { activity, deletion, passwordLink, passwordSetter, secondFactor, sessions, tokens } from "./user-access.js";
 import { backToUsers, profile } from "./user-profile.js";
 
-const t = texts.admin.user;
+const t = admin.user;
 
 export function show({ params, signal }) {
   const head = pageHead(t.title);
@@ -80,14 +80,14 @@ function facts(user) {
     [t.id, el("code", {}, user.id)],
     [t.created, timeText(user.created_at)],
     [t.updated, timeText(user.updated_at)],
-    [t.last_login, timeText(user.last_login) || texts.admin.never],
+    [t.last_login, timeText(user.last_login) || admin.never],
     [t.audit, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
   ];
   return el("dl", { class: "facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
 function badges(user) {
-  const { active, inactive, roles, second_factor } = texts.admin;
+  const { active, inactive, roles, second_factor } = admin;
   const badge = (kind, text) => el("span", { class: `badge ${kind}` }, text);
   return [
     user.is_active ? badge("is-good", active) : badge("is-danger", inactive),

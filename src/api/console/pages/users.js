@@ -7,13 +7,12 @@ import { el, nameText } from "../dom.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
-import { texts } from "../texts.js";
+import { admin } from "../texts/admin.js";
 
-const t = texts.admin.users;
-const shared = texts.admin;
+const t = admin.users;
 
-const ROLES = [["", t.any_role], ...Object.entries(shared.roles)];
-const STATES = [["", t.any_state], ["true", shared.active], ["false", shared.inactive]];
+const ROLES = [["", t.any_role], ...Object.entries(admin.roles)];
+const STATES = [["", t.any_state], ["true", admin.active], ["false", admin.inactive]];
 /** What the service can sort by, first what it does unless told. */
 const SORTS = ["created_at", "name", "email", "total_storage_used", "last_login"];
 
@@ -24,7 +23,7 @@ const COLUMNS = [
   { label: t.storage, sort: "total_storage_used", align: "end",
     cell: ({ stats }) => el("span", { class: "nowrap" }, formatBytes(stats.total_storage_used)) },
   { label: t.created, sort: "created_at", cell: (user) => time(user.created_at) },
-  { label: t.last_login, sort: "last_login", cell: (user) => (user.last_login ? time(user.last_login) : shared.never) },
+  { label: t.last_login, sort: "last_login", cell: (user) => (user.last_login ? time(user.last_login) : admin.never) },
 ];
 
 export function show(context) {
@@ -77,9 +76,9 @@ function nameCell(user) {
 /** What is unusual about an account. */
 function exceptions(user) {
   return [
-    !user.is_active && el("span", { class: "badge is-danger" }, shared.inactive),
-    user.role === "admin" && el("span", { class: "badge is-accent" }, shared.roles.admin),
-    user.second_factor && el("span", { class: "badge" }, shared.second_factor),
+    !user.is_active && el("span", { class: "badge is-danger" }, admin.inactive),
+    user.role === "admin" && el("span", { class: "badge is-accent" }, admin.roles.admin),
+    user.second_factor && el("span", { class: "badge" }, admin.second_factor),
   ];
 }
 
