@@ -74,7 +74,7 @@ def test_one_gets_to_the_first_and_the_last_page_and_asks_again(page, service):
     page.see("1–25 of 139")
     choose(page, "Rows", "100")
     page.see("1–100 of 139", "Page 1 of 2")
-    page.fill("Name, username, e-mail or id", "nobody-has-this-name")
+    page.fill("Search", "nobody-has-this-name")
     page.see("No account matches")
     # Only what changes inside an element that was there before is read out.
     assert page.run("return statusLine.isConnected && statusLine.textContent") == "Nothing found"
@@ -83,9 +83,9 @@ def test_one_gets_to_the_first_and_the_last_page_and_asks_again(page, service):
 def test_filters_act_by_themselves_and_keep_their_errors(page, service):
     admin, user = service.admin(), service.new_user(name="Zoe Filter")
     page.sign_in(admin, "/console/users")
-    page.fill("Name, username, e-mail or id", user.username)
+    page.fill("Search", user.username)
     page.until("the user", lambda: names(page) == ["Zoe Filter"])
-    assert page.focused().accessible_name == "Name, username, e-mail or id"
+    assert page.focused().accessible_name == "Search"
     page.select("Role", "Administrator")
     page.see("No account matches")
     page.open("/console/audit")
@@ -174,6 +174,31 @@ def test_the_first_wrong_field_gets_the_focus(page, service):
     page.press(Keys.ENTER)
     page.until("errors", lambda: page.run("return document.querySelectorAll('[aria-invalid]').length") == 2)
     page.until("focus", lambda: page.focused().accessible_name == "E-mail")
+
+
+def test_an_error_at_the_field_that_has_the_focus_already_is_read_out(page, service):
+    user = service.new_user()
+    page.open("/console")
+    page.fill("Username or e-mail", user.username)
+    page.fill("Password", "wrong")
+    page.run("window.place = document.activeElement.closest('.field').querySelector('[aria-live]')")
+    # Only what changes inside an element that was there before is read out.
+    assert page.run("return place.checkVisibility() && !place.textContent")
+    page.press(Keys.ENTER)
+    page.see("Wrong name or password.")
+    assert page.focused().accessible_name == "Password"
+    assert page.run("return place.isConnected && place.textContent") == "Wrong name or password."
+
+
+def test_on_a_phone_a_long_title_has_the_whole_width(page, service):
+    user = service.new_user()
+    name = "Summer house from the side of the lake.txt"
+    file = service.upload(user, name)
+    page.sign_in(user, f"/console/files/{file['id']}")
+    page.heading(name)
+    page.screen(360)
+    width = page.run("return document.querySelector('h1').clientWidth")
+    assert width > 300
 
 
 def test_dates_are_in_the_language_of_the_browser_and_say_so(page, service):

@@ -8,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from administration import HOSTILE, account_id, saved, until_rows, user_of
 from service import PASSWORD, Refused
 
-SEARCH = "Name, username, e-mail or id"
+SEARCH = "Search"
 
 
 def test_finding_users(page, service):
@@ -145,18 +145,24 @@ def test_quotas_of_one_user(page, service):
     user = service.new_user()
     page.sign_in(service.admin(), f"/console/users/{user.id}")
     page.fill("Storage limit in MB (optional)", "1.5")
-    page.fill("Most files (optional)", "1")
+    page.fill("File limit (optional)", "1")
     page.activate("Save changes")
     page.see("Your changes have been saved.")
     assert [user_of(service, user)[name] for name in ("storage_quota", "file_quota")] == [1_572_864, 1]
-    page.fill("Most files (optional)", "1e")
+    page.until("focus", lambda: page.focused().accessible_name == "Save changes")
+    page.fill("File limit (optional)", "2")
+    page.press(Keys.ENTER)
+    page.until("change", lambda: user_of(service, user)["file_quota"] == 2)
+    page.until("new form", lambda: not page.named("Saving…"))
+    page.until("focus", lambda: page.focused().accessible_name == "File limit (optional)")
+    page.fill("File limit (optional)", "1e")
     page.activate("Save changes")
     page.see("Enter a number.")
-    assert page.focused().accessible_name == "Most files (optional)"
-    page.fill("Most files (optional)", "-1")
+    assert page.focused().accessible_name == "File limit (optional)"
+    page.fill("File limit (optional)", "-1")
     page.activate("Save changes")
     page.until("error", lambda: page.focused().get_attribute("aria-invalid") == "true")
-    page.fill("Most files (optional)", "")
+    page.fill("File limit (optional)", "")
     page.activate("Save changes")
     page.until("the default", lambda: user_of(service, user)["file_quota"] is None)
     assert user_of(service, user)["storage_quota"] == 1_572_864

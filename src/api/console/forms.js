@@ -24,7 +24,7 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
     return made.get(description.name).element;
   });
   const problem = el("div", { class: "form-error", role: "alert" });
-  const send = button(label, { kind, type: "submit" });
+  const send = button(label, { kind, type: "submit", "data-key": label });
   const element = el("form", { novalidate: true, class: "form" },
     nodes, problem, el("div", { class: "form-actions" }, send, extra));
   const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
@@ -127,8 +127,8 @@ function hold(send, moment) {
 export function field(/** @type {any} */ { name, label, type = "text", value, hint, required = false, options,
   names = [], reasons = [], isHidden = false, ...attributes }) {
   const id = uniqueId("field");
-  const input = inputOf({ type, options, id, name, required, ...attributes });
-  const problem = el("p", { class: "field-error", id: `${id}-error` });
+  const input = inputOf({ type, options, id, name, required, "data-key": name, ...attributes });
+  const problem = el("p", { class: "field-error", id: `${id}-error`, "aria-live": "polite" });
   const help = hint && el("p", { class: "field-hint", id: `${id}-hint` }, hint);
   input.setAttribute("aria-describedby", `${help ? `${id}-hint ` : ""}${id}-error`);
   const caption = el("label", { for: id }, label, !required && type !== "checkbox" && attributes.optional !== false

@@ -9,7 +9,7 @@ import { texts } from "./texts.js";
 
 const place = el("main", { id: "page", tabindex: "-1" });
 const side = el("header", { class: "side" });
-const frame = el("div", { class: "frame" }, side, place);
+const frame = el("div", { class: "frame" }, side, noticePlace, place);
 
 /** Whose navigation is drawn, as JSON. */
 let drawn = null;
@@ -55,7 +55,7 @@ export function buildFrame() {
     event.preventDefault();
     (place.querySelector("h1") ?? place).focus();
   });
-  document.body.replaceChildren(skip, frame, noticePlace);
+  document.body.replaceChildren(skip, frame);
   addEventListener("session", () => drawSide());
   side.addEventListener("click", (event) => event.target.closest("a") && showMenu(false));
   side.addEventListener("keydown", (event) => {

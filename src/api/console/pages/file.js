@@ -3,7 +3,7 @@
 
 import { currentUser, getTagged, put } from "../api.js";
 import { button, copyButton, load, pageHead, section, skeleton } from "../controls.js";
-import { append, el, nameText, replace } from "../dom.js";
+import { append, el, icon, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { act } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
@@ -29,7 +29,7 @@ export function show({ params, leaving }) {
     work: () => find(params.id, leaving),
     show: (found) => shownFile(found, head, leaving),
   });
-  const back = el("p", { class: "small" }, el("a", { href: wayBack("/console/files") }, t.all));
+  const back = el("p", { class: "back small" }, el("a", { href: wayBack("/console/files") }, icon("left"), t.all));
   return el("div", {}, back, head, place);
 }
 

@@ -32,7 +32,8 @@ export function show(context) {
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "search", label: t.search, type: "search", isWide: true, maxlength: 255 },
+      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true,
+        maxlength: 255 },
       { name: "role", label: t.role, type: "select", options: ROLES },
       { name: "active", label: t.state, type: "select", options: STATES },
     ],
