@@ -51,7 +51,7 @@ export function profile(user, show) {
       autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
-  async function save({ current_password, ...values }) {
+  async function save(/** @type {any} */ { current_password, ...values }) {
     const changed = changes(user, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(user), isOwn });
