@@ -4,8 +4,8 @@ use serde_json::json;
 
 use crate::harness::*;
 
-const EVERYTHING_BUT_STATS: &str = "created_at email id is_active last_login name permissions role second_factor \
-                                    updated_at username";
+const EVERYTHING_BUT_STATS: &str = "created_at email file_quota id is_active last_login name permissions role \
+                                    second_factor storage_quota updated_at username";
 
 #[test]
 fn registration_by_username_gives_the_full_user() {
@@ -239,7 +239,10 @@ fn both_paths_of_the_current_user_give_the_profile_with_stats_that_follow_the_fi
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let me = api.me(&ann).expect(200).has(json!({"id": ann.user["id"]}));
     let profile = api.profile(&ann).expect(200);
-    let profile = profile.has(json!({"stats": {"total_uploads": 0, "total_storage_used": 0}}));
+    let stats = json!({
+        "total_uploads": 0, "total_storage_used": 0, "storage_quota": 1 << 30, "file_quota": 100_000
+    });
+    let profile = profile.has(json!({ "stats": stats }));
     assert_eq!(profile.json(), me.json());
     assert!(!me.member_names().contains(&"password_hash".to_owned()));
     api.database.insert_files(ann.id(), &[1, 2, 3, 4]);
