@@ -174,7 +174,7 @@ def test_an_account_is_found_by_its_name_among_many_that_contain_it(page, start_
     service.sql("UPDATE users SET name = 'Twin' WHERE username IN ('crowd_1', 'crowd_2')")
     page.fill("On what", "twin")
     page.press(Keys.ENTER)
-    page.see("Several accounts have this name.")
+    page.see("Several accounts match.")
 
 
 # Exports

@@ -8,6 +8,8 @@ import { admin } from "./texts/admin.js";
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 /** How many accounts the API lists in one answer. */
 const MAX_ACCOUNTS = 100;
+/** Pages of accounts in which one is looked for. A text that more of them match says too little. */
+const MAX_PAGES = 5;
 
 /** Names by ids. `null` for an account that does not exist any more. */
 const names = new Map();
@@ -73,14 +75,15 @@ export async function accountId(text, name) {
   const isMeant = (given) => given?.toLowerCase() === text.toLowerCase();
   const named = [];
   let found;
-  for (let page = 1, pages = 1; !found && page <= pages; page += 1) {
+  let pages = 1;
+  for (let page = 1; !found && page <= Math.min(pages, MAX_PAGES); page += 1) {
     const answer = await get("/admin/users", { text, size: MAX_ACCOUNTS, page });
     ({ pages } = answer);
     found = answer.items.find(({ username, email }) => isMeant(username) || isMeant(email));
     named.push(...answer.items.filter((user) => isMeant(user.name)));
   }
-  if (named.length === 1) found ??= named[0];
-  const problem = named.length ? admin.several_accounts : admin.no_account;
+  if (named.length === 1 && pages <= MAX_PAGES) found ??= named[0];
+  const problem = named.length || pages > MAX_PAGES ? admin.several_accounts : admin.no_account;
   if (!found) throw new ApiError({ status: 422, fields: { [name]: problem } });
   names.set(found.id, nameOf(found));
   return found.id;

@@ -50,8 +50,9 @@ export async function previewDialog(files, index) {
     el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
       button(oneFile.page.download, { drawing: "download", act: () => act("download", [file]) })),
   ], { wide: true });
-  box.element.addEventListener("keydown", ({ key, altKey, ctrlKey, metaKey, shiftKey }) => {
-    if (!altKey && !ctrlKey && !metaKey && !shiftKey) goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]);
+  box.element.addEventListener("keydown", ({ key, altKey, ctrlKey, metaKey, shiftKey, repeat }) => {
+    // A key that is held down would begin a download for each file that it passes.
+    if (!altKey && !ctrlKey && !metaKey && !shiftKey && !repeat) goTo({ ArrowLeft: -1, ArrowRight: 1 }[key]);
   });
   preview(place, file, stop.signal);
   const next = await box.result;

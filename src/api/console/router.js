@@ -68,6 +68,7 @@ export function wayBack(path) {
 
 /** Remembers for the person what the address says of a list, such as its order and its filters, but not the page. */
 export function keepQuery() {
+  if (!currentUser()) return;
   localStorage.setItem(keptName(), withQuery({ page: null, before: null }).slice(location.pathname.length));
 }
 

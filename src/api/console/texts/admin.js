@@ -8,7 +8,7 @@ export const admin = {
   never: "Never",
   none: "None",
   no_account: "No account has this id, username, e-mail address or name.",
-  several_accounts: "Several accounts have this name. Use the username or the e-mail address.",
+  several_accounts: "Several accounts match. Use the e-mail address or the id.",
 
   users: {
     title: "Users",
