@@ -84,7 +84,7 @@ fn token_from_row(row: &Row) -> Option<PersonalToken> {
 
 fn scope_from_row(row: &Row) -> TokenScope {
     // The table's check constraint admits no other word.
-    rules::token_scope(row.get("scope")).unwrap_or_default()
+    rules::choice(row.get("scope"), &TokenScope::CHOICES).unwrap_or_default()
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.

@@ -12,7 +12,7 @@ use super::problems::{
     NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
 };
 use super::timestamp::Timestamp;
-use super::user::{Role, TokenScope};
+use super::user::Role;
 use crate::error::Problem;
 
 // Lengths are in characters unless a comment says bytes.
@@ -187,11 +187,6 @@ pub fn token(text: &str) -> Result<String, Problem> {
 /// A role: `user` or `admin`.
 pub fn role(text: &str) -> Result<Role, Problem> {
     choice(text, &Role::CHOICES)
-}
-
-/// The scope of a personal access token: `all`, `read` or `upload`.
-pub fn token_scope(text: &str) -> Result<TokenScope, Problem> {
-    choice(text, &TokenScope::CHOICES)
 }
 
 /// A point in time in RFC 3339, see [`Timestamp::parse`].

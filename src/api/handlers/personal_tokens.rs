@@ -21,7 +21,7 @@ fn read_token(body: &mut Params) -> NewPersonalToken {
     let name = body.required("name", rules::token_name);
     // The range fits 32 bits.
     let days = body.integer("expires_in_days", DEFAULT_DAYS, rules::TOKEN_DAYS) as i32;
-    let scope = body.optional("scope", rules::token_scope);
+    let scope = body.choice("scope", &TokenScope::CHOICES);
     let is_read_only = body.boolean("read_only").unwrap_or(false);
     if is_read_only && scope.is_some_and(|scope| scope != TokenScope::Read) {
         body.add_error("read_only", problems::not_beside("another scope than read"));
