@@ -259,18 +259,16 @@ fn a_deletion_for_good_takes_what_another_request_deletes_or_restores_at_the_sam
         let lock = api.database.begin("SELECT FROM users FOR UPDATE");
         thread::scope(|scope| {
             let first = scope.spawn(|| match state {
-                "there" => api.delete_file(&ann, &id).expect(204),
-                _ => api
-                    .request("POST", &format!("/uploads/{id}/restore"))
-                    .by(&ann)
-                    .send()
-                    .expect(200),
+                "there" => api.delete_file(&ann, &id),
+                _ => api.request("POST", &format!("/uploads/{id}/restore")).by(&ann).send(),
             });
             api.database.wait_for_blocked_statement();
             let purge = scope.spawn(|| api.delete_for_good(&ann, &id).expect(204));
             wait_until(|| api.database.blocked_statements() == 2);
             lock.roll_back();
-            first.join().expect("no panic");
+            // A restored file may be gone again before it is read for the answer.
+            let status = first.join().expect("no panic").status;
+            assert!([200, 204, 404].contains(&status), "{state}: {status}");
             purge.join().expect("no panic");
         });
         assert_eq!((api.file_stats(&ann).0, api.deleted_names(&ann).len()), (0, 0), "{state}");
