@@ -20,7 +20,7 @@ use clap_mangen::roff::{Roff, roman};
 
 /// What only the page of the program itself ends with: section and text.
 const FILES: &str = "/etc/cloakroom/cloakroom.env has the settings of the service, each with its default and an \
-                     explanation; /usr/share/doc/cloakroom/README.md explains them at length. Root runs commands \
+                     explanation; /usr/share/doc/cloakroom/README.md leads to pages about them. Root runs commands \
                      with them, and as the user cloakroom. CLOAKROOM_MORE_SETTINGS may name a second file of settings, \
                      which wins over the first one.";
 

@@ -1124,7 +1124,8 @@ WHEN (NOT NEW.is_deleted
            OR NEW.wrong_codes = 100 AND OLD.wrong_codes < 100))
 EXECUTE FUNCTION queue_second_factor_notices();
 
--- The audit log: who did what to whom, from where, and how it ended. `README.md` says what each action means.
+-- The audit log: who did what to whom, from where, and how it ended. The OpenAPI document says what each action means,
+-- under `GET /api/v1/admin/audit`.
 -- Both lists are types, so that a query can go through all kinds of events, and an index entry needs four bytes each.
 CREATE TYPE audit_action AS ENUM (
     'auth.register', 'auth.login', 'auth.logout', 'auth.refresh_reuse', 'auth.session_end', 'auth.token_create',

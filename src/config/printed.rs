@@ -9,7 +9,7 @@ use super::settings::{Config, SETTINGS, SettingDescription};
 /// The longest line of the sample, in characters.
 const MAX_LINE: usize = 120;
 
-/// The table of `scripts/README.md`.
+/// The table of all settings.
 pub fn markdown_table() -> String {
     let mut text = "| Variable | Default | Meaning |\n|---|---|---|\n".to_owned();
     for (setting, default) in defaults() {
@@ -26,7 +26,7 @@ pub fn markdown_table() -> String {
 pub fn sample() -> String {
     let entries = defaults().map(|(setting, default)| {
         let (mut entry, mut length) = ("#".to_owned(), 1);
-        for word in without_links(&meaning(setting)).split(' ') {
+        for word in meaning(setting).split(' ') {
             if length + 1 + word.chars().count() > MAX_LINE {
                 entry.push_str("\n#");
                 length = 1;
@@ -54,14 +54,4 @@ fn defaults() -> impl Iterator<Item = (&'static SettingDescription, String)> {
 
 fn meaning(setting: &SettingDescription) -> String {
     setting.meaning.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
-}
-
-/// The text of Markdown with `words` in the place of each `[words](target)`.
-fn without_links(markdown: &str) -> String {
-    let mut parts = markdown.split("](");
-    let mut text = parts.next().unwrap_or_default().replace('[', "");
-    for part in parts {
-        text.push_str(&part.split_once(')').map_or("", |(_, after)| after).replace('[', ""));
-    }
-    text
 }

@@ -1,5 +1,5 @@
-//! Every setting in one table: what it means, the variable it comes from, its type, its default and its limits. The
-//! table of `scripts/README.md` and the sample of the Debian package are printed from it.
+//! Every setting in one table: what it means, the variable it comes from, its type, its default and its limits.
+//! `cloakroom config` prints the manual of settings from it, and the Debian package has the same as a sample.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -95,7 +95,7 @@ macro_rules! settings {
 }
 
 settings! { |s|
-    /// `development`, or `production`, which [refuses](#what-production-refuses) unsafe settings
+    /// `development`, or `production`, which refuses unsafe settings
     "CLOAKROOM_ENV" => environment: Environment = s.choice(Environment::Development);
     /// address and port; port 0 picks a free port, which is logged
     "CLOAKROOM_LISTEN" => listen: SocketAddr = s.parsed(
@@ -103,8 +103,8 @@ settings! { |s|
         "an address and port, such as 127.0.0.1:8000 or [::]:8000",
     );
     /// PostgreSQL connection string: a URL, in whose password `@ : / ? # %` are written as `%40 %3A %2F %3F %23 %25`,
-    /// or `key=value` pairs. May have [several hosts](#high-availability), `target_session_attrs`, and `sslmode`
-    /// `disable`, `prefer` or `require`
+    /// or `key=value` pairs. May have several hosts, `target_session_attrs`, and `sslmode` `disable`, `prefer` or
+    /// `require`
     "CLOAKROOM_DATABASE_URL" or "DATABASE_URL" default "required" => database_url: Secret = s.database_url();
     /// PEM file of a certificate authority: requires TLS and verifies the server's certificate
     "CLOAKROOM_DATABASE_CA" => database_ca: Option<PathBuf> = s.read("", "a path", |text| Some(PathBuf::from(text)));
@@ -134,7 +134,7 @@ settings! { |s|
     "CLOAKROOM_METRICS" => metrics: MetricsAccess = s.choice(MetricsAccess::Loopback);
     /// `off`: `/docs`, `/redoc` and `/openapi.json` are answered 404
     "CLOAKROOM_DOCS" => docs: bool = s.switch(true);
-    /// `on`: [`/console`](../README.md#the-console) has pages for people. `off`: it is answered 404
+    /// `on`: `/console` has pages for people. `off`: it is answered 404
     "CLOAKROOM_CONSOLE" default "`on`; in production `off`" =>
         console: bool = s.switch(environment == Environment::Development);
     /// where people reach the service, such as `https://files.example.com`: an http or https URL without user, path,
@@ -146,10 +146,10 @@ settings! { |s|
     );
     /// directory of everything outside the database
     "CLOAKROOM_DATA_DIR" => data_dir: PathBuf = s.parsed("./data".to_owned(), "").into();
-    /// `s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME`: keeps contents in [a store](#contents-in-a-store),
-    /// and not in the data directory. `&style=host` puts the bucket before the host name, which must not be an address;
-    /// `http:` is refused in production unless the host is loopback. Only builds with the cargo feature `s3`, such as
-    /// the package, accept it, and only with the builtin server
+    /// `s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME`: keeps contents in a store, and not in the data
+    /// directory. `&style=host` puts the bucket before the host name, which must not be an address; `http:` is refused
+    /// in production unless the host is loopback. Only builds with the cargo feature `s3`, such as the package, accept
+    /// it, and only with the builtin server
     "CLOAKROOM_STORAGE_URL" => store: Option<StoreSettings> = store::read(s, environment);
     /// required with `CLOAKROOM_STORAGE_URL`: the id of a key of the store
     "CLOAKROOM_STORAGE_ACCESS_KEY";
@@ -160,8 +160,8 @@ settings! { |s|
     /// signs tokens; at least 32, 48 or 64 bytes for HS256, HS384 or HS512; required in production
     "CLOAKROOM_JWT_SECRET" default "made at the first start, kept in the data directory" =>
         jwt_secret: Option<Secret> = s.secret("(made at first start, kept in DATA_DIR/jwt-secret)");
-    /// comma-separated secrets whose tokens are valid too, each as long as `CLOAKROOM_JWT_SECRET` must be; for
-    /// [changing the secret](#changing-the-secret-that-signs-tokens)
+    /// comma-separated secrets whose tokens are valid too, each as long as `CLOAKROOM_JWT_SECRET` must be; for changing
+    /// the secret
     "CLOAKROOM_JWT_OLD_SECRETS" => jwt_old_secrets: Vec<Secret> = s.secrets();
     /// if set, tokens carry it as `iss`, and tokens without it are not valid: for deployments that share a secret.
     /// Setting it signs everybody out; at most 255 bytes
@@ -170,8 +170,8 @@ settings! { |s|
     });
     /// `HS256`, `HS384`, `HS512`
     "CLOAKROOM_JWT_ALGORITHM" => jwt_algorithm: Algorithm = s.choice(Algorithm::Hs256);
-    /// comma-separated texts of at least 32 bytes: the first one seals the secrets of [second
-    /// factors](#second-factors), and all of them open such secrets. If there is none, `CLOAKROOM_JWT_SECRET` seals
+    /// comma-separated texts of at least 32 bytes: the first one seals the secrets of second factors, and all of them
+    /// open such secrets. If there is none, `CLOAKROOM_JWT_SECRET` seals
     "CLOAKROOM_SEAL_KEYS" => seal_keys: Vec<Secret> = s.secrets();
     /// `required`: an administrator without a second factor may do no more than other users, but set one up
     "CLOAKROOM_ADMIN_SECOND_FACTOR" => admin_second_factor: AdminSecondFactor = s.choice(AdminSecondFactor::Optional);
@@ -221,7 +221,7 @@ settings! { |s|
     /// production 2,000 of the most used passwords are refused as well
     "CLOAKROOM_REFUSED_PASSWORDS" =>
         refused_passwords: Option<PathBuf> = s.read("", "a path", |text| Some(PathBuf::from(text)));
-    /// whether [exports](#exports) need an admin's token
+    /// whether exports need an admin's token
     "CLOAKROOM_EXPORT_REQUIRE_ADMIN" => export_require_admin: bool = s.flag(false);
     /// whether exports need no token
     "CLOAKROOM_ALLOW_ANONYMOUS_EXPORT" => allow_anonymous_export: bool = s.flag(false);
@@ -237,23 +237,23 @@ settings! { |s|
         UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
         "comma-separated types without parameters, at most 100 characters each, such as image/png,text/plain",
     );
-    /// most bytes of all files together, of which [new users](#limits) share half. While three quarters of it or more
-    /// are used, all uploads wait for each other as they record their files; before, only those of files larger than an
-    /// eighth of it divided by PostgreSQL's `max_connections` (100 by default, so 12.8 MiB)
+    /// most bytes of all files together, of which new users share half. While three quarters of it or more are used,
+    /// all uploads wait for each other as they record their files; before, only those of files larger than an eighth of
+    /// it divided by PostgreSQL's `max_connections` (100 by default, so 12.8 MiB)
     "CLOAKROOM_STORAGE_QUOTA" => storage_quota: u64 = s.size(10 << 30, MAX_BYTES);
     /// most bytes of one user's files together
     "CLOAKROOM_USER_STORAGE_QUOTA" => user_storage_quota: u64 = s.size(1 << 30, MAX_BYTES);
     /// most files of one user
     "CLOAKROOM_USER_FILE_QUOTA" => user_file_quota: u32 = s.number(100_000, 1..=1_000_000_000);
-    /// days for which [deleted files](#deleted-files) can be restored, 0 for none, and for which contents without a
-    /// record are kept in `DATA_DIR/trash/`, or in [the store](#contents-in-a-store)
+    /// days for which deleted files can be restored, 0 for none, and for which contents without a record are kept in
+    /// `DATA_DIR/trash/`, or in the store
     "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 0..=3650);
     /// most bytes of all deleted files that can still be restored; each user's are limited by the user's quotas
     "CLOAKROOM_DELETED_QUOTA" default "a quarter of the bytes that all files may have" =>
         deleted_quota: u64 = s.size(storage_quota / 4, MAX_BYTES);
     /// days for which events of the audit log are kept; failures 30 at most
     "CLOAKROOM_AUDIT_DAYS" => audit_days: u32 = s.number(365, 1..=36_500);
-    /// whether [requests are limited](#limits)
+    /// whether requests are limited
     "CLOAKROOM_RATE_LIMIT_ENABLED" => rate_limit_enabled: bool = s.flag(true);
     /// requests a minute for each endpoint that takes passwords or tokens, and each client address (in IPv6 each /64,
     /// and eight times as many for each /48). But a refresh with a valid token counts for its session, and a request
@@ -281,12 +281,11 @@ settings! { |s|
     "CLOAKROOM_TEST_ENDPOINTS_ENABLED" => test_endpoints_enabled: bool = s.flag(false);
     /// shape of error bodies: `detail` or `envelope`
     "CLOAKROOM_ERROR_FORMAT" => error_format: ErrorFormat = s.choice(ErrorFormat::Detail);
-    /// [mail server](#mail), `smtps://user:password@host:465` (encrypted from the start) or
-    /// `smtp://user:password@host:587` (`STARTTLS` if it is offered); without a port 465 and 25, and without
-    /// `user:password@` the service does not sign in. `@ : / %` in the user and the password are written as `%40 %3A
-    /// %2F %25`. A password is not sent unencrypted, except to this host; certificates are always verified, against the
-    /// authorities that the system trusts or those in the file that `SSL_CERT_FILE` names. The word `none` switches
-    /// password resets off
+    /// mail server, `smtps://user:password@host:465` (encrypted from the start) or `smtp://user:password@host:587`
+    /// (`STARTTLS` if it is offered); without a port 465 and 25, and without `user:password@` the service does not sign
+    /// in. `@ : / %` in the user and the password are written as `%40 %3A %2F %25`. A password is not sent unencrypted,
+    /// except to this host; certificates are always verified, against the authorities that the system trusts or those
+    /// in the file that `SSL_CERT_FILE` names. The word `none` switches password resets off
     "CLOAKROOM_SMTP_URL" => smtp: Smtp = s
         .optional_hidden(
             "none, smtp://host:port or smtps://user:password@host:port",

@@ -1,5 +1,5 @@
-//! The pages for people: the tour works as it is typed, the table of settings has all of them, and links lead
-//! somewhere.
+//! The pages for people: they are short, the tour works as it is typed, and the links, settings and functions that they
+//! name exist. The manual of settings, which the program prints, has all of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,11 @@ use std::process::Command;
 
 use crate::harness::*;
 
-const PAGES: [&str; 7] = [
-    "README.md",
-    "scripts/README.md",
-    "scripts/GROWING.md",
-    "scripts/CHANGELOG.md",
-    "sql/README.md",
-    "src/README.md",
-    "tests/bench/README.md",
-];
+/// Most words of a page, and of all pages together.
+const MAX_WORDS: usize = 2_500;
+const MAX_ALL_WORDS: usize = 15_000;
+/// Most lines of the first page that anybody reads.
+const MAX_README_LINES: usize = 120;
 
 /// A path in the repository.
 fn path_of(path: &str) -> PathBuf {
@@ -24,6 +20,37 @@ fn path_of(path: &str) -> PathBuf {
 
 fn text_of(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// All pages of the repository: the first one, and those in its directories.
+fn pages() -> Vec<PathBuf> {
+    let mut found = vec![path_of("README.md")];
+    let mut open = ["scripts", "sql", "src", "tests"].map(path_of).to_vec();
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 5, "{found:?}");
+    found
+}
+
+#[test]
+fn the_pages_are_short_enough_to_be_read() {
+    let mut all = 0;
+    for page in pages() {
+        let words = text_of(&page).split_whitespace().count();
+        assert!(words <= MAX_WORDS, "{} has {words} words", page.display());
+        all += words;
+    }
+    assert!(all <= MAX_ALL_WORDS, "all pages have {all} words");
+    let lines = text_of(&path_of("README.md")).lines().count();
+    assert!(lines <= MAX_README_LINES, "README.md has {lines} lines");
 }
 
 /// The text of a chapter of a page.
@@ -51,7 +78,7 @@ fn the_tour_works_as_typed() {
 }
 
 #[test]
-fn the_table_of_settings_has_all_of_them_with_their_defaults() {
+fn the_printed_table_of_settings_has_all_of_them_with_their_defaults() {
     // What the harness sets has its default again if it is empty.
     let defaults = [
         "CLOAKROOM_LISTEN",
@@ -63,25 +90,58 @@ fn the_table_of_settings_has_all_of_them_with_their_defaults() {
     let output = run("postgres://localhost/unused", &["config"], &defaults.map(|name| (name, "")));
     let text = output.exits(0).out();
     let expected: Vec<_> = text.lines().filter_map(|line| line.split_once('=')).collect();
-    let chapter = chapter("scripts/README.md", "Settings");
     let table = run("", &["config", "--table"], &[]).exits(0).out();
-    assert!(
-        chapter.contains(&table),
-        "scripts/README.md has not what `cloakroom config --table` prints"
-    );
-    let rows = chapter.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
     let rows: Vec<_> =
         rows.filter_map(|(names, row)| Some((names.split('`').next()?, row))).collect();
     let names = |rows: &[(&str, &str)]| rows.iter().map(|row| row.0.to_owned()).collect::<Vec<_>>();
     assert_eq!(names(&rows), names(&expected));
     for ((name, row), (_, value)) in rows.iter().zip(&expected) {
-        let (default, _) = row.split_once(" | ").expect("a default");
+        let (default, meaning) = row.split_once(" | ").expect("a default");
         match default.strip_prefix('`').and_then(|rest| rest.split('`').next()) {
             Some(default) => assert_eq!(default, *value, "{name}"),
             // The machine decides, or there is none.
             None => assert_eq!(default == "none", value.is_empty(), "{name}: {default}, {value}"),
         }
+        // It is read on a terminal, too, where a link leads nowhere.
+        assert!(!meaning.contains("]("), "{name}: {meaning}");
     }
+}
+
+#[test]
+fn every_setting_that_a_page_names_exists() {
+    let table = run("", &["config", "--table"], &[]).exits(0).out();
+    // Those that only a command reads, and the one of the package.
+    let others = ["CLOAKROOM_ADMIN_PASSWORD", "CLOAKROOM_MORE_SETTINGS"];
+    let is_letter = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let mut named = 0;
+    // That about changes may name one that is gone.
+    for page in pages().into_iter().filter(|page| !page.ends_with("CHANGELOG.md")) {
+        let text = text_of(&page);
+        for word in text.split(|c| !is_letter(c)).filter(|word| word.starts_with("CLOAKROOM_")) {
+            // Lines of shell may name the beginning of several.
+            let end = if word.ends_with('_') { "" } else { "`" };
+            let exists = table.contains(&format!("`{word}{end}")) || others.contains(&word);
+            assert!(exists, "{} names {word}", page.display());
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named}");
+}
+
+#[test]
+fn every_function_that_the_map_of_the_code_names_exists() {
+    let text = text_of(&path_of("src/README.md"));
+    let named = text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs:"));
+    let mut functions = 0;
+    for (file, function) in named {
+        let source = text_of(&path_of(&format!("src/{file}.rs")));
+        let is_there =
+            ["(", "<"].iter().any(|next| source.contains(&format!("fn {function}{next}")));
+        assert!(is_there, "{file}.rs has no function {function}");
+        functions += 1;
+    }
+    assert!(functions > 40, "{functions}");
 }
 
 /// What a link to a heading has after the `#`.
@@ -92,8 +152,8 @@ fn anchor(heading: &str) -> String {
 
 #[test]
 fn every_link_between_the_pages_leads_to_a_file_and_a_heading() {
-    for page in PAGES {
-        let (path, text) = (path_of(page), text_of(&path_of(page)));
+    for path in pages() {
+        let (page, text) = (path.display(), text_of(&path));
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.starts_with("http")) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));

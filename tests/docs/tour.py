@@ -1,4 +1,4 @@
-"""The tour of the README with the Python client that openapi-python-client generates from the document.
+"""A tour with the Python client that openapi-python-client generates from the document.
 
 Usage: tour.py URL ADMIN PASSWORD, with the username and the password of an administrator
 """

@@ -1,4 +1,4 @@
-// The tour of the README with openapi-fetch and the types that openapi-typescript generates from the document.
+// A tour with openapi-fetch and the types that openapi-typescript generates from the document.
 //
 // Usage: node tour.js URL ADMIN PASSWORD, with the username and the password of an administrator
 

@@ -311,9 +311,9 @@ fn wrong_totals_are_faults() {
     one_names(&faults, &["the totals of user ann are 1 file of 5 bytes, the records are 2 of 12"]);
     one_names(&faults, &["the table file_totals differs from what it is made of in 2 rows"]);
     assert!(!faults.concat().contains("user bob"), "{faults:?}");
-    // What scripts/README.md says corrects them, whatever they are.
-    let readme = include_str!("../../scripts/README.md");
-    let (_, rest) = readme.split_once("```sql\nBEGIN;").expect("statements");
+    // What scripts/BACKUP.md says corrects them, whatever they are.
+    let page = include_str!("../../scripts/BACKUP.md");
+    let (_, rest) = page.split_once("```sql\nBEGIN;").expect("statements");
     let (statements, _) = rest.split_once("```").expect("an end");
     for damage in [
         "DELETE FROM files WHERE file_path = 'f'",

@@ -241,6 +241,7 @@ fn each_start_says_how_to_set_the_first_administrators_password() {
     let mut run = installation.run();
     run.url();
     let first = run.password().expect("a password");
+    assert!(run.printed().contains("/console\n"), "{}", run.printed());
     assert_eq!(run.end(Signal::TERM), Some(0));
     let mut run = installation.run();
     let url = run.url();

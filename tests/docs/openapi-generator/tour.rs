@@ -1,4 +1,4 @@
-//! The tour of the README with the Rust client that openapi-generator makes from the document, for its main points.
+//! A tour with the Rust client that openapi-generator makes from the document, for its main points.
 //!
 //! Usage: tour URL ADMIN PASSWORD, with the username and the password of an administrator
 
