@@ -12,6 +12,8 @@ from service import Service
 
 collect_ignore = ["browser.py", "service.py"]  # no tests
 WORK = pathlib.Path(os.environ["CONSOLE_WORK"])  # of scripts/test-console
+# Two processes run the tests, each with a browser and services of its own.
+OWN = WORK / os.environ.get("PYTEST_XDIST_WORKER", "alone")
 
 
 def pytest_addoption(parser):
@@ -41,9 +43,9 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture(scope="session")
 def driver():
     """The browser."""
-    downloads = WORK / "downloads"
+    downloads = OWN / "downloads"
     shutil.rmtree(downloads, ignore_errors=True)
-    downloads.mkdir()
+    downloads.mkdir(parents=True)
     driver = browser.start(downloads)
     yield driver
     driver.quit()
@@ -56,13 +58,13 @@ def start_service():
     services = []
 
     def start(**settings):
-        directory = WORK / "services" / str(len(services))
+        directory = OWN / "services" / str(len(services))
         service = Service(os.environ["CONSOLE_BINARY"], os.environ["CONSOLE_POSTGRES"], directory, settings)
         services.append(service)
         service.start()
         return service
 
-    shutil.rmtree(WORK / "services", ignore_errors=True)
+    shutil.rmtree(OWN / "services", ignore_errors=True)
     yield start
     for service in services:
         service.close()
@@ -80,12 +82,12 @@ def page(service, driver, request):
     on the console."""
     first = driver.window_handles[0]
     browser.drain(driver)
-    for file in (WORK / "downloads").iterdir():
+    for file in (OWN / "downloads").iterdir():
         file.unlink()
     output = WORK.parent / "console"
     axe = (WORK / "node/node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
     screens = browser.ALL_SCREENS if request.config.getoption("--all") else browser.SCREENS
-    page = browser.Page(driver, service, output, axe, WORK / "downloads", screens)
+    page = browser.Page(driver, service, output, axe, OWN / "downloads", screens)
     page.screen(browser.WIDTHS[-1])
     page.cdp("Storage.clearDataForOrigin", origin=service.url, storageTypes="local_storage")
     yield page
