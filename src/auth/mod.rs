@@ -3,6 +3,7 @@
 //! `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random bytes, so that tests
 //! can choose them.
 
+mod any_tokens;
 pub mod failure_channel;
 pub mod hash_queue;
 pub mod jwt;

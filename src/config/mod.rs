@@ -17,6 +17,8 @@ pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
 #[cfg(feature = "s3")]
 pub use store::{StoreSettings, StoreUrl};
+#[cfg(all(test, feature = "s3"))]
+pub use values::Secret;
 pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback};
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,

@@ -149,4 +149,43 @@ mod tests {
         }
         Ok(())
     }
+
+    #[test]
+    fn fuzz_cells() {
+        fuzz::check("csv", |input| {
+            // No UTF-8 has this byte.
+            let cells: Vec<_> = input.split(|b| *b == 0xff).map(String::from_utf8_lossy).collect();
+            let mut rows = CsvRows::new(None);
+            for _ in 0..2 {
+                cells.iter().for_each(|cell| rows.text(Some(cell)));
+                rows.cell("x");
+                rows.end();
+            }
+            let Ok(written) = rows.finish() else { panic!("no rows") };
+            let read = |separator, quoting| {
+                let mut reader = csv::ReaderBuilder::new();
+                reader.delimiter(separator).quoting(quoting).flexible(true).has_headers(false);
+                let records: Result<Vec<_>, _> =
+                    reader.from_reader(&*written).into_records().collect();
+                let Ok(records) = records else { panic!("no records in {written:?}") };
+                let formula = |cell: &&str| cell.starts_with(FORMULA_SIGNS);
+                assert_eq!(records.iter().flatten().find(formula), None, "{written:?}");
+                records
+            };
+            for separator in [b';', b'\t'] {
+                read(separator, false);
+                read(separator, true);
+            }
+            let records = read(b',', true);
+            assert_eq!(records.len(), 2);
+            let shown = cells.iter().map(|cell| without_formulas(cell)).chain(["x".into()]);
+            records.iter().for_each(|record| assert!(record.iter().eq(shown.clone())));
+            for cell in &cells {
+                let mut original = cell.chars().peekable();
+                let added = |c: &char| original.next_if_eq(c).is_none();
+                assert!(without_formulas(cell).chars().filter(added).all(|c| c == '\''));
+                assert_eq!(original.next(), None);
+            }
+        });
+    }
 }

@@ -1,6 +1,7 @@
 //! Requests and responses as handlers see them. Handlers do not name the HTTP library: only this module, the servers
 //! and the pipeline do.
 
+mod any_parameters;
 pub mod body;
 pub mod client_address;
 pub mod conditions;

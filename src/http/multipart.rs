@@ -285,4 +285,42 @@ mod tests {
             assert!(Multipart::new(&mut body, content_type).is_err(), "{content_type}");
         }
     }
+
+    /// The parts of a body, as its delimiters divide it.
+    fn split(body: &[u8]) -> Option<Vec<(PartHeader, Vec<u8>)>> {
+        const DELIMITER: &[u8] = b"\r\n--b";
+        let body = [b"\r\n", body].concat();
+        let divide = |bytes: &[u8]| {
+            let at = memchr::memmem::find(bytes, DELIMITER)?;
+            Some((bytes[..at].to_vec(), bytes[at + DELIMITER.len()..].to_vec()))
+        };
+        let (_, mut rest) = divide(&body)?;
+        let mut parts = Vec::new();
+        while !rest.starts_with(b"--") {
+            let length = header_length(&rest, &mut 0).ok()??;
+            let header = parse_header(&rest[..length]).ok()?;
+            let (content, after) = divide(&rest[length..])?;
+            parts.push((header, content));
+            rest = after;
+        }
+        (parts.len() <= MAX_PARTS).then_some(parts)
+    }
+
+    #[test]
+    fn fuzz_multipart_bodies() {
+        fuzz::check("multipart", |input| {
+            let Some((&[step, at, low, high], body)) = input.split_first_chunk() else {
+                return;
+            };
+            // Some bodies are longer than the buffer, in the middle of something.
+            let (before, after) = body.split_at(body.len().min(at.into()));
+            let filler = vec![b'\r'; usize::from(u16::from_le_bytes([low, high])) * 2];
+            let body = [before, &filler, after].concat();
+            let parts = split(&body);
+            let step = (1 + usize::from(step)) * (1 + filler.len() / 256);
+            for step in [step, usize::MAX] {
+                assert_eq!(read(&body, step).ok(), parts, "{step}");
+            }
+        });
+    }
 }

@@ -24,12 +24,14 @@ pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     // If the text after the last dot is so long that it leaves no room for a name, it is not an extension.
     let dot = name.rfind('.').unwrap_or(name.len());
     let stem = name[..dot].chars().count();
-    Ok(if stem > over {
+    let cut = if stem > over {
         let stem: String = name[..dot].chars().take(stem - over).collect();
         stem + &name[dot..]
     } else {
         name.chars().take(MAX_FILENAME).collect()
-    })
+    };
+    // The last character left may be a blank, before which there may be nothing but a dot.
+    last_component(&cut)
 }
 
 fn last_component(text: &str) -> Result<String, Problem> {
@@ -58,6 +60,8 @@ mod tests {
             ("\u{202e}a\u{2066}b\u{2069}\u{85}", Ok("ab")),
             (&format!("{long}.txt"), Ok(&*format!("{}.txt", &cut[4..]))),
             (&long, Ok(&cut)),
+            (&format!("{} {long}", &cut[1..]), Ok(&cut[1..])),
+            (&format!(".{}x", " ".repeat(300)), Err(())),
             (&format!("a.{long}"), Ok(&*format!("a.{}", &cut[2..]))),
             (&format!(".{long}"), Ok(&*format!(".{}", &cut[1..]))),
             ("", Err(())),

@@ -156,15 +156,29 @@ mod tests {
         proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
     }
 
+    /// Bodies are the same however they arrive, and accepted ones are framed as `httparse` reads them.
+    fn check_body(bytes: &[u8], piece: usize) {
+        let whole = decode(bytes, bytes.len().max(1));
+        assert_eq!(&decode(bytes, piece), &whole, "in pieces");
+        if let Ok((content, _, true)) = whole {
+            assert_eq!(decode_with_httparse(bytes), Some(content));
+        }
+    }
+
     #[test]
     fn accepted_bodies_are_framed_as_httparse_reads_them_however_they_arrive() {
         check_property(&(body(), 1..64_usize), |(bytes, piece)| {
-            let whole = decode(&bytes, bytes.len().max(1));
-            prop_assert_eq!(&decode(&bytes, piece), &whole, "in pieces");
-            if let Ok((content, _, true)) = whole {
-                prop_assert_eq!(decode_with_httparse(&bytes), Some(content));
-            }
+            check_body(&bytes, piece);
             Ok(())
+        });
+    }
+
+    #[test]
+    fn fuzz_chunked_bodies() {
+        fuzz::check("chunked", |input| {
+            if let Some((piece, body)) = input.split_first() {
+                check_body(body, 1 + usize::from(*piece));
+            }
         });
     }
 }

@@ -57,6 +57,8 @@ pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use percent_encoding::NON_ALPHANUMERIC;
+
     use super::*;
 
     #[test]
@@ -89,5 +91,29 @@ mod tests {
         ] {
             assert!(parse(bad).is_none(), "{bad}");
         }
+    }
+
+    #[test]
+    fn fuzz_listings() {
+        let shown = |page: &ListedPage| {
+            let shown = |o: &ListedObject| (o.key.clone(), o.size, o.modified.text());
+            (page.is_truncated, page.objects.iter().map(shown).collect::<Vec<_>>())
+        };
+        fuzz::check("listing", move |input| {
+            let Some(page) = parse(&String::from_utf8_lossy(input)) else { return };
+            let (is_truncated, objects) = shown(&page);
+            assert!(!is_truncated || !objects.is_empty());
+            let object = |(key, size, modified): &(String, u64, String)| {
+                let key = percent_encoding::utf8_percent_encode(key, NON_ALPHANUMERIC);
+                format!(
+                    "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>{modified}</LastModified></Contents>"
+                )
+            };
+            let objects_again: String = objects.iter().map(object).collect();
+            let again = format!(
+                "<ListBucketResult><IsTruncated>{is_truncated}</IsTruncated>{objects_again}"
+            );
+            assert_eq!(parse(&again).as_ref().map(shown), Some((is_truncated, objects)));
+        });
     }
 }

@@ -4,6 +4,7 @@
 //! The key of a content is the prefix of the settings, `files/` and the id; that of the installation id is the prefix
 //! and `installation-id`. Nothing else below the prefix is touched.
 
+mod any_answers;
 mod client;
 mod connection;
 mod content_reader;
@@ -158,7 +159,10 @@ impl Store {
         let list = StoreRequest { query: &query, ..request("GET", "") };
         let mut answer = self.send(&list)?.ok_or_else(|| self.fail("a listing answers 404"))?;
         let text = self.noted(read_text(&mut answer))?;
-        listing::parse(&text).ok_or_else(|| self.fail("its listing is not understood"))
+        // The next page begins after the last key of this one: a store that did not go on would be asked forever.
+        let goes_on = |page: &ListedPage| page.objects.last().is_none_or(|o| *o.key > *after);
+        let page = listing::parse(&text).filter(goes_on);
+        page.ok_or_else(|| self.fail("its listing is not understood"))
     }
 
     /// The contents of a page. Objects that this program did not make are left out.

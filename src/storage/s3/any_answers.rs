@@ -1,0 +1,110 @@
+//! What a store may answer: anything. Nothing but what was stored may come of it.
+
+#![cfg(test)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::Store;
+use crate::config::{Secret, StoreSettings};
+use crate::model::hex;
+use crate::semaphore::lock;
+use crate::storage::{Content, Contents};
+
+/// The answers of a store to one request after the other, each over a connection of its own. The last one is repeated.
+type Answers = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// Reads one request, and writes the next answer.
+fn answer(stream: &TcpStream, answers: &Answers) -> std::io::Result<()> {
+    let (mut request, mut length) = (BufReader::new(stream), 0);
+    for line in request.by_ref().lines() {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        if let Some(number) = line.strip_prefix("content-length: ") {
+            length = number.parse().unwrap_or(0);
+        }
+    }
+    std::io::copy(&mut request.take(length), &mut std::io::sink())?;
+    let mut left = lock(answers);
+    let next = if left.len() > 1 { left.remove(0) } else { left.concat() };
+    drop(left);
+    let mut stream = stream;
+    stream.write_all(&next)
+}
+
+/// A store at a server that gives these answers.
+fn store(answers: Answers) -> Store {
+    let Ok(listener) = TcpListener::bind("127.0.0.1:0") else { panic!("no listener") };
+    let Ok(address) = listener.local_addr() else { panic!("no address") };
+    thread::spawn(move || {
+        // A client that hangs up early has seen enough.
+        listener.incoming().flatten().for_each(|stream| drop(answer(&stream, &answers)));
+    });
+    let Ok(url) = format!("s3://b/p?endpoint=http://{address}&region=r").parse() else {
+        panic!("no address of a store")
+    };
+    let key = || Secret::new("key".to_owned());
+    let settings = StoreSettings { url, access_key: key(), secret_key: key(), authorities: None };
+    Store::new(&settings).unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+/// Reads a part of a content to its end. `None` if that fails.
+fn read(store: &Store, content: &[u8], part: std::ops::Range<u64>) -> Option<Vec<u8>> {
+    let hash = hex(&Sha256::digest(content));
+    let found = store.read(Uuid::nil(), content.len() as u64, &hash, part).ok()?;
+    let Content::Stream(mut stream) = found else { panic!("not a stream") };
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok().map(|_| bytes)
+}
+
+#[test]
+fn fuzz_answers_of_the_store() {
+    let content = b"what was stored";
+    let answers = Answers::default();
+    let store = store(answers.clone());
+    fuzz::check("store", move |input| {
+        let Some((kind, rest)) = input.split_first() else { return };
+        // No part of an answer needs this byte.
+        *lock(&answers) = rest.split(|byte| *byte == 0xff).map(<[u8]>::to_vec).collect();
+        match kind % 5 {
+            0 => assert!(read(&store, content, 0..15).is_none_or(|bytes| bytes == content)),
+            1 => assert!(read(&store, content, 2..9).is_none_or(|bytes| bytes.len() == 7)),
+            2 => {
+                let pages = store.old_contents().into_iter().flatten();
+                let ids: Vec<_> = pages.flat_map(|page| page.unwrap_or_default()).collect();
+                assert!(ids.is_sorted());
+            }
+            3 => {
+                let stored = store.put_installation_id(Uuid::nil()).is_ok();
+                let has = |part: &str| String::from_utf8_lossy(rest).contains(part);
+                // The hash, or the length.
+                let hash = Sha256::digest(format!("{}\n", Uuid::nil()));
+                assert!(!stored || has(&BASE64_STANDARD.encode(hash)) || has("37"));
+            }
+            _ => drop(store.read_installation_id()),
+        }
+    });
+}
+
+#[test]
+fn a_listing_that_does_not_go_on_is_refused() {
+    let id = Uuid::from_u128(7);
+    let xml = format!(
+        "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/files/{id}</Key><Size>7</Size>\
+         <LastModified>2026-01-02T03:04:05Z</LastModified></Contents></ListBucketResult>"
+    );
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{xml}", xml.len());
+    let store = store(Arc::new(Mutex::new(vec![page.into_bytes()])));
+    let pages = store.old_contents().into_iter().flatten();
+    let pages: Vec<_> = pages.map(|page| page.ok()).collect();
+    assert_eq!(pages, [Some(vec![id]), None]);
+}
