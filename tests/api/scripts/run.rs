@@ -2,6 +2,7 @@
 //! test.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -236,6 +237,22 @@ fn an_older_cargo_is_refused_in_one_sentence_before_anything_is_made() {
 }
 
 #[test]
+fn a_missing_cargo_and_a_port_that_is_taken_are_told_before_anything_is_made() {
+    let installation = Installation::create("refused");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let mut run = installation.command();
+    let refusal = format!("Another program listens on {address}.");
+    run.env("CLOAKROOM_LISTEN", address).output().expect("scripts/run").exits(1).reports(&refusal);
+    std::fs::remove_file(installation.cargo_home.join("bin/cargo")).expect("the stand-in");
+    let mut run = installation.command();
+    run.env("PATH", "/usr/bin:/bin").output().expect("scripts/run").exits(1).reports(
+        "\n  curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal\n",
+    );
+    assert!(!installation.data.exists());
+}
+
+#[test]
 fn each_start_says_how_to_set_the_first_administrators_password() {
     let installation = Installation::create("reset");
     let mut run = installation.run();
@@ -247,6 +264,7 @@ fn each_start_says_how_to_set_the_first_administrators_password() {
     let url = run.url();
     assert_eq!(run.password(), None, "it is shown once");
     let printed = run.printed();
+    assert!(printed.contains("/console\n"), "{printed}");
     let typed = printed.lines().find(|line| line.contains("create-admin")).expect("a line");
     let mut shell = Command::new("/bin/bash");
     shell.args(["-c", &format!("{typed} <<<'{NEW_PASSWORD}'")]).current_dir("/");
