@@ -44,6 +44,10 @@ pub fn create_admin(
     let username = username.unwrap_or("none");
     print_line(format_args!("Admin {email} {outcome}; username: {username}."));
     if !row.get::<_, bool>("second_factor") {
+        if let Some(site) = config.public_url.as_ref().filter(|_| config.console) {
+            let page = "console/account/second-factor";
+            print_line(format_args!("Next, sign in and set up a second factor: {site}/{page}"));
+        }
         return Ok(());
     }
     if resets_second_factor {

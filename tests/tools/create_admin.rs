@@ -91,3 +91,18 @@ fn create_admin_asks_twice_on_a_terminal_and_shows_no_password() {
     assert_eq!(ask(&[(first, NEW_PASSWORD), (second, NEW_PASSWORD)]), (Some(0), made));
     api.login("root", NEW_PASSWORD).expect(200);
 }
+
+#[test]
+fn create_admin_says_where_to_sign_in_if_there_is_a_console() {
+    let api = Server::start(&[]);
+    let url = ("CLOAKROOM_PUBLIC_URL", "https://files.example.com");
+    let page = "https://files.example.com/console/account/second-factor";
+    for (console, is_shown) in [("on", true), ("off", false)] {
+        let settings =
+            [url, ("CLOAKROOM_CONSOLE", console), ("CLOAKROOM_ADMIN_PASSWORD", NEW_PASSWORD)];
+        let created =
+            run(&api.database.url, &["create-admin", "--email", "root@example.com"], &settings)
+                .exits(0);
+        assert_eq!(created.out().contains(page), is_shown, "{}", created.out());
+    }
+}
