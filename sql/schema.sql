@@ -80,6 +80,15 @@ CREATE TABLE users (
     -- The most bytes and files that the user may have, set by an administrator. Null for the default of the settings.
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
+    -- Whether the owner has shown that the address is theirs, or nobody asked for that when the account got it. One
+    -- whose address is not confirmed waits: it cannot sign in, and does not keep the address from others.
+    email_confirmed boolean NOT NULL DEFAULT true,
+    -- The address that the account asks for in place of its own.
+    pending_email text,
+    -- The address to be confirmed, the own one of an account that waits, or else the pending one: in its ASCII form, in
+    -- lower case, and until when that is possible. Both null if there is none.
+    email_to_confirm text,
+    confirmation_ends_at timestamptz,
     CONSTRAINT users_complete_check
     CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
 );
@@ -87,7 +96,13 @@ CREATE TABLE users (
 -- Unique without regard to case, among accounts that are not deleted.
 CREATE UNIQUE INDEX users_username_key ON users (lower(username)) WHERE NOT is_deleted AND NOT is_development_admin;
 CREATE UNIQUE INDEX users_email_key ON users (lower(coalesce(email_ascii, email)))
-WHERE NOT is_deleted AND NOT is_development_admin;
+WHERE NOT is_deleted AND NOT is_development_admin AND email_confirmed;
+-- Who asks for an address, and whose time for it is over. The second one counts those that wait as well; its condition
+-- is another one, so that no search for an address reads all of it.
+CREATE INDEX users_email_to_confirm ON users (email_to_confirm, email_confirmed, confirmation_ends_at)
+WHERE email_to_confirm IS NOT NULL;
+CREATE INDEX users_confirmation_ends ON users (email_confirmed, confirmation_ends_at)
+WHERE confirmation_ends_at IS NOT NULL;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
 -- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
@@ -98,14 +113,15 @@ CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
--- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
--- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
--- accounts.
+-- The last active admin who can sign in stays. Changes that take one away wait for each other, and each then looks anew
+-- at what the one before it left. The query users/delete_all suspends the rule for its own transaction, because it
+-- deletes all accounts.
 CREATE FUNCTION keep_an_admin() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: last admin'));
     IF NOT EXISTS (SELECT FROM users
-                   WHERE role = 'admin' AND is_active AND NOT is_deleted AND NOT is_development_admin) THEN
+                   WHERE role = 'admin' AND is_active AND email_confirmed
+                     AND NOT is_deleted AND NOT is_development_admin) THEN
         RAISE EXCEPTION 'the last active admin stays'
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'users_last_admin';
     END IF;
@@ -163,6 +179,8 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 -- The live sessions of a user, newest first.
 CREATE INDEX sessions_live ON sessions (user_id, epoch, created_at DESC, id) WHERE ended_at IS NULL;
+-- PostgreSQL looks for the sessions of each account whose row is removed, ended ones too.
+CREATE INDEX sessions_user ON sessions (user_id);
 
 -- The row of an ended session stays until its last token has expired, but nobody is shown it any more, so it keeps no
 -- personal data.
@@ -179,7 +197,7 @@ WHEN (NEW.ended_at IS NOT NULL)
 EXECUTE FUNCTION forget_client();
 
 -- Epochs that are over, with sessions that the background thread has not marked as ended yet. Until it has, the rows
--- keep the addresses and user agents of clients. There is no reference to users, whose rows are never removed.
+-- keep the addresses and user agents of clients. There is no reference to users, which would only cost a look-up.
 CREATE TABLE ended_epochs (
     user_id uuid NOT NULL,
     epoch integer NOT NULL,
@@ -353,7 +371,9 @@ CREATE TABLE password_reset_requests (
     address inet,
     request_id uuid,
     -- The address in ASCII, if that differs.
-    email_ascii text
+    email_ascii text,
+    -- Whether a mail to confirm the address was asked for, in place of a reset.
+    is_confirmation boolean NOT NULL DEFAULT false
 );
 
 -- When messages about a password reset were last sent to an account: the ten latest times, newest first. They limit how
@@ -366,8 +386,7 @@ CREATE TABLE password_reset_messages (
 -- Anybody may request password resets of an account as often as the rate limits let them, and events are kept for a
 -- year. So that this cannot fill the disk, an account has one event of it in two minutes. The requests that come
 -- meanwhile are counted here, and resets/insert_counted.sql writes an event for them when the two minutes are over.
--- There is a row for each account that had such an event within two minutes. It does not refer to users, because
--- accounts are never removed from there.
+-- There is a row for each account that had such an event within two minutes, also if the account is gone since.
 CREATE TABLE password_reset_counts (
     user_id uuid PRIMARY KEY,
     -- When the last event was written.
@@ -385,6 +404,16 @@ CREATE TABLE used_password_reset_tokens (
 );
 
 CREATE INDEX used_password_reset_tokens_expiry ON used_password_reset_tokens (expires_at);
+-- For the removal of accounts that were not confirmed, as sessions_user.
+CREATE INDEX used_password_reset_tokens_user ON used_password_reset_tokens (user_id);
+
+-- How many passwords were tried with each token that confirms an address.
+CREATE TABLE email_confirmation_tries (
+    token_id uuid PRIMARY KEY,
+    tries smallint NOT NULL,
+    -- When the token expires. From then on the row may be removed.
+    expires_at timestamptz NOT NULL
+);
 
 -- Personal access tokens, which users make for scripts. Only their hashes are stored, so nobody who reads the table can
 -- use them.
@@ -981,7 +1010,7 @@ CREATE TABLE outbox (
         CONSTRAINT outbox_kind_check
         CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'second_factor_enabled',
                         'second_factor_disabled', 'recovery_code_used', 'recovery_codes_renewed',
-                        'too_many_wrong_codes', 'invitation')),
+                        'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested')),
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
     address text,
@@ -994,12 +1023,16 @@ CREATE TABLE outbox (
     due_at timestamptz NOT NULL DEFAULT now(),
     -- Set once the message is given up, with the reason. The address is erased then.
     failed_at timestamptz,
-    error text
+    error text,
+    -- The network of the client who asked for the message, if the message names it.
+    network cidr
 );
 
--- In the order of sending: somebody waits for a link, and nobody for a notice.
+-- In the order of sending: resets first, because somebody waits for them, and nobody waits for a notice.
 CREATE INDEX outbox_due ON outbox ((kind <> 'password_reset'), due_at, id) WHERE failed_at IS NULL;
 CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
+-- For the removal of accounts that were not confirmed, as sessions_user.
+CREATE INDEX outbox_user ON outbox (user_id);
 -- For each account at most one message about a password reset waits to be sent, however many are requested.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;
 
@@ -1031,8 +1064,8 @@ $$;
 
 -- Drops a message that would be one too many. An account causes at most ten notices of a new password a day, five of a
 -- new address and five of a new token; the first ones, which warn an owner, are always sent. A mailbox gets at most
--- twelve messages a day from accounts that are not settled, all together. Those for settled accounts are neither
--- limited by that nor counted, so nobody can use up what an owner may get.
+-- twelve messages a day from accounts that are not settled, all together, and from those that ask for its address.
+-- Others for settled accounts are neither limited by that nor counted, so nobody can use up what an owner may get.
 CREATE FUNCTION limit_mail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     account users;
@@ -1047,9 +1080,24 @@ BEGIN
     -- It goes where the account is now, or the account could move to another mailbox before the message is sent.
     counted := coalesce(NEW.address, account.email_ascii, account.email, '');
     NEW.address := coalesce(NEW.address, account.email);
-    IF (account.is_settled OR account.created_at <= now() - interval '1 day')
-       AND coalesce(account.email_changed_at <= now() - interval '1 day', true)
-       OR admit_mail(mailbox(counted), 12) THEN
+    IF NEW.kind = 'email_confirmation' THEN
+        counted := coalesce(account.email_to_confirm, counted);
+        NEW.address := coalesce(account.pending_email, account.email);
+        -- Lower case may make another mailbox of a name that is not ASCII. The mail goes to the one that it confirms.
+        IF octet_length(substring(NEW.address FROM '(.*)@')) <> length(substring(NEW.address FROM '(.*)@')) THEN
+            NEW.address := counted;
+        END IF;
+    ELSIF account.email_confirmed AND (account.is_settled OR account.created_at <= now() - interval '1 day')
+          AND coalesce(account.email_changed_at <= now() - interval '1 day', true) THEN
+        RETURN NEW;
+    END IF;
+    -- Half of them to other forms of the address, which help its owner less.
+    IF NEW.kind = 'email_confirmation' OR NOT account.email_confirmed THEN
+        IF lower(counted) <> mailbox(counted) AND NOT admit_mail('form of ' || mailbox(counted), 6) THEN
+            RETURN NULL;
+        END IF;
+    END IF;
+    IF admit_mail(mailbox(counted), 12) THEN
         RETURN NEW;
     END IF;
     RETURN NULL;
@@ -1079,8 +1127,9 @@ CREATE TRIGGER users_notices AFTER UPDATE ON users FOR EACH ROW
 WHEN (NEW.credentials_version <> OLD.credentials_version AND NOT NEW.is_deleted AND NOT NEW.is_development_admin)
 EXECUTE FUNCTION queue_notices();
 
--- Notes that an account has moved to another address. The name puts it after users_notices: the notice to the old
--- address is limited by what the account was there.
+-- Notes that an account has moved to another address, unless the statement says by itself since when it has it, because
+-- its owner has confirmed it. The name puts it after users_notices: the notice to the old address is limited by what
+-- the account was there.
 CREATE FUNCTION unsettle() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE users SET email_changed_at = now() WHERE id = NEW.id;
@@ -1089,8 +1138,36 @@ END
 $$;
 
 CREATE TRIGGER users_unsettle AFTER UPDATE ON users FOR EACH ROW
-WHEN (lower(NEW.email) <> lower(OLD.email))
+WHEN (lower(NEW.email) <> lower(OLD.email) AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at)
 EXECUTE FUNCTION unsettle();
+
+-- Once an account has an address, nobody else can confirm it: the time of others who ask for it is over. The background
+-- thread then removes those that wait, and drops the other wishes. Ten thousand of them is enough: others cannot be
+-- confirmed either, and go in their time. Rows that somebody else changes are left out, so that nobody holds this up.
+CREATE FUNCTION end_other_confirmations() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE users SET confirmation_ends_at = now()
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM users WHERE email_to_confirm = lower(coalesce(NEW.email_ascii, NEW.email)) AND id <> NEW.id
+        LIMIT 10000 FOR NO KEY UPDATE SKIP LOCKED
+    ));
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER users_other_confirmations AFTER UPDATE OF email, email_confirmed ON users FOR EACH ROW
+WHEN (NEW.email_confirmed AND NOT NEW.is_deleted
+      AND (NOT OLD.email_confirmed OR lower(NEW.email) <> lower(OLD.email)))
+EXECUTE FUNCTION end_other_confirmations();
+
+-- How many accounts may wait for their confirmation. Registrations take turns here, and each counts what the one before
+-- it left.
+CREATE FUNCTION admit_waiting_account() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('cloakroom: waiting accounts'));
+    RETURN (SELECT count(*) < 10000 FROM users WHERE NOT email_confirmed AND confirmation_ends_at IS NOT NULL);
+END
+$$;
 
 -- Tells the owner of an account that a personal access token was created.
 CREATE FUNCTION queue_token_notice() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -1129,10 +1206,10 @@ EXECUTE FUNCTION queue_second_factor_notices();
 -- Both lists are types, so that a query can go through all kinds of events, and an index entry needs four bytes each.
 CREATE TYPE audit_action AS ENUM (
     'auth.register', 'auth.login', 'auth.logout', 'auth.refresh_reuse', 'auth.session_end', 'auth.token_create',
-    'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change', 'user.create',
-    'user.update', 'user.delete', 'users.export', 'file.upload', 'file.update', 'file.delete', 'file.restore',
-    'file.purge', 'file.link_create', 'file.link_delete', 'admin.create', 'access.denied', 'second_factor.enable',
-    'second_factor.disable', 'second_factor.recovery'
+    'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change',
+    'email.change_request', 'email.confirm', 'user.create', 'user.update', 'user.delete', 'users.export',
+    'file.upload', 'file.update', 'file.delete', 'file.restore', 'file.purge', 'file.link_create', 'file.link_delete',
+    'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable', 'second_factor.recovery'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 
@@ -1192,7 +1269,7 @@ EXECUTE FUNCTION keep_audit_events();
 -- counted, and audit/insert_skipped.sql writes one event for each action and hour.
 
 -- How many of these events each user has caused. Rows that are a day old limit nothing and are removed. There is no
--- reference to users, which would only cost a look-up: accounts are never removed from there.
+-- reference to users, which would only cost a look-up.
 CREATE TABLE own_changes (
     user_id uuid PRIMARY KEY,
     -- The hour of the newest event, how many there are in it, and how many on its day.
@@ -1244,12 +1321,13 @@ WHEN (NEW.outcome = 'success' AND NEW.actor_id IS NOT NULL
       AND NOT NEW.details ?| ARRAY['count', 'new'])
 EXECUTE FUNCTION limit_own_changes();
 
--- Links, deleted files and the second factor are own things of a user too; what an administrator does to the second
--- factor of another user is not. The events that stand for several changes of an hour pass. One that tells of a request
--- which restored several files does not.
+-- Links, deleted files, the second factor and a pending address are own things of a user too; what an administrator
+-- does to the second factor of another user is not. The events that stand for several changes of an hour pass. One that
+-- tells of a request which restored several files does not.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
 WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
-       OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery')
+       OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
+                               'email.change_request', 'email.confirm')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
       AND NOT NEW.details ? 'hour')
 EXECUTE FUNCTION limit_own_changes();

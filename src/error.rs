@@ -219,10 +219,15 @@ pub enum Error {
     BadCredentials,
     /// The password is right, but the account is inactive.
     InactiveAccount,
+    /// The password is right, but the account waits until its address is confirmed.
+    EmailNotConfirmed,
     /// A request that must be confirmed with the current password came with a wrong one, or without any.
     WrongCurrentPassword,
     /// The password reset token is forged, expired or already used.
     InvalidResetToken,
+    /// The token of a mail about an address is not valid any more, or no account that asks for the address has this
+    /// password.
+    InvalidConfirmationToken,
     /// Registration asked for a username or e-mail address that is taken. This is a 400, unlike [`Error::Taken`].
     TakenAtRegistration(Unique),
     /// Any other request asked for a username or e-mail address that is taken.

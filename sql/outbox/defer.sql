@@ -9,7 +9,8 @@ UPDATE outbox
 SET error = $3,
     due_at = now() + least(interval '10 seconds' * 2 ^ least(attempts - 1, 7), interval '15 minutes'),
     failed_at = CASE WHEN is_given_up THEN now() END,
-    address = CASE WHEN NOT is_given_up THEN address END
+    address = CASE WHEN NOT is_given_up THEN address END,
+    network = CASE WHEN NOT is_given_up THEN network END
 FROM failed
 WHERE outbox.id = failed.id AND attempts = $2 AND failed_at IS NULL
 RETURNING is_given_up

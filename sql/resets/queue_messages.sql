@@ -1,5 +1,5 @@
 -- Takes up to a hundred requests for password resets, the oldest first, and for each active account that has one of the
--- addresses writes an event and queues a message; returns how many requests it took and how many messages it queued.
+-- addresses writes an event and queues a message; returns how many requests it took.
 -- The account of an address is found as users/find_by_login does.
 -- The event is about the first request. If there was an event about the account within two minutes, it has a row in
 -- password_reset_counts, and all requests are only counted there: the number that is returned is smaller than that of
@@ -13,16 +13,25 @@
 -- number.
 WITH taken AS (
     DELETE FROM password_reset_requests
-    WHERE id = ANY (ARRAY(SELECT id FROM password_reset_requests ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED))
+    WHERE id = ANY (ARRAY(
+        SELECT id FROM password_reset_requests WHERE NOT is_confirmation ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+    ))
     RETURNING id, email, email_ascii, requested_at, address, request_id
 ), known AS (
     SELECT u.id, taken.requested_at, taken.address, taken.request_id,
            row_number() OVER (PARTITION BY u.id ORDER BY taken.id) AS place,
            count(*) OVER (PARTITION BY u.id) AS requests
     FROM taken CROSS JOIN LATERAL (
-        SELECT id, is_active FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email))
+        SELECT id, is_active, 1 AS rank FROM users
+        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email)) AND email_confirmed
           AND NOT is_deleted AND NOT is_development_admin
+        UNION ALL (
+            SELECT id, is_active, 2 FROM users
+            WHERE email_to_confirm = lower(coalesce(taken.email_ascii, taken.email)) AND NOT email_confirmed
+              AND confirmation_ends_at > now()
+            ORDER BY confirmation_ends_at DESC LIMIT 1
+        )
+        ORDER BY rank LIMIT 1
     ) AS u
     WHERE u.is_active
 ), counted AS (
@@ -52,6 +61,5 @@ WITH taken AS (
     SELECT 'password_reset', u.id FROM admitted JOIN users u ON u.id = admitted.user_id
     ORDER BY mailbox(coalesce(u.email_ascii, u.email))
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
-    RETURNING id
 )
-SELECT (SELECT count(*) FROM taken) AS requests, (SELECT count(*) FROM queued) AS messages
+SELECT count(*) AS requests FROM taken

@@ -45,10 +45,9 @@ WITH matching AS NOT MATERIALIZED (
                  LIMIT CASE WHEN $10 = 'name asc' THEN (SELECT accounts FROM walk) ELSE 0 END)
         || ARRAY(SELECT user_id FROM matching ORDER BY name DESC NULLS LAST, user_id OFFSET $12
                  LIMIT CASE WHEN $10 = 'name desc' THEN (SELECT accounts FROM walk) ELSE 0 END)
-        -- No two accounts have the same address.
-        || ARRAY(SELECT user_id FROM matching ORDER BY email_key OFFSET $12
+        || ARRAY(SELECT user_id FROM matching ORDER BY email_key, user_id OFFSET $12
                  LIMIT CASE WHEN $10 = 'email asc' THEN (SELECT accounts FROM walk) ELSE 0 END)
-        || ARRAY(SELECT user_id FROM matching ORDER BY email_key DESC OFFSET $12
+        || ARRAY(SELECT user_id FROM matching ORDER BY email_key DESC, user_id OFFSET $12
                  LIMIT CASE WHEN $10 = 'email desc' THEN (SELECT accounts FROM walk) ELSE 0 END)
         || ARRAY(SELECT user_id FROM few
                  ORDER BY CASE WHEN $10 = 'created_at asc' THEN created_at END,
@@ -67,8 +66,8 @@ WITH matching AS NOT MATERIALIZED (
     ) WITH ORDINALITY AS page (user_id, place)
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at, u.last_login,
-       u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-       u.second_factor_at IS NOT NULL AS second_factor, counted.total
+       u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota, u.email_confirmed,
+       u.pending_email, u.second_factor_at IS NOT NULL AS second_factor, counted.total
 FROM counted
 LEFT JOIN (page JOIN users u ON u.id = page.user_id) ON true
 ORDER BY page.place

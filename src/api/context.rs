@@ -146,10 +146,12 @@ impl RequestContext<'_> {
             Error::AdminRequired | Error::AdminSecondFactorRequired => {
                 (action, json!({ "endpoint": self.endpoint.map(|name| name.to_string()) }))
             }
-            Error::BadCredentials | Error::WrongCurrentPassword | Error::InvalidResetToken => {
-                (action, action.details())
-            }
+            Error::BadCredentials
+            | Error::WrongCurrentPassword
+            | Error::InvalidResetToken
+            | Error::InvalidConfirmationToken => (action, action.details()),
             Error::InactiveAccount => because("inactive_account"),
+            Error::EmailNotConfirmed => because("email_not_confirmed"),
             Error::LastAdmin => because("last_admin"),
             Error::InvalidCode { .. } => because("second_factor_invalid"),
             Error::SecondFactorRequired { is_password_refused: true } => {

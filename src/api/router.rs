@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use super::context::RequestContext;
 use super::endpoint::Feature::{
-    Console, Docs, Metrics, PasswordResets, Registration, Start, TestEndpoints,
+    Console, Docs, EmailConfirmation, Metrics, PasswordResets, Registration, Start, TestEndpoints,
 };
 use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
-    admin, auth, changes, exports, health, links, me, personal_tokens, second_factor, sessions,
-    test_only, uploads, users,
+    admin, auth, changes, email_confirmation, exports, health, links, me, personal_tokens,
+    second_factor, sessions, test_only, uploads, users,
 };
 use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
 use crate::config::Config;
@@ -102,6 +102,11 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
                 .limit(Auth("request-password-reset")).part_of(PasswordResets),
         ("POST", ["auth", "reset-password"]) => at("/auth/reset-password", Anyone(auth::reset_password))
             .limit(Auth("reset-password")).part_of(PasswordResets),
+        ("POST", ["auth", "confirm-email"]) => at("/auth/confirm-email", Anyone(email_confirmation::confirm))
+            .limit(Auth("confirm-email")).part_of(EmailConfirmation),
+        ("POST", ["auth", "request-email-confirmation"]) =>
+            at("/auth/request-email-confirmation", Anyone(email_confirmation::request))
+                .limit(Auth("request-email-confirmation")).part_of(EmailConfirmation),
         ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(sessions::list))
             .limit(Account).no_personal_tokens(),
         ("DELETE", ["auth", "sessions", _]) => at("/auth/sessions/{session_id}", User(sessions::end))

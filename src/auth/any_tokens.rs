@@ -41,12 +41,14 @@ fn check_claims(claims: &Claims, wanted: TokenType, header: &[u8], payload: &[u8
         TokenType::Access => payload["type"].is_null() || payload["type"] == "access",
         TokenType::Refresh => payload["type"] == "refresh",
         TokenType::PasswordReset => payload["type"] == "password_reset",
+        TokenType::EmailConfirmation => payload["type"] == "email_confirmation",
     };
     assert!(expected && claims.token_type == wanted, "{payload}");
     let number = |name: &str| payload[name].as_f64();
     assert!(number("exp").is_some_and(|exp| exp > NOW as f64), "{payload}");
     assert!(number("nbf").is_none_or(|nbf| nbf <= NOW as f64 + 61.0), "{payload}");
     assert_eq!(claims.version.map(f64::from), number("ver"), "{payload}");
+    assert_eq!(claims.email.as_deref(), payload["email"].as_str(), "{payload}");
 }
 
 #[test]
@@ -60,12 +62,14 @@ fn fuzz_signed_tokens() {
         session: None,
         id: None,
         version: None,
+        email: None,
         issued_at: None,
         expires_at: NOW + 1,
     };
     let Ok(valid) = keys.sign(claims) else { panic!("not signed") };
     fuzz::check("signed_tokens", move |input| {
-        let types = [TokenType::Access, TokenType::Refresh, TokenType::PasswordReset];
+        use TokenType::{Access, EmailConfirmation, PasswordReset, Refresh};
+        let types = [Access, Refresh, PasswordReset, EmailConfirmation];
         // One that was changed, or anything.
         let text = String::from_utf8_lossy(input);
         let changed = match text.split_once('|') {

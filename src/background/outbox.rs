@@ -98,9 +98,14 @@ impl OutboxSender {
     /// delivery; the outer one fails only if no token could be made, or a newer version of the program knows the kind.
     fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(())) };
+        // The setting was switched off since: no page takes the token.
+        if message.kind == "email_confirmation" && !self.config.confirms_email() {
+            return Ok(Ok(()));
+        }
         let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));
         let kind = mail_kind(&message.kind).ok_or_else(unknown)?;
-        let mail = Mail::new(kind, message.created_at, |link| self.make_token(message, link))?;
+        let mail = Mail::new(kind, message.created_at, |link| self.make_token(message, link))?
+            .about(message.username.clone(), message.network.clone());
         let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
         let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {
@@ -109,34 +114,41 @@ impl OutboxSender {
         Ok(outcome)
     }
 
-    /// Makes the token of a link to set a password, and returns it with the time of its expiry. It names the version of
-    /// the account's credentials, and is valid until that changes or it expires; a later token does not invalidate it.
-    /// In development it is logged.
+    /// Makes the token of a link, and returns it with the time of its expiry. One to set a password names the version
+    /// of the account's credentials, and is valid until that changes or it expires; one that confirms an address names
+    /// the address. A later token does not invalidate it. In development it is logged.
     fn make_token(
         &self,
         message: &LeasedMessage,
         link: MailLink,
     ) -> Result<(String, Timestamp), Error> {
-        let lifetime = match link {
-            MailLink::PasswordReset => self.config.password_reset_lifetime,
-            MailLink::Invitation => INVITATION_LIFETIME,
-        };
         let now = OffsetDateTime::now_utc();
-        let expires_at = now + lifetime;
+        let (token_type, expires_at) = match link {
+            MailLink::PasswordReset => {
+                (TokenType::PasswordReset, now + self.config.password_reset_lifetime)
+            }
+            MailLink::Invitation => (TokenType::PasswordReset, now + INVITATION_LIFETIME),
+            MailLink::EmailConfirmation => {
+                (TokenType::EmailConfirmation, message.confirmation_ends_at.map_or(now, |at| at.0))
+            }
+        };
+        let is_confirmation = token_type == TokenType::EmailConfirmation;
         let claims = Claims {
             user: message.user_id,
             username: None,
             role: Role::User,
-            token_type: TokenType::PasswordReset,
+            token_type,
             session: None,
             id: Some(Uuid::new_v4()),
-            version: Some(message.credentials_version),
+            version: Some(message.credentials_version).filter(|_| !is_confirmation),
+            email: message.email_to_confirm.clone().filter(|_| is_confirmation),
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
             expires_at: expires_at.unix_timestamp().cast_unsigned(),
         };
         let token = self.signing_keys.sign(claims)?;
         if self.config.environment == Environment::Development {
-            log::info!("password reset token of user {}: {token}", message.user_id);
+            let name = if is_confirmation { "e-mail confirmation" } else { "password reset" };
+            log::info!("{name} token of user {}: {token}", message.user_id);
         }
         Ok((token, Timestamp(expires_at)))
     }

@@ -84,6 +84,17 @@ pub fn unsafe_in_production(config: &Config) -> Vec<String> {
          console's by CLOAKROOM_CONSOLE=on and CLOAKROOM_PUBLIC_URL",
     );
     rule(
+        config.confirms_email() && !sends_mail,
+        "CLOAKROOM_EMAIL_CONFIRMATION is required, and no mail is sent",
+        "set CLOAKROOM_SMTP_URL to a mail server",
+    );
+    rule(
+        config.confirms_email() && config.email_confirmation_url.is_none(),
+        "CLOAKROOM_EMAIL_CONFIRMATION_URL is not set",
+        "CLOAKROOM_EMAIL_CONFIRMATION needs it: set it to your page that confirms addresses, with {token} in it, or \
+         use the console's by CLOAKROOM_CONSOLE=on and CLOAKROOM_PUBLIC_URL",
+    );
+    rule(
         !config.api_key_enabled && !config.export_access_is_set,
         "CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set",
         "say who may export: set it to true (admins) or to false (all who are signed in), or \

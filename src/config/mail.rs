@@ -142,7 +142,7 @@ pub fn mailbox(text: &str) -> Option<Mailbox> {
 }
 
 /// Whether `text` is an http or https URL that contains `{token}`.
-pub fn is_reset_url(text: &str) -> bool {
+pub fn has_token(text: &str) -> bool {
     is_web_url(text) && text.contains("{token}")
 }
 
@@ -290,7 +290,7 @@ mod tests {
         for good in
             ["https://app.example.com/reset?token={token}", "http://localhost:3000/#/reset/{token}"]
         {
-            assert!(is_reset_url(good), "{good}");
+            assert!(has_token(good), "{good}");
         }
         for bad in [
             "",
@@ -300,7 +300,7 @@ mod tests {
             "https:///{token}",
             "https://app.example.com/re set/{token}",
         ] {
-            assert!(!is_reset_url(bad), "{bad}");
+            assert!(!has_token(bad), "{bad}");
         }
     }
 }

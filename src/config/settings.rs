@@ -10,13 +10,13 @@ use std::time::Duration;
 use ipnet::IpNet;
 use lettre::message::Mailbox;
 
-use super::mail::{Smtp, is_reset_url, mailbox, public_url};
+use super::mail::{Smtp, has_token, mailbox, public_url};
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{
-    AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration,
+    AdminSecondFactor, Algorithm, ApiKeyScope, EmailConfirmation, Environment, ErrorFormat,
+    HttpServer, LogFormat, MetricsAccess, Registration,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -67,6 +67,11 @@ macro_rules! settings {
         }
 
         impl Config {
+    /// Whether accounts must confirm their e-mail addresses.
+    pub fn confirms_email(&self) -> bool {
+        self.email_confirmation == EmailConfirmation::Required
+    }
+
             /// Reads every setting. If the reader notes a fault, the result has the default.
             pub fn read(reader: &mut SettingsReader) -> Config {
                 $(
@@ -199,6 +204,9 @@ settings! { |s|
     );
     /// `off`: only administrators make accounts, and `POST /auth/register` is answered 404
     "CLOAKROOM_REGISTRATION" => registration: Registration = s.choice(Registration::Open);
+    /// `required`: an account that registers itself must confirm its e-mail address within 48 hours, before it may sign
+    /// in, and another address of one's own account counts only then. Needs mail
+    "CLOAKROOM_EMAIL_CONFIRMATION" => email_confirmation: EmailConfirmation = s.choice(EmailConfirmation::Off);
     /// accounts that one client address may register in a day (in IPv6 each /64, and eight times as many for each /48),
     /// then 429; 0 is no limit. Counted by each process since its start. Does not apply without rate limits, nor to
     /// requests from this host that come through no trusted proxy
@@ -299,7 +307,10 @@ settings! { |s|
     /// link in the mail, an http or https URL in which `{token}` is replaced by the token. With the console and
     /// `CLOAKROOM_PUBLIC_URL` it defaults to the console's page
     "CLOAKROOM_PASSWORD_RESET_URL" =>
-        password_reset_url: Option<String> = password_reset_url(s, console, public_url.as_deref());
+        password_reset_url: Option<String> = link_in_mail(s, console, public_url.as_deref(), "reset");
+    /// the same for the link that confirms an e-mail address
+    "CLOAKROOM_EMAIL_CONFIRMATION_URL" =>
+        email_confirmation_url: Option<String> = link_in_mail(s, console, public_url.as_deref(), "confirm");
     /// level of Cloakroom's own log records; of libraries only warnings and errors are logged
     "CLOAKROOM_LOG" or "RUST_LOG" =>
         log_level: log::LevelFilter = s
@@ -314,18 +325,19 @@ fn cores() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Reads the link in mails about passwords. It defaults to the page of the console, if that and the public URL are set.
-fn password_reset_url(
+/// Reads a link in mails. It defaults to this page of the console, if that and the public URL are set.
+fn link_in_mail(
     s: &mut SettingsReader,
     has_console: bool,
     public_url: Option<&str>,
+    page: &str,
 ) -> Option<String> {
-    let page = public_url.filter(|_| has_console);
-    let page = page.map(|url| format!("{url}/console/reset#token={{token}}"));
+    let public_url = public_url.filter(|_| has_console);
+    let page = public_url.map(|url| format!("{url}/console/{page}#token={{token}}"));
     let set = s.read(
         page.as_deref().unwrap_or_default(),
         "an http or https URL with {token} in it",
-        |text| is_reset_url(text).then(|| text.to_owned()),
+        |text| has_token(text).then(|| text.to_owned()),
     );
     set.or(page)
 }

@@ -39,6 +39,14 @@ pub enum Registration {
     Off,
 }
 
+/// Whether the owner of an e-mail address must confirm that it is theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EmailConfirmation {
+    Off,
+    /// Accounts that register themselves wait for it, and so does another address of one's own account.
+    Required,
+}
+
 /// Whether administrators need a second factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AdminSecondFactor {

@@ -36,8 +36,7 @@ pub fn open_and_migrate(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     let (mut client, deadline) = wait_for_database(&connector)?;
     migrate(&mut client, MAX_MIGRATION_TIME)?;
-    let first = Some((client, deadline));
-    Ok(Database::new(connector, first, settings.database_pool_size, settings.database_timeout))
+    Ok(Database::new(connector, Some((client, deadline)), settings))
 }
 
 /// Connects as soon as the database can be reached. Fails at once if waiting cannot help, as with a wrong password.

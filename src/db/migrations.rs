@@ -57,6 +57,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(29, "repeatable_requests", suits 27),
     migration!(30, "deleted_files"),
     migration!(31, "quotas_and_scopes"),
+    migration!(32, "confirmed_addresses"),
 ];
 
 /// The newest version of the schema that this program knows.

@@ -9,6 +9,7 @@ mod connection;
 pub mod connector;
 pub mod contents;
 pub mod deadline;
+pub mod email_confirmations;
 pub mod exports;
 pub mod file_links;
 pub mod files;

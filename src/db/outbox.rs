@@ -30,6 +30,13 @@ pub struct LeasedMessage {
     pub created_at: Timestamp,
     /// The number of attempts to send it, this one included.
     pub attempts: i32,
+    pub username: Option<String>,
+    /// The network of the client who asked for the message, as CIDR, if the message names it.
+    pub network: Option<String>,
+    /// The address that the message is to confirm, in its ASCII form and in lower case.
+    pub email_to_confirm: Option<String>,
+    /// Until when it can be confirmed.
+    pub confirmation_ends_at: Option<Timestamp>,
 }
 
 /// Takes the message that has been due longest, those about password resets first, for ten minutes. After that it is
@@ -38,7 +45,8 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let rows = db.write(sql!("outbox/lease"), &[])?;
     let read = |row: &Row| {
         from_row!(row => LeasedMessage {
-            id, kind, user_id, address, credentials_version, created_at, attempts
+            id, kind, user_id, address, credentials_version, created_at, attempts, username, network,
+            email_to_confirm, confirmation_ends_at
         })
     };
     Ok(rows.first().map(read))
@@ -62,26 +70,30 @@ pub fn defer(
     Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
 }
 
-/// Stores a request for a reset, whether or not an account has that address.
-pub fn request_reset(db: &Database, email: &str, origin: &AuditOrigin) -> Result<(), Error> {
+/// Stores a request for a mail with a link to reset a password or, if `is_confirmation` is set, to confirm the address,
+/// whether or not an account has the address or asks for it.
+pub fn request_link(
+    db: &Database,
+    email: &str,
+    is_confirmation: bool,
+    origin: &AuditOrigin,
+) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&email, address, request_id, &email_in_ascii(email)];
+    let params: SqlParams =
+        &[&email, address, request_id, &email_in_ascii(email), &is_confirmation];
     db.write(sql!("resets/request"), params).map(drop)
 }
 
-/// The result of a batch of requests.
-pub struct QueuedMessages {
-    /// How many requests were taken, the oldest first.
-    pub requests: i64,
-    /// How many messages were queued for them in the outbox.
-    pub messages: i64,
+/// Takes up to a hundred requests for password resets, and queues messages for the accounts that may get one. An
+/// account gets at most one message in two minutes, and after ten in a day one an hour. All other requests are dropped.
+/// Returns how many it took.
+pub fn queue_messages(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("resets/queue_messages"), &[])?)?.get("requests"))
 }
 
-/// Takes up to a hundred requests, and queues messages for the accounts that may get one. An account gets at most one
-/// message in two minutes, and after ten in a day one an hour. All other requests are dropped.
-pub fn queue_messages(db: &Database) -> Result<QueuedMessages, Error> {
-    let row = one_row(db.write(sql!("resets/queue_messages"), &[])?)?;
-    Ok(from_row!(row => QueuedMessages { requests, messages }))
+/// Takes up to a hundred requests for mails that confirm an address, and queues those. Returns how many it took.
+pub fn queue_confirmations(db: &Database) -> Result<i64, Error> {
+    Ok(one_row(db.write(sql!("resets/queue_confirmations"), &[])?)?.get("requests"))
 }
 
 /// Writes events for requests that came within two minutes of an event about their account, once these are over: for up
@@ -103,14 +115,15 @@ pub struct ResetTokenUse<'a> {
     pub expires_at: OffsetDateTime,
 }
 
-/// Sets the password and ends all sessions. Returns false if the token was used before, or if the password, the
-/// e-mail address or `is_active` has changed since it was made, or the account is not active.
+/// Sets the password and ends all sessions; if the account waits, its address is confirmed. Returns false if the token
+/// was used before, if the password, the e-mail address or `is_active` has changed since it was made, if the account is
+/// not active, or if it waits no longer, or for an address that another account has.
 pub fn reset_password(
     db: &Database,
     used: &ResetTokenUse,
     origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let rows = db.write(
+    let outcome = db.write(
         sql!("users/reset_password"),
         &[
             &used.user,
@@ -122,6 +135,9 @@ pub fn reset_password(
             &origin.address,
             &origin.request_id,
         ],
-    )?;
-    Ok(!rows.is_empty())
+    );
+    match outcome {
+        Err(Error::Taken(_)) => Ok(false),
+        outcome => Ok(!outcome?.is_empty()),
+    }
 }

@@ -24,6 +24,7 @@ use super::connector::Connector;
 use super::deadline::Deadline;
 use super::health::Health;
 use super::postgres_error::{refuses_changes, translate};
+use crate::config::Config;
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
@@ -67,17 +68,18 @@ struct Shared {
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
     health: Arc<Health>,
+    confirms_email: bool,
 }
 
 impl Database {
-    /// Creates a pool of at most `size` connections. It begins with `first`, if that is given, and opens others when
-    /// they are first needed.
+    /// Creates a pool of connections for these settings. It begins with `first`, if that is given, and opens others
+    /// when they are first needed.
     pub fn new(
         connector: Connector,
         first: Option<(Client, Deadline)>,
-        size: u32,
-        timeout: Duration,
+        settings: &Config,
     ) -> Database {
+        let (size, timeout) = (settings.database_pool_size, settings.database_timeout);
         let health = Arc::new(Health::new(connector.server()));
         let first = Mutex::new(first);
         let factory = ConnectionFactory { connector, first, timeout, health: health.clone() };
@@ -103,8 +105,14 @@ impl Database {
             bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             health,
+            confirms_email: settings.confirms_email(),
         };
         Database { shared: Arc::new(shared), spent: None }
+    }
+
+    /// Whether accounts must confirm their e-mail addresses. If not, no account shows whether it has.
+    pub fn confirms_email(&self) -> bool {
+        self.shared.confirms_email
     }
 
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
@@ -349,8 +357,9 @@ mod tests {
 
     #[test]
     fn a_connection_on_which_a_query_unwound_is_never_used_again() {
-        let connector = Connector::new(&crate::config::Config::of_test_database());
-        let db = Database::new(connector.expect("a connector"), None, 1, Duration::from_secs(30));
+        let settings = Config { database_pool_size: 1, ..Config::of_test_database() };
+        let connector = Connector::new(&settings).expect("a connector");
+        let db = Database::new(connector, None, &settings);
         // A write, because a read would be repeated if its connection died.
         let process = || {
             let rows = db.write("SELECT pg_backend_pid() AS id", &[]).expect("an answer");

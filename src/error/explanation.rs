@@ -134,6 +134,8 @@ fn explanation(error: &Error) -> Row {
             "Check both. In a password, upper and lower case are different."),
         InactiveAccount => row(403, "ACCOUNT_INACTIVE", "Inactive or deleted user.",
             "Ask an administrator to activate the account."),
+        EmailNotConfirmed => row(403, "EMAIL_NOT_CONFIRMED", "E-mail address is not confirmed",
+            "Open the link in the mail. POST /api/v1/auth/request-email-confirmation sends another one."),
         SecondFactorRequired { is_password_refused: false } => row(401, "SECOND_FACTOR_REQUIRED",
             "Second factor required",
             "Send the six digits of the authenticator app, or a recovery code, as `code` beside the password."),
@@ -152,6 +154,9 @@ fn explanation(error: &Error) -> Row {
             "Send the password that the account has now as `current_password`."),
         InvalidResetToken => row(400, "INVALID_RESET_TOKEN", "Invalid or expired token",
             "A token works once and expires. POST /api/v1/auth/request-password-reset sends another one."),
+        InvalidConfirmationToken => row(400, "INVALID_CONFIRMATION_TOKEN", "Invalid or expired token",
+            "Check the password, and send the `username` beside it. A token takes ten tries and expires. \
+             POST /api/v1/auth/request-email-confirmation sends another one."),
         TakenAtRegistration(Username) => row(400, "USERNAME_TAKEN", "Username already exists",
             "Choose another one. Upper and lower case make no difference."),
         TakenAtRegistration(Email) => row(400, "EMAIL_TAKEN", "Email already exists",

@@ -19,6 +19,8 @@ pub enum MailLink {
     PasswordReset,
     /// The first password of an account that an administrator made.
     Invitation,
+    /// The confirmation that the address is the reader's.
+    EmailConfirmation,
 }
 
 /// A row of the table. The text is the file that has the name of the kind.
@@ -33,10 +35,23 @@ macro_rules! kind {
     };
 }
 
-/// All that the outbox holds.
-static KINDS: [MailKind; 10] = [
+/// All that the outbox holds, and what is sent in its place.
+static KINDS: [MailKind; 13] = [
     kind!("password_reset", Some(MailLink::PasswordReset), "Reset your Cloakroom password"),
     kind!("invitation", Some(MailLink::Invitation), "You have a Cloakroom account"),
+    kind!(
+        "email_confirmation",
+        Some(MailLink::EmailConfirmation),
+        "Confirm your e-mail address for Cloakroom"
+    ),
+    // Instead of the one before, if an account has the address.
+    kind!("email_taken", None, "You have a Cloakroom account already"),
+    // To the present address.
+    kind!(
+        "email_change_requested",
+        None,
+        "Your Cloakroom account is about to change its e-mail address"
+    ),
     kind!("password_changed", None, "Your Cloakroom password was changed"),
     // This one goes to the address before.
     kind!("email_changed", None, "The e-mail address of your Cloakroom account was changed"),

@@ -1,7 +1,8 @@
 //! Writes messages: headers and a plain text, from the files in `templates/`.
 //!
-//! A message contains nothing that a user chose but the address, not even the name of the account: anyone can register
-//! an account with somebody else's address, and must not be able to send that person a text of their own.
+//! A message contains nothing that a user chose but the address, and the username if it asks to confirm the address:
+//! anyone can register an account with somebody else's address, and must not be able to send that person a text of
+//! their own. A username consists of letters, digits and underscores.
 
 use std::fmt::Write;
 
@@ -24,6 +25,19 @@ pub struct Mail {
     at: Timestamp,
     /// The token of the link and when it expires, if the kind has a link.
     token: Option<(String, Timestamp)>,
+    /// The username of the account, if it has one.
+    account: Option<String>,
+    /// The network of the client who caused the mail, if it is known.
+    network: Option<String>,
+}
+
+/// The pages that links lead to; `{token}` stands for the token.
+#[derive(Debug)]
+pub struct MailLinks {
+    /// Where a password is set.
+    pub password_reset: String,
+    /// Where an address is confirmed. `None` if no address must be.
+    pub email_confirmation: Option<String>,
 }
 
 impl Mail {
@@ -34,7 +48,13 @@ impl Mail {
         at: Timestamp,
         make_token: impl FnOnce(MailLink) -> Result<(String, Timestamp), E>,
     ) -> Result<Mail, E> {
-        Ok(Mail { kind, at, token: kind.link.map(make_token).transpose()? })
+        let token = kind.link.map(make_token).transpose()?;
+        Ok(Mail { kind, at, token, account: None, network: None })
+    }
+
+    /// Says which account the mail is about, and which network caused it. Either may be unknown.
+    pub fn about(self, account: Option<String>, network: Option<String>) -> Mail {
+        Mail { account, network, ..self }
     }
 }
 
@@ -48,16 +68,15 @@ pub struct ComposedMessage {
     pub bytes: Vec<u8>,
 }
 
-/// Writes a message. `password_reset_url` contains `{token}`. Fails for good if the recipient's address cannot be
-/// written into a message.
+/// Writes a message. Fails for good if the recipient's address cannot be written into a message.
 pub fn compose(
     sender: &Mailbox,
-    password_reset_url: &str,
+    links: &MailLinks,
     recipient: &str,
     mail: &Mail,
     now: Timestamp,
 ) -> Result<ComposedMessage, MailError> {
-    let values = values(mail, password_reset_url, now);
+    let values = values(mail, links, now);
     let sender =
         Mailbox::new(sender.name.as_deref().and_then(display_name), ascii_domain(&sender.email));
     let address = recipient
@@ -89,15 +108,25 @@ pub fn compose(
 }
 
 /// The values of the placeholders in the template.
-fn values(mail: &Mail, password_reset_url: &str, now: Timestamp) -> Vec<(&'static str, String)> {
-    match &mail.token {
-        Some((token, expires_at)) => vec![
-            ("link", password_reset_url.replace("{token}", token)),
+fn values(mail: &Mail, links: &MailLinks, now: Timestamp) -> Vec<(&'static str, String)> {
+    let network = mail.network.as_ref().map(|network| format!(" in the network {network}"));
+    let mut values = vec![
+        ("time", written_out(mail.at)),
+        ("account", mail.account.clone().unwrap_or_else(|| "without a username".to_owned())),
+        ("network", network.unwrap_or_default()),
+    ];
+    if let Some((token, expires_at)) = &mail.token {
+        let page = match (mail.kind.link, &links.email_confirmation) {
+            (Some(MailLink::EmailConfirmation), Some(page)) => page,
+            _ => &links.password_reset,
+        };
+        values.extend([
+            ("link", page.replace("{token}", token)),
             ("expiry", written_out(*expires_at)),
             ("lifetime", lifetime((expires_at.0 - now.0).whole_seconds())),
-        ],
-        None => vec![("time", written_out(mail.at))],
+        ]);
     }
+    values
 }
 
 /// The sender's name as it may stand before an address. Control characters become spaces; the mail library quotes or
@@ -145,16 +174,19 @@ mod tests {
     use super::*;
     use crate::mail::kind::mail_kind;
 
-    const URL: &str = "https://app.example.com/reset?a=1&token={token}";
-
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap_or_else(|| panic!("{text}"))
     }
 
     fn composed(sender: &str, recipient: &str, mail: &Mail) -> ComposedMessage {
         let sender = sender.parse().unwrap_or_else(|e| panic!("{sender}: {e}"));
-        compose(&sender, URL, recipient, mail, at("2026-01-02T03:04:05Z"))
+        compose(&sender, &links(), recipient, mail, at("2026-01-02T03:04:05Z"))
             .unwrap_or_else(|e| panic!("{recipient:?}: {e}"))
+    }
+
+    fn links() -> MailLinks {
+        let page = |name| format!("https://app.example.com/{name}?a=1&token={{token}}");
+        MailLinks { password_reset: page("reset"), email_confirmation: Some(page("confirm")) }
     }
 
     /// A mail of a kind, with this token if it has a link.
@@ -168,7 +200,7 @@ mod tests {
     fn message_from(name: Option<&str>) -> ComposedMessage {
         let address = "noreply@example.org".parse().unwrap_or_else(|e| panic!("{e}"));
         let sender = Mailbox::new(name.map(str::to_owned), address);
-        compose(&sender, URL, "bo@example.com", &mail("token_created", ""), Timestamp::now())
+        compose(&sender, &links(), "bo@example.com", &mail("token_created", ""), Timestamp::now())
             .unwrap_or_else(|e| panic!("{name:?}: {e}"))
     }
 
@@ -228,7 +260,7 @@ mod tests {
             "bo@exam\u{0}ple.com",
         ] {
             let outcome =
-                compose(&sender, URL, address, &mail("token_created", ""), Timestamp::now());
+                compose(&sender, &links(), address, &mail("token_created", ""), Timestamp::now());
             assert!(
                 outcome.as_ref().is_err_and(|error| error.is_final),
                 "{address:?}: {outcome:?}"
@@ -244,7 +276,10 @@ mod tests {
     #[test]
     fn each_kind_has_its_subject_its_time_or_link_and_what_to_do() {
         let token = "abc.d-e_f".repeat(40);
-        let link = format!("https://app.example.com/reset?a=1&token={token}");
+        let link = |kind| match kind {
+            "email_confirmation" => format!("https://app.example.com/confirm?a=1&token={token}"),
+            _ => format!("https://app.example.com/reset?a=1&token={token}"),
+        };
         let expiry = "within 30 minutes: until 2 January 2026, 03:34 UTC.";
         let time = "31 December 2026, 23:59 UTC";
         for (kind, subject, time, advice) in [
@@ -255,6 +290,25 @@ mod tests {
                 "If this was not you, ignore this message.",
             ),
             ("invitation", "You have a Cloakroom account", expiry, "ignore this message."),
+            (
+                "email_confirmation",
+                "Confirm your e-mail address for Cloakroom",
+                expiry,
+                "on 31 December 2026, 23:59 UTC, somebody asked for this message. It is about the Cloakroom account \
+                 without a username, which wants to use this e-mail address.",
+            ),
+            (
+                "email_taken",
+                "You have a Cloakroom account already",
+                time,
+                "If it was you, use the account that there is.",
+            ),
+            (
+                "email_change_requested",
+                "Your Cloakroom account is about to change its e-mail address",
+                time,
+                "If it was not, change your password now",
+            ),
             (
                 "password_changed",
                 "Your Cloakroom password was changed",
@@ -308,7 +362,7 @@ mod tests {
             let parsed = parse(&message);
             assert_eq!(parsed.subject(), Some(subject));
             let text = parsed.body_text(0).unwrap_or_default();
-            assert_eq!(text.lines().any(|line| line == link), time == expiry, "{text}");
+            assert_eq!(text.lines().any(|line| line == link(kind)), time == expiry, "{text}");
             let words = text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words.contains(time) && words.contains(advice), "{words}");
             assert!(!words.contains(['{', '}']), "{words}");

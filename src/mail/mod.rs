@@ -13,25 +13,32 @@ use crate::config::{Config, MailServer, Smtp};
 use crate::model::timestamp::Timestamp;
 
 pub use error::{MailError, Phase};
+use message::MailLinks;
+
 pub use message::Mail;
 
 /// Composes messages and hands them to the mail server. It keeps no connection between messages.
 pub struct Mailer {
     server: MailServer,
     sender: Mailbox,
-    /// The URL of the page on which a password is reset; `{token}` stands for the token.
-    password_reset_url: String,
+    links: MailLinks,
 }
 
 impl Mailer {
-    /// Creates a mailer for the configured server. Returns `None` if there is no server, or if the sender or the URL
-    /// for password resets is not set. Production refuses to start in the latter case.
+    /// Creates a mailer for the configured server. Returns `None` if there is no server, or if the sender or a page
+    /// that a link leads to is not set. Production refuses to start in the latter case.
     pub fn new(config: &Config) -> Option<Mailer> {
         let Smtp::Server(server) = &config.smtp else { return None };
+        if config.confirms_email() && config.email_confirmation_url.is_none() {
+            return None;
+        }
         Some(Mailer {
             server: server.clone(),
             sender: config.mail_from.clone()?,
-            password_reset_url: config.password_reset_url.clone()?,
+            links: MailLinks {
+                password_reset: config.password_reset_url.clone()?,
+                email_confirmation: config.email_confirmation_url.clone(),
+            },
         })
     }
 
@@ -46,8 +53,8 @@ impl Mailer {
         mail: &Mail,
         observe: &mut dyn FnMut(&str),
     ) -> Result<(), MailError> {
-        let (sender, url) = (&self.sender, &self.password_reset_url);
-        let message = message::compose(sender, url, recipient, mail, Timestamp::now())?;
+        let (sender, links) = (&self.sender, &self.links);
+        let message = message::compose(sender, links, recipient, mail, Timestamp::now())?;
         smtp::deliver(&self.server, &message, observe)
     }
 }

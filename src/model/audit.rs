@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 27] = [
+pub const ACTIONS: [&str; 29] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -45,6 +45,8 @@ pub const ACTIONS: [&str; 27] = [
     "password.reset_request",
     "password.reset",
     "email.change",
+    "email.change_request",
+    "email.confirm",
     "user.create",
     "user.update",
     "user.delete",
@@ -126,6 +128,7 @@ pub enum RefusedAction {
     PasswordChange,
     PasswordReset,
     EmailChange,
+    EmailConfirm,
     UserDelete,
     SecondFactorEnable,
     SecondFactorDisable,
@@ -141,6 +144,7 @@ impl RefusedAction {
             RefusedAction::PasswordChange => "password.change",
             RefusedAction::PasswordReset => "password.reset",
             RefusedAction::EmailChange => "email.change",
+            RefusedAction::EmailConfirm => "email.confirm",
             RefusedAction::UserDelete => "user.delete",
             RefusedAction::SecondFactorEnable => "second_factor.enable",
             RefusedAction::SecondFactorDisable => "second_factor.disable",

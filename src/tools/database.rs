@@ -157,7 +157,7 @@ impl DedicatedConnection {
 /// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
 pub fn open(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
-    Ok(Database::new(connector, None, settings.database_pool_size, settings.database_timeout))
+    Ok(Database::new(connector, None, settings))
 }
 
 /// Fails, and changes nothing in any case, unless all migrations of this program are applied and no others that do not

@@ -49,6 +49,10 @@ fn missing_settings(config: &Config) -> Vec<String> {
     let settings = [
         ("CLOAKROOM_MAIL_FROM", config.mail_from.is_none()),
         ("CLOAKROOM_PASSWORD_RESET_URL", config.password_reset_url.is_none()),
+        (
+            "CLOAKROOM_EMAIL_CONFIRMATION_URL",
+            config.confirms_email() && config.email_confirmation_url.is_none(),
+        ),
     ];
     let missing = settings.into_iter().filter(|(_, is_missing)| *is_missing);
     missing.map(|(name, _)| format!("{name} is not set, and CLOAKROOM_SMTP_URL needs it")).collect()

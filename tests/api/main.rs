@@ -35,6 +35,8 @@ mod audit {
 
 mod auth {
     mod accounts;
+    mod confirmation;
+    mod confirmation_limits;
     mod current_password;
     mod ends;
     mod failed_sign_ins;

@@ -39,24 +39,29 @@ fn read_registration(
 }
 
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
-/// account is also signed in, and the response holds its tokens.
+/// account is also signed in, and the response holds its tokens. If addresses must be confirmed, the account waits for
+/// that, and the response is the account in both cases, also if another one has the address.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let attempt = rate_limit::begin_registration(context)?;
     let refused = &context.app.refused_passwords;
     let (username, email, password, name) =
         context.request.json()?.read(|body| read_registration(body, refused))?;
     let hash = context.app.hasher.hash(&password, context.hash_request())?;
-    let (db, origin) = (&context.db, context.origin());
-    let response = if username.is_some() {
+    let (db, origin, waits) = (&context.db, context.origin(), context.app.config.confirms_email());
+    let response = if username.is_some() || waits {
         let account = AccountFields {
             username,
             email: Some(email),
             name,
             password_hash: Some(hash),
+            waits,
             ..AccountFields::default()
         };
         let user = users::insert(db, &account, None, &origin).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
+        if waits {
+            context.app.wake_background(); // which wakes the thread that sends mail
+        }
         response::json(201, &user)?
     } else {
         let session = new_session(context, Uuid::new_v4());
@@ -142,6 +147,9 @@ fn check_password(
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
+    if account.is_waiting {
+        return Err(Error::EmailNotConfirmed);
+    }
     Ok((account, check))
 }
 
@@ -204,6 +212,7 @@ fn token_response(
             session: Some(session.id),
             id: Some(id),
             version: None,
+            email: None,
             issued_at: Some(now),
             expires_at,
         };
@@ -225,7 +234,7 @@ fn token_response(
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    outbox::request_reset(&context.db, &email, &context.origin())?;
+    outbox::request_link(&context.db, &email, false, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }

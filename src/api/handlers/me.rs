@@ -24,29 +24,35 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
         username: body.optional("username", rules::username),
         email: body.optional("email", rules::email),
         name: body.optional("name", rules::name),
+        ..ProfileChange::default()
     };
     (change, body.optional("current_password", rules::non_empty))
 }
 
 /// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
-/// `email` must be confirmed with `current_password`.
+/// `email` needs `current_password`, and is pending until its owner confirms it. The present one takes that back.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let (mut change, password) = json_body(context, user)?.read(read_profile_change)?;
     context.audits(RefusedAction::EmailChange, Some(user.id()));
     let mut version = None;
-    if context.app.config.email_change_requires_password {
-        // An address that is not another one is left out of the change. Otherwise, if a parallel request has just
-        // changed it, this one would change it back without the password.
-        change.email = change.email.filter(|email| *email != user.account.email);
-        if change.email.is_some() {
-            let limit = Limit::Auth("change-email");
-            version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
-        }
+    // An address that is not another one is left out of the change. Otherwise, if a parallel request has just changed
+    // it, this one would change it back without the password.
+    let email = change.email.take();
+    change.takes_email_back = email.as_ref() == Some(&user.account.email);
+    change.email = email.filter(|_| !change.takes_email_back);
+    if context.app.config.email_change_requires_password && change.email.is_some() {
+        let limit = Limit::Auth("change-email");
+        version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
     }
     let (db, origin) = (&context.db, context.origin());
     match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
-        Some(account) => response::json(200, &account),
+        Some(account) => {
+            if account.pending_email.is_some() {
+                context.app.wake_background(); // which wakes the thread that sends mail
+            }
+            response::json(200, &account)
+        }
         None => {
             check_again(context, user)?;
             // The account is there, so its credentials are no longer those that the password was checked against.

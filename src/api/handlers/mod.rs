@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod auth;
 pub mod changes;
+pub mod email_confirmation;
 pub mod exports;
 pub mod health;
 pub mod links;

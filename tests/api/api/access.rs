@@ -20,6 +20,8 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("POST",   "/api/v1/auth/logout",                      [401, 204, 204, 204, 403, 403]),
     ("POST",   "/api/v1/auth/request-password-reset",      [422, 422, 422, 422, 422, 422]),
     ("POST",   "/api/v1/auth/reset-password",              [422, 422, 422, 422, 422, 422]),
+    ("POST",   "/api/v1/auth/confirm-email",               [422, 422, 422, 422, 422, 422]),
+    ("POST",   "/api/v1/auth/request-email-confirmation",  [422, 422, 422, 422, 422, 422]),
     ("GET",    "/api/v1/auth/me",                          [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/auth/sessions",                    [401, 200, 200, 200, 403, 403]),
     ("DELETE", "/api/v1/auth/sessions/{unknown}",          [401, 404, 404, 404, 403, 403]),
@@ -108,6 +110,8 @@ fn everyone_gets_what_the_table_says() {
     let root = api.sign_up_admin("root");
     let tokens = [false, true].map(|read_only| api.new_token(&root, read_only));
     let (file, public) = (api.new_file(&user, "a.txt", "text"), new_public_file(&api, &third));
+    let all = ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true");
+    let api = api.beside(&[all, ("CLOAKROOM_EMAIL_CONFIRMATION", "required")]);
     for (method, path, expected) in TABLE {
         let path = fill_in(path, user.id(), third.id(), &file, &public);
         let senders =
@@ -132,6 +136,7 @@ fn with_authentication_off_everyone_is_the_development_admin() {
     let api = Server::start(&[
         ("CLOAKROOM_AUTH_ENABLED", "false"),
         ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EMAIL_CONFIRMATION", "required"),
         ("CLOAKROOM_API_KEY_ENABLED", "true"),
         ("CLOAKROOM_API_KEY", "key"),
         ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),

@@ -4,12 +4,12 @@
 use serde_json::json;
 
 use crate::harness::*;
-use crate::openapi::scene::Scene;
+use crate::openapi::scene::{Everything, Scene};
 
 #[test]
 fn a_body_that_is_no_json_object_is_told_so() {
-    let api = Server::start(&[]);
-    let (document, scene) = (document(&[]), Scene::new(&api, PASSWORD));
+    let all = Everything::start();
+    let (document, scene) = (document(&[]), Scene::new(&all, PASSWORD));
     let deep = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
     let mut told = 0;
     for operation in Operation::all(&document) {
@@ -49,8 +49,8 @@ fn a_body_that_is_no_json_object_is_told_so() {
 
 #[test]
 fn text_that_is_not_utf_8_is_told_so() {
-    let api = Server::start(&[]);
-    let (document, scene) = (document(&[]), Scene::new(&api, PASSWORD));
+    let all = Everything::start();
+    let (document, scene) = (document(&[]), Scene::new(&all, PASSWORD));
     let mut told = 0;
     for operation in Operation::all(&document) {
         let parameters = operation.parameters().filter(|one| one["in"] == "query");
@@ -59,7 +59,7 @@ fn text_that_is_not_utf_8_is_told_so() {
             let path = operation.path.replace("{file_id}", &uuid(1));
             let path = format!("{path}?{parameter}=");
             let send = |value: &str| {
-                let request = api.request_at_root(&operation.method, &format!("{path}{value}"));
+                let request = all.api.request_at_root(&operation.method, &format!("{path}{value}"));
                 request.by(&scene.sender).send()
             };
             for (value, reason) in [
@@ -76,16 +76,16 @@ fn text_that_is_not_utf_8_is_told_so() {
         }
     }
     assert!(told > 40, "{told}");
-    api.get("/uploads?search=caf%C3%A9", &scene.sender).expect(200);
+    all.api.get("/uploads?search=caf%C3%A9", &scene.sender).expect(200);
     let form =
-        |body: &[u8]| api.request("POST", "/auth/login").form(String::new()).body(body).send();
+        |body: &[u8]| all.api.request("POST", "/auth/login").form(String::new()).body(body).send();
     form(b"username=sender&password=%ff").invalid(&[("body", "value_error")]);
     form(b"username=sender&password=\xff").expect(422);
     form(b"username=sender&password=a%00b").invalid(&[("body.password", "value_error")]);
     form(format!("username=sender&password={}", PASSWORD.replace(' ', "+")).as_bytes()).expect(200);
     let short_name = ("body.username", "string_too_short");
     form(b"username=&other=1").invalid(&[short_name, ("body.password", "missing")]);
-    api.login("", "").invalid(&[short_name, ("body.password", "string_too_short")]);
+    all.api.login("", "").invalid(&[short_name, ("body.password", "string_too_short")]);
 }
 
 /// The unit tests of `model/rules.rs` have the rules of usernames and addresses.

@@ -196,8 +196,12 @@ fn guesses_at_a_password_count_for_the_session_and_for_its_address() {
 #[test]
 fn only_probes_and_pages_have_no_limit_and_only_they_and_links_need_no_key() {
     let keys = [("CLOAKROOM_API_KEY_ENABLED", "true"), ("CLOAKROOM_API_KEY", "key")];
-    let others =
-        [("CLOAKROOM_API_KEY_SCOPE", "all"), ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ON];
+    let others = [
+        ("CLOAKROOM_API_KEY_SCOPE", "all"),
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EMAIL_CONFIRMATION", "required"),
+        ON,
+    ];
     let api = Server::start(&[&keys[..], &others[..]].concat());
     let endpoints = super::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
     let files = super::pages::FILES.map(|(path, _)| ("GET", path));

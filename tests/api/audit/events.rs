@@ -249,6 +249,32 @@ fn files(tour: &Tour) {
     tour.step(tour.delete(&for_good, &ann), 404, &[]);
 }
 
+/// By a process that asks for confirmations.
+fn confirmed_addresses(tour: &Tour) {
+    let confirming = tour.api.beside(&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")]);
+    let post = |path: &str, body: Value| confirming.request("POST", path).json(body);
+    let body = json!({"username": "una", "email": "una@example.com", "password": PASSWORD});
+    let una = post("/auth/register", body);
+    let una = tour.step(una, 201, &["auth.register by it on user it"]).id();
+    tour.name("una", &una);
+    let login = || post("/auth/login", json!({"username": "una", "password": PASSWORD}));
+    let waits = json!({"reason": "email_not_confirmed"});
+    tour.event(login(), 403, "auth.login failed on user una", waits);
+    let confirm = |email: &str| {
+        let claims = json!({"sub": una, "jti": una, "type": "email_confirmation", "email": email, "exp": FAR_FUTURE});
+        post("/auth/confirm-email", json!({"token": sign(claims), "password": PASSWORD}))
+    };
+    let (confirmed, moved) =
+        ("email.confirm by una on user una", "email.change by una on user una");
+    tour.step(confirm("una@example.com"), 200, &[confirmed]);
+    tour.step(confirm("una@example.com"), 400, &["email.confirm failed on user una"]);
+    let una = confirming.sign_in("una");
+    let change =
+        confirming.request("PUT", "/users/me").by(&una).json(json!({"email": "una2@example.com"}));
+    tour.step(change, 200, &["email.change_request by una on user una"]);
+    tour.step(confirm("una2@example.com"), 200, &[moved, confirmed]);
+}
+
 fn exports(tour: &Tour) {
     let rows = tour.api.database.count("users WHERE NOT is_deleted");
     let by_root = tour.api.request("GET", "/users/export-full").by(&tour.root);
@@ -311,6 +337,7 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     profiles(&tour);
     user_management(&tour);
     files(&tour);
+    confirmed_addresses(&tour);
     exports(&tour);
     sessions_in_sight(&tour);
     personal_tokens(&tour);

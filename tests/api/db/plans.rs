@@ -263,6 +263,21 @@ fn no_statement_is_planned_anew_for_each_request() {
         }
     });
     drop(api);
+    let required = ("CLOAKROOM_EMAIL_CONFIRMATION", "required");
+    let api = Server::spawn(
+        command(&proxy.url, &data, &[settings[0], settings[1], required]),
+        &database,
+        &data,
+    );
+    for n in 0..RUNS {
+        let id = api.register(&format!("waits{n}")).expect(201).id();
+        let email = format!("waits{n}@example.com");
+        let claims = json!({"sub": id, "jti": id, "type": "email_confirmation", "email": email,
+            "iat": now(), "exp": now() + 600});
+        let body = json!({"token": sign(claims), "password": PASSWORD});
+        api.post("/auth/confirm-email", Anonymous, body).expect(200);
+    }
+    drop(api);
     let counts = proxy.counts();
     let is_on_tour =
         |name: &str| !NOT_ON_THE_TOUR.iter().any(|names| names.split(' ').any(|one| one == name));

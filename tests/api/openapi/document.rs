@@ -9,13 +9,17 @@ use serde_json::{Value, json};
 use crate::api::access;
 use crate::harness::*;
 
+/// All that the document can describe.
+pub const ALL_ON: [(&str, &str); 2] =
+    [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_EMAIL_CONFIRMATION", "required")];
+
 pub fn everything() -> Value {
-    document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")])
+    document(&ALL_ON)
 }
 
 #[test]
 fn the_command_prints_what_the_service_serves() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let api = Server::start(&ALL_ON);
     let answer = api.request_at_root("GET", "/openapi.json").send().expect(200);
     assert_eq!(answer.header("Content-Type"), "application/json");
     assert_eq!(answer.json(), everything());
@@ -55,7 +59,7 @@ fn the_document_the_router_and_the_table_of_access_have_the_same_endpoints() {
 
 #[test]
 fn every_documented_method_is_allowed() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let api = Server::start(&ALL_ON);
     for (path, item) in members(&everything()["paths"]) {
         let mut documented: BTreeSet<_> =
             members(item).map(|(method, _)| method.to_ascii_uppercase()).collect();
@@ -188,10 +192,15 @@ fn names_and_shapes_are_those_that_generated_clients_can_have() {
 #[test]
 fn paths_that_the_settings_switch_off_are_left_out_with_all_that_only_they_use() {
     let all = everything();
-    let of_resets = ["RequestPasswordResetRequest", "ResetPasswordRequest"];
+    let of_resets = ["ResetPasswordRequest"];
     for (setting, parts_of_paths, others_gone) in [
         (("CLOAKROOM_REGISTRATION", "off"), &["/register"][..], &["RegisterRequest"][..]),
         (("CLOAKROOM_SMTP_URL", "none"), &["password-reset", "reset-password"], &of_resets),
+        (
+            ("CLOAKROOM_EMAIL_CONFIRMATION", "off"),
+            &["confirm-email", "email-confirmation"],
+            &["ConfirmEmailRequest"],
+        ),
         (("CLOAKROOM_DOCS", "off"), &["/openapi.json"], &[]),
         (
             ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "false"),
@@ -199,7 +208,7 @@ fn paths_that_the_settings_switch_off_are_left_out_with_all_that_only_they_use()
             &["TestOnlyCreateUserRequest", "Test only"],
         ),
     ] {
-        let without = document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), setting]);
+        let without = document(&[ALL_ON[0], ALL_ON[1], setting]);
         for (path, _) in members(&all["paths"]) {
             let is_gone = parts_of_paths.iter().any(|part| path.contains(part));
             assert_eq!(without["paths"].get(path).is_none(), is_gone, "{setting:?}: {path}");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::everything;
-use crate::openapi::scene::Scene;
+use crate::openapi::scene::{Everything, Scene};
 
 /// The content of a response, which has one media type.
 fn content_of(response: &Value) -> &Value {
@@ -96,7 +96,7 @@ fn assert_exemplary(operation: &Operation, answer: &Answer) {
 #[test]
 fn every_body_has_named_examples_and_all_answers_are_as_the_examples_show() {
     let document = everything();
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let all = Everything::start();
     let mut sent = 0;
     for operation in Operation::all(&document) {
         let nothing = json!({});
@@ -111,7 +111,7 @@ fn every_body_has_named_examples_and_all_answers_are_as_the_examples_show() {
             bodies.push(("query", "nothing", &nothing));
         }
         for (media_type, name, body) in bodies {
-            let scene = Scene::new(&api, body["current_password"].as_str().unwrap_or(PASSWORD));
+            let scene = Scene::new(&all, body["current_password"].as_str().unwrap_or(PASSWORD));
             let request = scene.example(&operation, media_type, body);
             let answer = request.send().case(name);
             assert_exemplary(&operation, &answer);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::everything;
-use crate::openapi::scene::Scene;
+use crate::openapi::scene::{Everything, Scene};
 
 /// One of the ways to send inputs to an operation.
 struct Inputs<'a> {
@@ -161,7 +161,7 @@ fn problems_of(answer: &Answer, operation: &str, field: &str) -> Vec<String> {
 
 #[test]
 fn bounds_and_words_are_those_of_the_service() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let all = Everything::start();
     let document = everything();
     let mut tried = 0;
     for operation in Operation::all(&document) {
@@ -169,7 +169,7 @@ fn bounds_and_words_are_those_of_the_service() {
             let mut scene = None;
             for (name, schema) in fields.iter().filter(|(_, schema)| schema["format"] != "binary") {
                 for (value, problem) in edges_of(schema, media_type) {
-                    let sender = scene.get_or_insert_with(|| Scene::new(&api, PASSWORD));
+                    let sender = scene.get_or_insert_with(|| Scene::new(&all, PASSWORD));
                     let mut values = json!({*name: value});
                     // Only deleted files can be sorted by this.
                     if value == "deleted_at" {
@@ -198,11 +198,11 @@ fn bounds_and_words_are_those_of_the_service() {
 
 #[test]
 fn what_is_required_is_missed() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
+    let all = Everything::start();
     let document = everything();
     for operation in Operation::all(&document) {
         for Inputs { media_type, required, .. } in inputs_of(&operation) {
-            let request = Scene::new(&api, PASSWORD).request(&operation, media_type, &json!({}));
+            let request = Scene::new(&all, PASSWORD).request(&operation, media_type, &json!({}));
             let is_json = media_type == "application/json" && !required.is_empty();
             let bodies = ["", "  ", r#"{"unknown": 1}"#].into_iter().filter(|_| is_json);
             let others = bodies.map(|body| request.clone().body(body));

@@ -194,7 +194,7 @@ fn of_requests(world: &World) -> Vec<Case> {
 }
 
 /// Requests to services with other settings, and the services.
-fn of_settings() -> ([Server; 4], Vec<Case>) {
+fn of_settings() -> ([Server; 5], Vec<Case>) {
     let off = ("CLOAKROOM_AUTH_ENABLED", "false");
     let open = Server::start(&[off, ("CLOAKROOM_SMTP_URL", "none"), ("CLOAKROOM_METRICS", "off")]);
     let invited = json!({"email": "cy@example.com", "name": "Cy", "invite": true});
@@ -209,6 +209,10 @@ fn of_settings() -> ([Server; 4], Vec<Case>) {
     let limited = Server::start(&limits);
     limited.login("ann", PASSWORD).expect(401);
     limited.register("ann").expect(201);
+    let confirming = Server::start(&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")]);
+    confirming.register("ann").expect(201);
+    let password = json!({"username": "ann", "password": PASSWORD, "token": "nonsense"});
+    let waiting = |path: &str| confirming.request("POST", path).json(password.clone());
     let login = |api: &Server| api.request("POST", "/auth/login").json(json!({"username": "ann"}));
     let cases = vec![
         (open.request("POST", "/users").json(invited), 404, "FEATURE_OFF"),
@@ -219,10 +223,12 @@ fn of_settings() -> ([Server; 4], Vec<Case>) {
         (login(&with_keys).header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
         (without_keys.request("GET", "/users/export").by(&ann), 500, "API_KEY_MISCONFIGURED"),
         (without_keys.upload_request(&ann, large), 507, "STORAGE_FULL"),
+        (waiting("/auth/login"), 403, "EMAIL_NOT_CONFIRMED"),
+        (waiting("/auth/confirm-email"), 400, "INVALID_CONFIRMATION_TOKEN"),
         (login(&limited), 429, "LOGIN_RATE_LIMITED"),
         (limited.request("POST", "/auth/register").json(json!({})), 429, "RATE_LIMITED"),
     ];
-    ([open, with_keys, without_keys, limited], cases)
+    ([open, with_keys, without_keys, limited, confirming], cases)
 }
 
 /// Answers to what is no valid request of HTTP/1.1.

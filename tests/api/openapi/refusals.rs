@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::openapi::document::everything;
-use crate::openapi::scene::Scene;
+use crate::openapi::scene::{Everything, Scene};
 
 /// Requests with bad fields: the operations, what has the fields, and the fields.
 fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
@@ -15,11 +15,16 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
     let new_password = json!({ "current_password": PASSWORD, "new_password": "short" });
     [
         (
-            "register request_password_reset update_my_profile create_user update_user admin_update_user",
+            "register request_password_reset request_email_confirmation update_my_profile create_user \
+             update_user admin_update_user",
             json,
             user,
         ),
-        ("login begin_second_factor confirm_second_factor disable_second_factor", json, json!({})),
+        (
+            "login confirm_email begin_second_factor confirm_second_factor disable_second_factor",
+            json,
+            json!({}),
+        ),
         ("renew_recovery_codes delete_my_account restore_files", json, json!({})),
         ("refresh_tokens", json, json!({ "refresh_token": 5 })),
         ("logout", "query", json!({ "scope": "mine" })),
@@ -64,14 +69,14 @@ fn with_ids(path: &str, id: &str) -> String {
 #[test]
 fn each_operation_gives_the_bad_fields_that_it_shows() {
     let document = everything();
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-    let scene = Scene::new(&api, PASSWORD);
+    let all = Everything::start();
+    let scene = Scene::new(&all, PASSWORD);
     for operation in Operation::all(&document) {
         let id = operation.id();
         let mut requests = Vec::new();
         if operation.path.contains('{') {
             let path = with_ids(operation.path, "no-id");
-            requests.push(api.request_at_root(&operation.method, &path).by(&scene.sender));
+            requests.push(all.api.request_at_root(&operation.method, &path).by(&scene.sender));
         }
         if operation.bodies().any(|(media_type, _)| media_type == "application/json") {
             requests.push(scene.request(&operation, "query", &json!({})).body("{"));

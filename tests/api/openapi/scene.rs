@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::document::ALL_ON;
 use crate::harness::*;
 
 /// The content of the file, which is that of the examples.
@@ -10,16 +11,32 @@ const CONTENT: &str = "Keys are at the front desk.\n";
 const FREE_NAMES: &str = "UPDATE users SET username = NULL, email = id || '@example.org'
                           WHERE NOT is_deleted AND NOT is_development_admin";
 
+/// A service with all that the document describes: a process that asks for no confirmation of addresses, so that who
+/// registers can sign in, and another one beside it for the operations that confirm them.
+pub struct Everything {
+    pub api: Server,
+    confirming: Server,
+}
+
+impl Everything {
+    pub fn start() -> Everything {
+        let api = Server::start(&[ALL_ON[0]]);
+        let confirming = api.beside(&ALL_ON);
+        Everything { api, confirming }
+    }
+}
+
 /// An administrator, and what the variables of paths stand for.
 pub struct Scene<'a> {
     api: &'a Server,
+    confirming: &'a Server,
     pub sender: Tokens,
     variables: [(&'static str, String); 6],
 }
 
 impl Scene<'_> {
     /// Makes an administrator with this password, a file of it with a link, and another user; both with a token.
-    pub fn new<'a>(api: &'a Server, password: &str) -> Scene<'a> {
+    pub fn new<'a>(Everything { api, confirming }: &'a Everything, password: &str) -> Scene<'a> {
         api.database.run(FREE_NAMES);
         let body =
             json!({"username": "sender", "email": "sender@example.com", "password": password});
@@ -41,7 +58,7 @@ impl Scene<'_> {
             ("{link_id}", link.id()),
             ("{token}", link_token.expect("a link")),
         ];
-        Scene { api, sender, variables }
+        Scene { api, confirming, sender, variables }
     }
 
     /// A request with these values, in its query or in a body of the media type.
@@ -54,7 +71,8 @@ impl Scene<'_> {
         let pairs: Vec<_> = members(values).map(|(name, value)| (name, text(value))).collect();
         let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
         let with_query = |query: &str| {
-            let request = self.api.request_at_root(&operation.method, &format!("{path}{query}"));
+            let api = if path.contains("confirm") { self.confirming } else { self.api };
+            let request = api.request_at_root(&operation.method, &format!("{path}{query}"));
             let is_open = operation.json["security"] == json!([]);
             if is_open { request } else { request.by(&self.sender) }
         };
@@ -85,6 +103,13 @@ impl Scene<'_> {
                 api.register_with(ann).expect(201);
             }
             "refresh_tokens" => values["refresh_token"] = json!(self.sender.refresh),
+            "confirm_email" => {
+                let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
+                let id = self.confirming.register_with(ann).expect(201).id();
+                values["token"] =
+                    json!(sign(json!({"sub": id, "jti": id, "type": "email_confirmation",
+                    "email": "ann@example.com", "iat": now(), "exp": now() + 600})));
+            }
             "reset_password" => values["token"] = json!(api.reset_token("sender@example.com")),
             "confirm_second_factor" => {
                 let offer = api.begin_second_factor(&self.sender, password).expect(200).json();

@@ -68,6 +68,13 @@ fn production_refuses_combinations_of_settings() {
     const LINK: (&str, &str) =
         ("CLOAKROOM_PASSWORD_RESET_URL", "https://example.com/reset?token={token}");
     const UNSAID: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "");
+    const REQUIRED: (&str, &str) = ("CLOAKROOM_EMAIL_CONFIRMATION", "required");
+    const PAGE: (&str, &str) =
+        ("CLOAKROOM_EMAIL_CONFIRMATION_URL", "https://example.com/confirm#{token}");
+    let (no_page, no_mail) = (
+        "CLOAKROOM_EMAIL_CONFIRMATION_URL is not set",
+        "CLOAKROOM_EMAIL_CONFIRMATION is required, and no mail is sent",
+    );
     let (no_sender, no_link) =
         ("CLOAKROOM_MAIL_FROM is not set", "CLOAKROOM_PASSWORD_RESET_URL is not set");
     let unsaid = "CLOAKROOM_EXPORT_REQUIRE_ADMIN is not set";
@@ -78,6 +85,9 @@ fn production_refuses_combinations_of_settings() {
         (&[MAIL, LINK], &[no_sender]),
         (&[MAIL, FROM], &[no_link]),
         (&[MAIL, FROM, LINK], &[]),
+        (&[MAIL, FROM, LINK, REQUIRED], &[no_page]),
+        (&[MAIL, FROM, LINK, REQUIRED, PAGE], &[]),
+        (&[REQUIRED, PAGE], &[no_mail]),
         (&[UNSAID, ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "true")], &[]),
         (&[UNSAID, ("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT", "false")], &[]),
         (&[UNSAID, ("CLOAKROOM_API_KEY_ENABLED", "false")], &[unsaid]),
