@@ -13,14 +13,15 @@ import { texts } from "./texts.js";
 /**
  * The pages. `page` is the module in `pages/`; `section` the entry of the navigation that is marked; `for`: `anyone`,
  * `guests` (people who are not signed in), `admins`, or else everybody who is signed in. A page that `stays` is not
- * shown anew when the viewer changes, because what it was shown with is used up. One that `isApart` is for people
- * without an account: it leaves the session of those who have one as it is, so another page begins with a new document.
+ * shown anew when the viewer changes, because what it was shown with is used up. One that `isApart` needs no session:
+ * it leaves that of those who have one as it is, so another page begins with a new document.
  */
 const ROUTES = [
   { path: "/console", for: "guests", page: "sign-in" },
   { path: "/console/register", page: "register", for: "guests" },
   { path: "/console/forgotten", page: "forgotten", for: "guests" },
   { path: "/console/reset", page: "reset", for: "anyone", stays: true },
+  { path: "/console/confirm", page: "confirm", for: "anyone", stays: true, isApart: true },
   { path: "/console/link", page: "link", for: "anyone", stays: true, isApart: true },
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },

@@ -78,7 +78,10 @@ export const texts = {
     WRONG_PASSWORD: "That is not your current password.",
     USERNAME_TAKEN: "This username is taken. Capital letters make no difference.",
     EMAIL_TAKEN: "There is already an account with this e-mail address.",
+    EMAIL_NOT_CONFIRMED: "Confirm your e-mail address first, with the link in the mail that was sent to it.",
     INVALID_RESET_TOKEN: "This link has been used or has expired.",
+    INVALID_CONFIRMATION_TOKEN: "Wrong password, or the link has been used or has expired. Enter the password of "
+      + "your account here, not that of your mailbox.",
     FEATURE_OFF: "This service does not offer that.",
     USER_NOT_FOUND: "There is no such account.",
     SESSION_NOT_FOUND: "This session has already ended.",

@@ -1,9 +1,9 @@
 // The profile: username, e-mail address and name, and what else the service knows about the account.
 
 import { accountPage } from "../account.js";
-import { get, put, setCurrentUser } from "../api.js";
-import { load, section, skeleton } from "../controls.js";
-import { append, el, nameText } from "../dom.js";
+import { get, post, put, setCurrentUser } from "../api.js";
+import { button, load, section, skeleton } from "../controls.js";
+import { append, el, nameText, replace } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { notify } from "../notices.js";
@@ -17,21 +17,21 @@ export function show({ leaving }) {
     signal: leaving,
     waiting: skeleton(10),
     work: () => get("/users/me", {}, leaving),
-    show: (user) => {
-      setCurrentUser(user);
-      return [profileForm(user), section(t.facts, {}, facts(user))];
-    },
+    show: (user) => [profileForm(user), section(t.facts, {}, facts(user))],
   });
   return accountPage(t.title, {}, place);
 }
 
-function fieldsOf(user) {
+/** The fields of the form. `waiting` stands below the address. */
+function fieldsOf(user, waiting) {
   return [
     { name: "username", label: t.username, hint: t.username_hint, value: user.username, maxlength: 50,
       required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
       reasons: ["USERNAME_TAKEN"] },
-    { name: "email", label: t.email, hint: t.email_hint, type: "email", value: user.email, required: true,
-      maxlength: 255, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
+    { name: "email", label: t.email, hint: user.email_confirmed === null ? t.email_hint : t.email_hint_confirmed,
+      type: "email", value: user.email, required: true, maxlength: 255, autocomplete: "email",
+      reasons: ["EMAIL_TAKEN"] },
+    waiting,
     { name: "current_password", label: t.password, hint: t.password_hint, type: "password", required: true,
       isHidden: true, autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
     { name: "name", label: t.name, hint: t.name_hint, value: user.name, maxlength: 255, autocomplete: "name" },
@@ -42,16 +42,28 @@ function fieldsOf(user) {
 function profileForm(user) {
   let stored = user;
   let asksForPassword = false;
-  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save, keeps: true });
+  const waiting = el("div", { class: "note" });
+  const made = form({ fields: fieldsOf(user, waiting), label: t.submit, busy: t.busy, submit: save, keeps: true });
   const email = made.field("email");
   const password = made.field("current_password");
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
 
+  function update(answer) {
+    stored = { ...stored, ...answer };
+    setCurrentUser(stored);
+    waiting.hidden = !stored.pending_email;
+    replace(waiting, waitingAddress(stored, (account) => {
+      email.input.focus();
+      update(account);
+    }));
+  }
+
   async function save(values) {
     const changed = changes(stored, values);
     if (!Object.keys(changed).length) return notify(t.unchanged);
+    let answer;
     try {
-      stored = { ...stored, ...(await put("/users/me", changed)) };
+      answer = await put("/users/me", changed);
     } catch (error) {
       if (error.reason !== "WRONG_PASSWORD" || !password.element.hidden) throw error;
       asksForPassword = true;
@@ -62,10 +74,28 @@ function profileForm(user) {
     if (!password.element.hidden) email.input.focus();
     password.set("");
     password.show(false);
-    setCurrentUser(stored);
-    return notify(t.saved);
+    update(answer);
+    email.set(stored.email);
+    return notify(changed.email && stored.pending_email ? t.saved_waiting({ email: stored.pending_email }) : t.saved);
   }
+  update(user);
   return made.element;
+}
+
+/** The address that waits to take the place of the present one. `update(account)` shows what has changed. */
+function waitingAddress({ email, pending_email: waiting }, update) {
+  if (!waiting) return [];
+  const takeBack = async () => {
+    update(await put("/users/me", { email }));
+    notify(t.taken_back({ email }));
+  };
+  const sendAgain = async () => {
+    await post("/auth/request-email-confirmation", { email: waiting }, { anonymous: true });
+    notify(t.sent_again({ email: waiting }));
+  };
+  return [el("p", {}, t.waiting({ email, waiting })), el("div", { class: "actions" },
+    button(t.take_back, { busy: t.taking_back, act: takeBack }),
+    button(t.send_again, { kind: "quiet", busy: t.sending, act: sendAgain }))];
 }
 
 function facts(user) {

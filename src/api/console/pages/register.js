@@ -1,13 +1,15 @@
 // Making an account of one's own, where the service lets everybody do so.
 
 import { beginSession, post } from "../api.js";
+import { mailAgain } from "../confirmations.js";
 import { el, replace } from "../dom.js";
 import { form } from "../forms.js";
-import { brand } from "../frame.js";
+import { brand, setTitle } from "../frame.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { texts } from "../texts.js";
+import { confirmation } from "../texts/confirmation.js";
 
 const t = texts.register;
 
@@ -28,12 +30,18 @@ export function show({ leaving }) {
   const place = el("div", {}, made.element);
   const close = () => replace(place, el("p", { class: "lead", role: "alert" }, t.closed));
   if (!service.registration) close();
+  const heading = el("h1", { tabindex: "-1" }, t.title);
   async function register(values) {
+    let account;
     try {
-      await post("/auth/register", values, { anonymous: true });
+      account = await post("/auth/register", values, { anonymous: true });
     } catch (error) {
       if (error.reason !== "FEATURE_OFF") throw error;
       close();
+      return;
+    }
+    if (account.email_confirmed === false) {
+      if (!leaving.aborted) showWaiting(account, heading, place);
       return;
     }
     // With a username the API makes the account only, so this signs in to it, which leads to the files.
@@ -46,6 +54,15 @@ export function show({ leaving }) {
       notify(t.made);
     }
   }
-  return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), place,
+  return el("div", { class: "narrow" }, brand(), heading, place,
     el("p", { class: "aside" }, `${t.have} `, el("a", { href: "/console" }, t.sign_in)));
+}
+
+/** What to do next where addresses are confirmed. It is the same whether or not another account has the address. */
+function showWaiting({ email }, heading, place) {
+  const { title, lead, else: otherwise } = confirmation.registered;
+  replace(heading, title);
+  replace(place, el("p", { class: "lead" }, lead({ email })), el("p", { class: "lead" }, otherwise), mailAgain(email));
+  setTitle(title);
+  heading.focus();
 }

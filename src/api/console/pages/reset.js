@@ -5,6 +5,7 @@ import { buttonLink } from "../controls.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
+import { takeToken } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.reset;
@@ -46,11 +47,4 @@ export function show({ leaving }) {
   });
   replace(place, brand(), el("h1", { tabindex: "-1" }, t.title), made.element);
   return place;
-}
-
-/** The token of the address, which is taken out of the address and the history at once. */
-function takeToken() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  history.replaceState(history.state, "", location.pathname);
-  return token;
 }

@@ -43,6 +43,7 @@ function signInForm(made, done, username) {
       if (ASKS_FOR_CODE.includes(error.reason)) askForCode(made().field("code"), error);
       if (error.reason === "SECOND_FACTOR_REQUIRED") return STAY;
       if (error.reason === "BAD_CREDENTIALS") made().field("password").set("");
+      if (error.reason === "EMAIL_NOT_CONFIRMED") offerMail(made(), values.username);
       throw error;
     }
   };
@@ -66,6 +67,16 @@ function askForCode(code, error) {
   if (error.reason === "SECOND_FACTOR_INVALID") code.set("");
   code.show(true);
   code.input.focus();
+}
+
+/** Offers, below the form, another mail with the link that confirms the address, until another name is typed. */
+async function offerMail({ element, field }, name) {
+  const { mailSection } = await import("../confirmations.js");
+  const offer = mailSection(name.includes("@") ? name : null);
+  element.after(offer);
+  for (const [on, type] of [[field("username").input, "input"], [element, "submit"]]) {
+    on.addEventListener(type, () => offer.remove(), { once: true });
+  }
 }
 
 /**
