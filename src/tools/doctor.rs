@@ -124,6 +124,8 @@ struct Schema {
     applied: i32,
     /// `None` if the database has no schema.
     installation: Option<DatabaseSide>,
+    /// Whether the schema is this program's, and nobody has an account.
+    lacks_accounts: bool,
     /// How many second factors there are, and how many of them no key opens. Not counted with an older schema.
     second_factors: (usize, usize),
 }
@@ -136,6 +138,7 @@ fn ask_schema(config: &Config) -> Result<Schema, String> {
     Ok(Schema {
         applied,
         installation: is_current.then(|| db::installation::find(&db)).transpose()?,
+        lacks_accounts: is_current && db::users::count(&db)? == 0,
         second_factors: if is_current {
             database::count_second_factors(&db, config)?
         } else {
@@ -174,9 +177,9 @@ fn judge_server(findings: &mut Findings, server: &Server) {
     faults.for_each(|(_, fault, advice)| findings.fault(format_args!("{text} {fault}"), advice));
 }
 
-/// Judges the version of the schema and the second factors, and returns the database's side.
+/// Judges the version of the schema, the number of accounts and the second factors, and returns the database's side.
 fn judge_schema(findings: &mut Findings, schema: Schema) -> Option<DatabaseSide> {
-    let Schema { applied, installation, second_factors } = schema;
+    let Schema { applied, installation, lacks_accounts, second_factors } = schema;
     let newest = newest_schema_version();
     match applied {
         0 => findings.warning(
@@ -188,6 +191,12 @@ fn judge_schema(findings: &mut Findings, schema: Schema) -> Option<DatabaseSide>
             "The next start of the service, or `cloakroom migrate`, applies what is missing. Make a backup before.",
         ),
         _ => findings.ok(format_args!("schema: version {applied} suits this program")),
+    }
+    if lacks_accounts {
+        findings.warning(
+            "accounts: there are none",
+            "Make an administrator: `cloakroom create-admin --email you@example.com --username admin`.",
+        );
     }
     match second_factors {
         (0, _) => {}
