@@ -127,6 +127,7 @@ fn without_unused_components(mut document: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::EmailConfirmation;
     use crate::model::audit::ACTIONS;
 
     /// Fails if a reference in the value leads nowhere, or if a word of our own is left in it.
@@ -143,12 +144,13 @@ mod tests {
 
     #[test]
     fn every_reference_leads_to_a_component_with_any_settings() {
-        let changes: [fn(&mut Config); 7] = [
+        let changes: [fn(&mut Config); 8] = [
             |_| {},
             |config| config.docs = false,
             |config| config.smtp = Smtp::Off,
             |config| config.registration = Registration::Off,
             |config| config.test_endpoints_enabled = true,
+            |config| config.email_confirmation = EmailConfirmation::Required,
             |config| config.error_format = ErrorFormat::Envelope,
             |config| (config.api_key_enabled, config.api_key_scope) = (true, ApiKeyScope::All),
         ];
@@ -164,6 +166,7 @@ mod tests {
     fn every_component_of_the_file_is_used_with_some_settings() {
         let mut config = Config::of_test_database();
         config.test_endpoints_enabled = true;
+        config.email_confirmation = EmailConfirmation::Required;
         let detail = document(&config);
         config.error_format = ErrorFormat::Envelope;
         let documents = detail + &document(&config);

@@ -20,6 +20,8 @@ pub use store::{StoreSettings, StoreUrl};
 #[cfg(all(test, feature = "s3"))]
 pub use values::Secret;
 pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback};
+#[cfg(test)]
+pub use words::EmailConfirmation;
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
     MetricsAccess, Registration,
