@@ -47,14 +47,15 @@ WITH matching AS NOT MATERIALIZED (
                  LIMIT CASE WHEN $10 = 'name desc' THEN (SELECT accounts FROM walk) ELSE 0 END)
         || ARRAY(SELECT user_id FROM matching ORDER BY email_key, user_id OFFSET $12
                  LIMIT CASE WHEN $10 = 'email asc' THEN (SELECT accounts FROM walk) ELSE 0 END)
-        || ARRAY(SELECT user_id FROM matching ORDER BY email_key DESC, user_id OFFSET $12
+        -- Several that wait may have one address; the index has these in the order of ids, so backward here.
+        || ARRAY(SELECT user_id FROM matching ORDER BY email_key DESC, user_id DESC OFFSET $12
                  LIMIT CASE WHEN $10 = 'email desc' THEN (SELECT accounts FROM walk) ELSE 0 END)
         || ARRAY(SELECT user_id FROM few
                  ORDER BY CASE WHEN $10 = 'created_at asc' THEN created_at END,
                           CASE WHEN $10 = 'created_at desc' THEN created_at END DESC,
                           CASE $10 WHEN 'name asc' THEN name WHEN 'email asc' THEN email_key END,
                           CASE $10 WHEN 'name desc' THEN name WHEN 'email desc' THEN email_key END DESC NULLS LAST,
-                          user_id OFFSET $12
+                          CASE WHEN $10 = 'email desc' THEN user_id END DESC, user_id OFFSET $12
                  LIMIT CASE WHEN $10 ~ '^(last_login|total_storage_used) ' THEN 0 ELSE $11 END)
         || ARRAY(SELECT user_id FROM matching JOIN users ON id = user_id
                  ORDER BY CASE $10 WHEN 'last_login asc' THEN last_login END,
