@@ -125,8 +125,8 @@ fn in_development(config: &Config) -> Vec<Rule> {
         (
             matches!(config.smtp, Smtp::Server(_)) && Mailer::new(config).is_none(),
             Warn,
-            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM or a link, such as CLOAKROOM_PASSWORD_RESET_URL, is \
-             not: no mail is sent"
+            "CLOAKROOM_SMTP_URL is set, but CLOAKROOM_MAIL_FROM, CLOAKROOM_EMAIL_CONFIRMATION_URL (if addresses are to \
+             be confirmed) or CLOAKROOM_PASSWORD_RESET_URL is not: no mail is sent"
                 .to_owned(),
             "Set them; where the console is on, CLOAKROOM_PUBLIC_URL is enough for the links.",
         ),
