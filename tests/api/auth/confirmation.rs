@@ -100,6 +100,15 @@ fn an_account_waits_until_its_owner_has_confirmed_the_address_with_the_password(
 }
 
 #[test]
+fn in_development_the_token_is_logged() {
+    let api = Server::start(&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")]);
+    api.register("ann").expect(201);
+    let line = api.logged("e-mail confirmation token");
+    confirm(&api, line.split_whitespace().last().expect("a token"), PASSWORD).expect(200);
+    api.sign_in("ann");
+}
+
+#[test]
 fn what_is_sent_is_checked_before_the_token_and_tokens_for_another_purpose_are_refused() {
     let (smtp, api) = confirming(&[]);
     let ann = sign_up(&smtp, &api, "ann");
