@@ -279,7 +279,7 @@ impl SigningKey {
 /// The id of a secret, for the header `kid` of its tokens: 64 bits of a hash, in hexadecimal. It reveals no more about
 /// the secret than the signature of the same token does, because an attacker could test guesses of the secret against
 /// either. The prefix makes it different from other hashes of the same secret.
-fn key_id(secret: &[u8]) -> String {
+pub fn key_id(secret: &[u8]) -> String {
     let hash = Sha256::new().chain_update(b"cloakroom token key id:").chain_update(secret);
     hex(&hash.finalize()[..8])
 }

@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+use serde_json::Value;
+
 use super::params::Params;
 use crate::error::{Error, FieldLocation};
 use crate::model::audit::AuditPosition;
@@ -77,6 +79,37 @@ fn check_numbers(params: Params, written: impl Fn(&str) -> Option<f64>) {
     }
 }
 
+/// Reads what was sent as `a` as a value of each type. What is refused is `None`.
+fn check_value(params: impl Fn() -> Params, is_query: bool, sent: Option<&Value>) {
+    const WORDS: [(&str, u8); 2] = [("asc", 1), ("desc", 2)];
+    let value = sent.filter(|value| !value.is_null());
+    let choice = |v: &Value| WORDS.iter().find(|(word, _)| v == word).map(|(_, n)| Some(*n));
+    let found = params().read(|params| params.choice("a", &WORDS)).ok();
+    assert_eq!(found, value.map_or(Some(None), choice));
+    let found = params().read(|params| params.boolean("a")).ok();
+    assert_eq!(found, value.map_or(Some(None), |v| v.as_bool().map(Some)));
+    let filter = |v: &Value| match v.as_str()? {
+        "" => Some(None),
+        text @ ("0" | "1") => Some(Some(text == "1")),
+        text => text.to_ascii_lowercase().parse().ok().map(Some),
+    };
+    let found = params().read(|params| params.filter("a", rules::boolean)).ok();
+    assert_eq!(found, value.map_or(Some(None), filter));
+    let is_word = |text: &String| (1..=64).contains(&text.chars().count()) && !text.contains('\0');
+    let list = |v: &Value| serde_json::from_value::<Vec<String>>(v.clone()).ok();
+    let list = |v| list(v).filter(|l| l.len() <= 100 && l.iter().all(is_word)).map(Some);
+    let found = params().read(|params| params.list("a", rules::permissions)).ok();
+    assert_eq!(found, value.map_or(Some(None), list));
+    let is_whole = |float: &f64| float.fract() == 0.0 && *float <= 2_f64.powi(53);
+    let quota = |v: &Value| match v.as_str() {
+        Some(text) => text.parse().ok().filter(|_| is_query),
+        None => v.as_i64().or(v.as_f64().filter(is_whole).map(|float| float as i64)),
+    };
+    let quota = |v| quota(v).filter(|number| *number >= 0).map(|number| Some(Some(number)));
+    let found = params().read(|params| params.quota("a")).ok();
+    assert_eq!(found, value.map_or(Some(sent.map(|_| None)), quota));
+}
+
 #[test]
 fn fuzz_parameters() {
     fuzz::check("parameters", |input| {
@@ -87,14 +120,18 @@ fn fuzz_parameters() {
             for name in NAMES {
                 assert_eq!(query.sent_text(name), last_value(&text, name).as_deref(), "{name}");
             }
+            let query = || Params::from_urlencoded(FieldLocation::Query, &text);
+            check_value(query, true, last_value(&text, "a").map(Value::from).as_ref());
         }
         check_numbers(query, |name| last_value(&text, name)?.parse().ok());
         if let Ok(body) = Params::from_json(&text) {
-            let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+            let json: Value = serde_json::from_str(&text).unwrap_or_default();
             for name in NAMES {
                 assert_eq!(body.sent_text(name), json[name].as_str(), "{name}");
             }
             check_numbers(body, |name| json[name].as_f64());
+            let body = || Params::from_json(&text).unwrap_or(Params::new(FieldLocation::Body));
+            check_value(body, false, json.get("a"));
         }
     });
 }

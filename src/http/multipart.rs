@@ -199,12 +199,17 @@ mod tests {
         }
     }
 
+    const CONTENT_TYPE: &str = "Multipart/Form-Data; charset=utf-8; Boundary=\"b\"";
+
     /// Parses a body that arrives `step` bytes at a time.
-    fn read(body: &[u8], step: usize) -> Result<Vec<(PartHeader, Vec<u8>)>, Error> {
+    fn read(
+        content_type: &str,
+        body: &[u8],
+        step: usize,
+    ) -> Result<Vec<(PartHeader, Vec<u8>)>, Error> {
         let mut reader = SlowReader { left: body, step };
         let mut body = Body::new(|buffer, _| reader.read(buffer), None);
         body.set_limit(u64::MAX)?;
-        let content_type = "Multipart/Form-Data; charset=utf-8; Boundary=\"b\"";
         let mut multipart = Multipart::new(&mut body, content_type)?;
         let mut parts = Vec::new();
         while let Some(part) = multipart.next()? {
@@ -235,7 +240,7 @@ mod tests {
         ]
         .concat();
         for step in [1, 2, 3, 5, 7, 100, BUFFER_BYTES, usize::MAX] {
-            let parts = read(&body, step)?;
+            let parts = read(CONTENT_TYPE, &body, step)?;
             let expected = [
                 (field("x"), b"\r\n--a\r\n--".to_vec()),
                 (field("y"), Vec::new()),
@@ -266,7 +271,8 @@ mod tests {
             (&crowded, "more parts than are read"),
         ] {
             for step in [1, usize::MAX] {
-                assert!(matches!(read(body.as_bytes(), step), Err(Error::Invalid(_))), "{reason}");
+                let outcome = read(CONTENT_TYPE, body.as_bytes(), step);
+                assert!(matches!(outcome, Err(Error::Invalid(_))), "{reason}");
             }
         }
     }
@@ -286,40 +292,118 @@ mod tests {
         }
     }
 
-    /// The parts of a body, as its delimiters divide it.
-    fn split(body: &[u8]) -> Option<Vec<(PartHeader, Vec<u8>)>> {
-        const DELIMITER: &[u8] = b"\r\n--b";
-        let body = [b"\r\n", body].concat();
-        let divide = |bytes: &[u8]| {
-            let at = memchr::memmem::find(bytes, DELIMITER)?;
-            Some((bytes[..at].to_vec(), bytes[at + DELIMITER.len()..].to_vec()))
+    /// Divides at the first `mark`.
+    fn divide<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+        let at = memchr::memmem::find(bytes, mark)?;
+        Some((&bytes[..at], &bytes[at + mark.len()..]))
+    }
+
+    /// The parameters of a header value, read one character after the other.
+    fn parameters(value: &str) -> Vec<(String, String)> {
+        let mut rest = value.chars().skip_while(|c| *c != ';').skip(1).peekable();
+        let (mut found, mut name) = (Vec::new(), String::new());
+        while let Some(c) = rest.next() {
+            match c {
+                ';' => name.clear(),
+                '=' => {
+                    while rest.next_if(|c| c.is_whitespace()).is_some() {}
+                    let mut value = String::new();
+                    if rest.next_if_eq(&'"').is_some() {
+                        while let Some(c) = rest.next().filter(|c| *c != '"') {
+                            let escaped = rest.next_if(|next| c == '\\' && "\\\"".contains(*next));
+                            value.push(escaped.unwrap_or(c));
+                        }
+                    } else {
+                        value.extend(std::iter::from_fn(|| rest.next_if(|c| *c != ';')));
+                        value.truncate(value.trim_end().len());
+                    }
+                    found.push((std::mem::take(&mut name).trim().to_ascii_lowercase(), value));
+                }
+                c => name.push(c),
+            }
+        }
+        found
+    }
+
+    /// The header of a part, of at most 32 lines, and what follows it.
+    fn read_header(bytes: &[u8]) -> Option<(PartHeader, &[u8])> {
+        let (padding, mut rest) = divide(bytes, b"\r\n")?;
+        let mut fields = Vec::new();
+        loop {
+            let (line, after) = divide(rest, b"\n")?;
+            rest = after;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = divide(line, b":")?;
+            let is_token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b);
+            if name.is_empty() || !name.iter().all(is_token) || value.contains(&b'\r') {
+                return None;
+            }
+            let visible = |b: &u8| if b.is_ascii_control() { b'\t' } else { *b };
+            let value: Vec<u8> = value.iter().map(visible).collect();
+            fields.push((name.to_ascii_lowercase(), value.trim_ascii().to_vec()));
+        }
+        let field = |name: &[u8]| Some(fields.iter().find(|(n, _)| n == name)?.1.clone());
+        let disposition = String::from_utf8(field(b"content-disposition").unwrap_or_default());
+        let parameters = parameters(&disposition.ok()?);
+        let all = |name: &'static str| {
+            parameters.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.clone())
         };
-        let (_, mut rest) = divide(&body)?;
+        let extended = |value: String| {
+            let (charset, text) = value.split_once('\'')?;
+            let (_, text) =
+                text.split_once('\'').filter(|_| charset.eq_ignore_ascii_case("utf-8"))?;
+            Some(percent_encoding::percent_decode_str(text).decode_utf8().ok()?.into_owned())
+        };
+        let header = PartHeader {
+            name: all("name").next_back().unwrap_or_default(),
+            filename: all("filename*").filter_map(extended).next_back().or(all("filename").next()),
+            content_type: field(b"content-type").map(|v| String::from_utf8_lossy(&v).into_owned()),
+        };
+        let is_padding = padding.iter().all(|b| b" \t".contains(b));
+        (is_padding && fields.len() <= 32).then_some((header, rest))
+    }
+
+    /// The parts of a body, as its delimiters divide it.
+    fn split(content_type: &str, body: &[u8]) -> Option<Vec<(PartHeader, Vec<u8>)>> {
+        let (media_type, _) = content_type.split_once(';')?;
+        let mut parameters = parameters(content_type).into_iter();
+        let (_, boundary) = parameters.find(|(name, _)| name == "boundary")?;
+        let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
+        let body = [b"\r\n", body].concat();
+        let (_, mut rest) = divide(&body, &delimiter)?;
         let mut parts = Vec::new();
         while !rest.starts_with(b"--") {
-            let length = header_length(&rest, &mut 0).ok()??;
-            let header = parse_header(&rest[..length]).ok()?;
-            let (content, after) = divide(&rest[length..])?;
-            parts.push((header, content));
+            let (header, content) = read_header(rest)?;
+            let (content, after) = divide(content, &delimiter)?;
+            parts.push((header, content.to_vec()));
             rest = after;
         }
-        (parts.len() <= MAX_PARTS).then_some(parts)
+        let is_form = media_type.trim().eq_ignore_ascii_case("multipart/form-data");
+        (is_form && (1..=MAX_BOUNDARY).contains(&boundary.len()) && parts.len() <= MAX_PARTS)
+            .then_some(parts)
     }
 
     #[test]
     fn fuzz_multipart_bodies() {
         fuzz::check("multipart", |input| {
-            let Some((&[step, at, low, high], body)) = input.split_first_chunk() else {
+            let Some((&[step, at, low, high], rest)) = input.split_first_chunk() else {
                 return;
             };
+            // No UTF-8 has this byte.
+            let (content_type, body) =
+                divide(rest, b"\xff").unwrap_or((CONTENT_TYPE.as_bytes(), rest));
+            let content_type = String::from_utf8_lossy(content_type);
             // Some bodies are longer than the buffer, in the middle of something.
             let (before, after) = body.split_at(body.len().min(at.into()));
             let filler = vec![b'\r'; usize::from(u16::from_le_bytes([low, high])) * 2];
             let body = [before, &filler, after].concat();
-            let parts = split(&body);
+            let parts = split(&content_type, &body);
             let step = (1 + usize::from(step)) * (1 + filler.len() / 256);
             for step in [step, usize::MAX] {
-                assert_eq!(read(&body, step).ok(), parts, "{step}");
+                assert_eq!(read(&content_type, &body, step).ok(), parts, "{step}");
             }
         });
     }

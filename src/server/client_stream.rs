@@ -318,7 +318,7 @@ fn receive(
 /// The length of the head at the start of `bytes`, up to and with its empty line, or `None` if it is incomplete.
 /// `scanned` is how many bytes earlier calls have searched. A line feed without a carriage return is an error: other
 /// intermediaries differ in whether they take it for a line end, which is how requests are smuggled past them.
-fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
+pub fn find_head_end(bytes: &[u8], scanned: &mut usize) -> Result<Option<usize>, Error> {
     while let Some(found) = memchr(b'\n', &bytes[*scanned..]) {
         let at = *scanned + found;
         *scanned = at + 1;

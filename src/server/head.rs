@@ -229,8 +229,10 @@ fn is_registered_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use memchr::memmem;
     use proptest::prelude::*;
 
+    use super::super::client_stream::find_head_end;
     use super::super::property::check_property;
     use super::*;
 
@@ -265,8 +267,22 @@ mod tests {
         )
     }
 
-    /// Of an accepted head nothing is lost, and its body is framed as `httparse` reads it.
+    /// Bytes are a head up to the first empty line, however they arrive, if all lines up to there end with a carriage
+    /// return and a line feed. Of an accepted head nothing is lost, and its body is framed as `httparse` reads it.
     fn check_head(bytes: &[u8]) {
+        let end = memmem::find(bytes, b"\r\n\r\n").map(|at| at + 4);
+        let lines = &bytes[..end.unwrap_or(bytes.len())];
+        let count = |mark: &[u8]| memmem::find_iter(lines, mark).count();
+        let expected = (count(b"\n") == count(b"\r\n")).then_some(end);
+        assert_eq!(find_head_end(bytes, &mut 0).ok(), expected);
+        let mut scanned = 0;
+        let mut arriving = (0..=bytes.len()).map(|n| find_head_end(&bytes[..n], &mut scanned).ok());
+        assert_eq!(arriving.find(|found| *found != Some(None)).unwrap_or(Some(None)), expected);
+        if expected.flatten().is_none() {
+            return;
+        }
+        // An empty line before a head is dropped.
+        let bytes = lines.strip_prefix(b"\r\n").unwrap_or(lines);
         let Ok(head) = RequestHead::parse(bytes, SocketAddr::from(([127, 0, 0, 1], 1))) else {
             return;
         };
