@@ -117,15 +117,29 @@ fn fuzz_answers_of_the_store() {
 }
 
 #[test]
-fn a_listing_that_does_not_go_on_is_refused() {
-    let id = Uuid::from_u128(7);
-    let xml = format!(
-        "<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>p/files/{id}</Key><Size>7</Size>\
-         <LastModified>2026-01-02T03:04:05Z</LastModified></Contents></ListBucketResult>"
-    );
-    let page = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{xml}", xml.len());
-    let store = store(Arc::new(Mutex::new(vec![page.into_bytes()])));
-    let pages = store.old_contents().into_iter().flatten();
-    let pages: Vec<_> = pages.map(|page| page.ok()).collect();
-    assert_eq!(pages, [Some(vec![id]), None]);
+fn a_listing_that_does_not_go_on_or_is_not_in_order_is_refused() {
+    let [first, last] = [7, 8].map(Uuid::from_u128);
+    let page = |ids: &[Uuid]| {
+        let object = |id| {
+            format!(
+                "<Contents><Key>p/files/{id}</Key><Size>7</Size>\
+                 <LastModified>2026-01-02T03:04:05Z</LastModified></Contents>"
+            )
+        };
+        let objects: String = ids.iter().map(object).collect();
+        let xml = format!(
+            "<ListBucketResult><IsTruncated>true</IsTruncated>{objects}</ListBucketResult>"
+        );
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{xml}", xml.len()).into_bytes()
+    };
+    for (answers, expected) in [
+        (vec![page(&[first])], vec![Some(vec![first]), None]),
+        (vec![page(&[first, last])], vec![Some(vec![first, last]), None]),
+        (vec![page(&[last, first])], vec![None]),
+        (vec![page(&[last]), page(&[first])], vec![Some(vec![last]), None]),
+    ] {
+        let store = store(Arc::new(Mutex::new(answers)));
+        let pages = store.old_contents().into_iter().flatten();
+        assert_eq!(pages.map(|page| page.ok()).collect::<Vec<_>>(), expected);
+    }
 }

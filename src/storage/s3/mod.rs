@@ -159,8 +159,12 @@ impl Store {
         let list = StoreRequest { query: &query, ..request("GET", "") };
         let mut answer = self.send(&list)?.ok_or_else(|| self.fail("a listing answers 404"))?;
         let text = self.noted(read_text(&mut answer))?;
-        // The next page begins after the last key of this one: a store that did not go on would be asked forever.
-        let goes_on = |page: &ListedPage| page.objects.last().is_none_or(|o| *o.key > *after);
+        // The next page begins after the last key of this one: a store that did not go on would be asked forever, and
+        // one that has another order would leave out keys.
+        let goes_on = |page: &ListedPage| {
+            let keys = page.objects.iter().map(|object| &*object.key);
+            std::iter::once(after).chain(keys).is_sorted_by(|key, next| key < next)
+        };
         let page = listing::parse(&text).filter(goes_on);
         page.ok_or_else(|| self.fail("its listing is not understood"))
     }
