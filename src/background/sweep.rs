@@ -116,7 +116,8 @@ fn list_for_removal(
 }
 
 /// Removes up to `limit` contents of files that nobody may restore, or that have been listed for removal for more than
-/// `trash_days` days, and have no record. Returns how many there were.
+/// `trash_days` days, and have no record. Returns how many. Each that cannot be removed is tried again after a minute,
+/// so that it keeps no other waiting; then this fails, once the others are gone.
 pub fn remove_deleted(
     storage: &Storage,
     db: &Database,
@@ -127,8 +128,12 @@ pub fn remove_deleted(
     if ids.is_empty() {
         return Ok(0);
     }
-    storage.remove(&ids)?;
-    db::contents::forget_deleted(db, &ids)
+    let mut failure = None;
+    let (gone, left): (Vec<_>, Vec<_>) = ids
+        .into_iter()
+        .partition(|id| storage.remove(*id).map_err(|error| failure = Some(error)).is_ok());
+    let forgotten = db::contents::forget_deleted(db, &gone, &left, trash_days)?;
+    failure.map_or(Ok(forgotten), Err)
 }
 
 /// Why so many orphans must not be moved without confirmation; `None` if they may.

@@ -38,7 +38,14 @@ pub fn list_for_removal(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error>
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
-/// Forgets contents that are gone. Returns how many there were.
-pub fn forget_deleted(db: &Database, ids: &[Uuid]) -> Result<i64, Error> {
-    Ok(db.write(sql!("removals/forget_contents"), &[&ids])?.len() as i64)
+/// Forgets contents that are `gone`, and has those that are `left` wait for a minute; `days` as for [`deleted`]. Returns
+/// how many are gone.
+pub fn forget_deleted(
+    db: &Database,
+    gone: &[Uuid],
+    left: &[Uuid],
+    days: u32,
+) -> Result<i64, Error> {
+    let params: SqlParams = &[&gone, &left, &days.cast_signed()];
+    Ok(db.write(sql!("removals/forget_contents"), params)?.len() as i64)
 }

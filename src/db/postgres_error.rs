@@ -2,25 +2,28 @@
 
 use std::error::Error as _;
 
-use postgres::error::SqlState;
+use postgres::error::{Severity, SqlState};
 
 use crate::error::{Error, Unique};
 
-/// Whether the connection can no longer be used: it failed, the server ended it, or the server has become a standby
-/// that refuses writes.
+/// Whether the connection can no longer be used: it failed, the server or a pooler before it ended it, or the server
+/// has become a standby that refuses writes. Whoever ends a connection says so with an error of the severity FATAL or
+/// PANIC, which may arrive before the connection is seen to end. PgBouncer does it with a code of class 08 where its
+/// own connection to the server broke under a statement, which may have been carried out.
 pub fn is_connection_lost(error: &postgres::Error) -> bool {
-    match error.code() {
-        Some(code) => [
-            SqlState::ADMIN_SHUTDOWN,
-            SqlState::CRASH_SHUTDOWN,
-            SqlState::CANNOT_CONNECT_NOW,
-            SqlState::READ_ONLY_SQL_TRANSACTION,
-        ]
-        .contains(code),
-        None => {
-            error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
+    match error.as_db_error() {
+        Some(db) => {
+            matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+                || db.code().code().starts_with("08")
+                || db.code() == &SqlState::READ_ONLY_SQL_TRANSACTION
         }
+        None => has_failed(error),
     }
+}
+
+/// Whether the connection itself failed.
+fn has_failed(error: &postgres::Error) -> bool {
+    error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
 }
 
 /// Whether the server refused a prepared statement because the type of its result has changed since, as after a
@@ -34,11 +37,18 @@ pub fn is_stale_plan(error: &postgres::Error) -> bool {
     })
 }
 
-/// Whether a later try may succeed: the connection was lost, or the SQLSTATE is of class 08 (connection failures) or 53
-/// (lack of resources).
+/// Whether a later try may succeed, also one to connect: the connection failed, the server is starting, stopping or a
+/// standby, or the SQLSTATE is of class 08 (connection failures) or 53 (lack of resources).
 pub fn is_unavailable(error: &postgres::Error) -> bool {
-    let class = error.code().map_or("", |code| &code.code()[..2]);
-    is_connection_lost(error) || class == "08" || class == "53"
+    let Some(code) = error.code() else { return has_failed(error) };
+    ["08", "53"].contains(&&code.code()[..2])
+        || [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+        ]
+        .contains(code)
 }
 
 /// Whether the server refuses changes altogether: it lacks resources (class 53), above all disk space, or is read-only.

@@ -158,11 +158,13 @@ impl Contents for ContentDirectory {
         }
     }
 
-    fn remove(&self, ids: &[Uuid]) -> Result<(), Error> {
-        for id in ids {
-            remove_file(&self.path(*id));
+    fn remove(&self, id: Uuid) -> Result<(), Error> {
+        match fs::remove_file(self.path(id)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                Err(Error::Internal(format!("content of file {id} was not removed: {e}")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     #[cfg(feature = "tools")]

@@ -136,7 +136,9 @@ impl Drop for Draft {
             remove_file(&self.path);
         } else if !self.is_kept {
             // What cannot be removed is logged, in a store as an outage, and the sweep finds it.
-            let _ = self.contents.remove(&[self.id]);
+            if let Err(Error::Internal(cause)) = self.contents.remove(self.id) {
+                log::warn!("{cause}");
+            }
         }
     }
 }

@@ -125,8 +125,8 @@ pub trait Contents: Send + Sync {
         self.open_part(id, size, sha256, part)
     }
 
-    /// Removes contents for good. One that is gone already is no failure.
-    fn remove(&self, ids: &[Uuid]) -> Result<(), Error>;
+    /// Removes a content for good. One that is gone already is no failure.
+    fn remove(&self, id: Uuid) -> Result<(), Error>;
 
     /// The sizes of those of these contents that exist. The ids must be in ascending order.
     #[cfg(feature = "tools")]

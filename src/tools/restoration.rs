@@ -149,7 +149,7 @@ impl Restoration {
     /// Removes the contents again, because nothing was restored to the database.
     pub fn abandon(self) -> Result<(), String> {
         if let Some(store) = self.store() {
-            store.remove(&self.copied)?;
+            self.copied.iter().try_for_each(|id| store.remove(*id))?;
         }
         let removed = fs::remove_dir_all(&self.contents);
         let removed = removed.and_then(|()| remove_if_there(&self.data_dir.join(LOCK)));

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// Binds a port for a proxy before the database of `url`. Returns the listener, the host and port of the database, and
 /// the URL of the proxy, through which connections are not encrypted.
@@ -37,6 +39,8 @@ struct GateState {
     held_text: Option<Vec<u8>>,
     /// How many pieces are held back.
     held: usize,
+    /// The answer to the next piece that contains this is lost.
+    lost_text: Option<Vec<u8>>,
 }
 
 impl DatabaseProxy {
@@ -71,6 +75,12 @@ impl DatabaseProxy {
         self.gate.changed.notify_all();
     }
 
+    /// The answer to the next piece that contains `text` does not arrive: in its place comes what PgBouncer says if its
+    /// connection to the server breaks, and only a moment later the end of the connection.
+    pub fn lose_answer(&self, text: &[u8]) {
+        self.gate.state.lock().expect("a gate").lost_text = Some(text.to_owned());
+    }
+
     /// How many pieces, of those that clients have sent so far, meet a condition.
     pub fn count_sent(&self, condition: impl Fn(&[u8]) -> bool) -> usize {
         let state = self.gate.state.lock().expect("a gate");
@@ -92,7 +102,16 @@ impl Gate {
             state.held -= 1;
         }
     }
+
+    /// Whether the answer to the piece is to be lost.
+    fn loses(&self, piece: &[u8]) -> bool {
+        let mut state = self.state.lock().expect("a gate");
+        state.lost_text.take_if(|text| contains(piece, text)).is_some()
+    }
 }
+
+/// `FATAL: server conn crashed?`, as a message of PostgreSQL's protocol.
+const SERVER_CRASHED: &[u8] = b"E\0\0\0\x30SFATAL\0VFATAL\0C08P01\0Mserver conn crashed?\0\0";
 
 pub fn contains(piece: &[u8], text: &[u8]) -> bool {
     text.is_empty() || piece.windows(text.len()).any(|part| part == text)
@@ -103,15 +122,30 @@ fn pass(mut client: TcpStream, mut server: TcpStream, gate: &Arc<Gate>) -> io::R
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (mut from_server, mut to_client) = (server.try_clone()?, client.try_clone()?);
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let gate = gate.clone();
+    let loses = is_lost.clone();
     thread::spawn(move || {
-        let _ = io::copy(&mut from_server, &mut to_client);
+        let mut block = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = from_server.read(&mut block) {
+            let answer = match loses.load(Ordering::Relaxed) {
+                true => SERVER_CRASHED,
+                false => &block[..count],
+            };
+            if to_client.write_all(answer).is_err() || loses.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        if loses.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(200));
+        }
         let _ = to_client.shutdown(Shutdown::Both);
     });
-    let gate = gate.clone();
     thread::spawn(move || {
         let mut block = vec![0; 1 << 16];
         while let Ok(count @ 1..) = client.read(&mut block) {
             gate.pass(&block[..count]);
+            is_lost.store(gate.loses(&block[..count]), Ordering::Relaxed);
             if server.write_all(&block[..count]).is_err() {
                 break;
             }

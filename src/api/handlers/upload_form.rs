@@ -25,15 +25,24 @@ pub struct UploadedFile {
     pub description: Option<String>,
 }
 
-/// Receives the form of an upload whose file may have at most `left` bytes, which is what the quotas have left. If the
+/// How long the file of a form may be, below the limit of all files.
+#[derive(Clone, Copy)]
+pub struct Room {
+    /// The most bytes.
+    pub bytes: u64,
+    /// The failure of a file that has more.
+    pub beyond: fn() -> Error,
+}
+
+/// Receives the form of an upload whose file must fit into `room`, which is what the quotas have left. If the
 /// form is too long, fails with [`Error::FormTooLarge`] if that is certainly not because of the file, otherwise with
 /// [`Error::FileTooLarge`]: a length that is announced may leave it open.
-pub fn receive(context: &mut RequestContext, left: u64) -> Result<UploadedFile, Error> {
+pub fn receive(context: &mut RequestContext, room: Room) -> Result<UploadedFile, Error> {
     let app = context.app;
     let (limit, rest) = (app.config.max_upload_size, MAX_FORM_OVERHEAD);
     let (mut file, mut began, mut received) = (None, None, 0);
     let form = context.request.multipart(limit.saturating_add(rest)).and_then(|mut parts| {
-        let form = receive_parts(app, left, &mut parts, &mut file, &mut began);
+        let form = receive_parts(app, room, &mut parts, &mut file, &mut began);
         received = parts.received();
         form
     });
@@ -47,12 +56,12 @@ pub fn receive(context: &mut RequestContext, left: u64) -> Result<UploadedFile, 
     })
 }
 
-/// Reads all parts of the body. There must be exactly one `file`, of at most `left` bytes, which goes to `file` as soon
+/// Reads all parts of the body. There must be exactly one `file`, within `room`, which goes to `file` as soon
 /// as it has arrived; how many bytes came before its content goes to `began`. Of several descriptions the first one
 /// counts, and the others are skipped.
 fn receive_parts(
     app: &App,
-    left: u64,
+    room: Room,
     parts: &mut Multipart,
     file: &mut Option<UploadedFile>,
     began: &mut Option<u64>,
@@ -74,7 +83,7 @@ fn receive_parts(
                 match name.and_then(|name| filename::uploaded_filename(&name)) {
                     Ok(name) => {
                         *began = Some(parts.position());
-                        *file = Some(receive_file(app, left, parts, name, part.content_type)?);
+                        *file = Some(receive_file(app, room, parts, name, part.content_type)?);
                     }
                     Err(problem) => form.add_error("file", problem),
                 }
@@ -113,7 +122,7 @@ fn receive_parts(
 /// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does.
 fn receive_file(
     app: &App,
-    left: u64,
+    room: Room,
     parts: &mut Multipart,
     filename: String,
     declared_type: Option<String>,
@@ -128,14 +137,14 @@ fn receive_file(
     if let Some(recognised) = media_type::contradicting_type(&declared, beginning) {
         return Err(Error::TypeContradicted { declared, recognised });
     }
-    let draft = write_content(app, left, parts)?;
+    let draft = write_content(app, room, parts)?;
     let content_type = content_type.to_owned();
     Ok(UploadedFile { draft, filename, content_type, description: None })
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, and
-/// with [`Error::StorageFull`] beyond `left` bytes.
-fn write_content(app: &App, left: u64, parts: &mut Multipart) -> Result<Draft, Error> {
+/// as `room` says beyond that.
+fn write_content(app: &App, room: Room, parts: &mut Multipart) -> Result<Draft, Error> {
     let limit = app.config.max_upload_size;
     let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
@@ -143,8 +152,8 @@ fn write_content(app: &App, left: u64, parts: &mut Multipart) -> Result<Draft, E
         if size > limit {
             return Err(Error::FileTooLarge(limit));
         }
-        if size > left {
-            return Err(Error::StorageFull);
+        if size > room.bytes {
+            return Err((room.beyond)());
         }
         draft.write(chunk)?;
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::upload_form;
+use super::upload_form::{self, Room};
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
@@ -37,12 +37,11 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         None => None,
     };
     let received = match &known {
-        None => upload_form::receive(context, left?),
+        None => upload_form::receive(context, Room { bytes: left?, beyond: || Error::StorageFull }),
         // A longer content is not the first one's.
-        Some(known) => upload_form::receive(context, known.size).map_err(|error| match error {
-            Error::StorageFull => key_reused(),
-            error => error,
-        }),
+        Some(known) => {
+            upload_form::receive(context, Room { bytes: known.size, beyond: key_reused })
+        }
     };
     let stored = received.and_then(|mut file| {
         let hash = if known.is_some() { file.draft.hash() } else { file.draft.commit()? };
@@ -84,6 +83,8 @@ fn record(
     let recorded = app.uploads.record(&context.db, upload, &app.file_quotas());
     match &recorded {
         Ok(Recorded::New(_)) => app.stored_bytes.add(upload.size),
+        // The key of this upload itself, whose first answer was lost.
+        Ok(Recorded::Known(first)) if first.file == upload.id => {}
         Ok(Recorded::Known(_)) => return recorded,
         Err(_) => app.stored_bytes.forget(),
     }
@@ -333,6 +334,9 @@ fn restore_deleted(
     files: &Restorable,
 ) -> Result<(i64, i64), Error> {
     let (db, quotas, origin) = (&context.db, context.app.file_quotas(), context.origin());
+    // All restorations of a user wait for each other in the database, where each holds a connection.
+    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
+    let _turn = context.app.turns.search(user.id(), network, timeout)?;
     let outcome = files::restore(db, user.id(), files, &quotas, &origin);
     // What all files take is another number now.
     context.app.stored_bytes.forget();

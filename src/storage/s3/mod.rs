@@ -304,10 +304,9 @@ impl Contents for Store {
         }
     }
 
-    fn remove(&self, ids: &[Uuid]) -> Result<(), Error> {
+    fn remove(&self, id: Uuid) -> Result<(), Error> {
         self.refuse_held()?;
-        ids.iter()
-            .try_for_each(|id| self.send(&request("DELETE", &self.content_key(*id))).map(drop))
+        self.send(&request("DELETE", &self.content_key(id))).map(drop)
     }
 
     #[cfg(feature = "tools")]

@@ -378,6 +378,18 @@ fn insert_deleted_files(database: &Database, owner: &str, count: usize) {
 }
 
 #[test]
+fn fewer_files_come_back_in_one_request_if_their_descriptions_are_long() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    insert_deleted_files(&api.database, ann.id(), 600);
+    // The longest description, 16 KiB, of which 8 MiB hold 512.
+    api.database.run("UPDATE deleted_files SET description = repeat('𝄞', 4096)");
+    for counts in [json!({"restored": 512, "left": 88}), json!({"restored": 88, "left": 0})] {
+        assert_eq!(api.restore_since(&ann, LONG_AGO).expect(200).json(), counts);
+    }
+    assert_eq!(api.file_stats(&ann), (600, 600));
+}
+
+#[test]
 fn ten_thousand_files_come_back_in_one_request_all_or_none() {
     let database = Database::create_migrated();
     let data = Arc::new(Directory::create());

@@ -2,6 +2,7 @@
 //! disconnects. What was answered with 201 survives, and an upload that failed leaves nothing behind.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,6 +64,11 @@ fn what_was_acknowledged_survives_kill_9() {
 fn a_full_disk_is_a_507_and_leaves_nothing() {
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
+    let keyed = || {
+        let form = file_form("b.txt", "text/plain", &[b'x'; 200_000]);
+        api.upload_request(&ann, form.bytes()).header("Idempotency-Key", "k1").send()
+    };
+    let first = keyed().expect(201);
     // A limit on the size of files makes writes fail as on a full disk.
     let pid = api.pid().to_string();
     let limited = Command::new("prlimit").args(["--pid", &pid, "--fsize=100000:100000"]).status();
@@ -71,9 +77,34 @@ fn a_full_disk_is_a_507_and_leaves_nothing() {
     let answer = upload(1_000_000).refused(507, "Storage quota exceeded");
     answer.has(json!({"error_code": "STORAGE_QUOTA_EXCEEDED"}));
     api.logged("data directory: File too large");
-    assert_eq!(api.data.contents().len(), 0);
+    // Also if the first one is known, whose content is compared.
+    keyed().refused(507, "Storage quota exceeded");
+    assert_eq!(api.data.contents(), [api.data.content(&first.id())]);
     upload(100_000).expect(201);
-    assert_eq!(api.data.contents().len(), 1);
+    assert_eq!(api.data.contents().len(), 2);
+}
+
+#[test]
+fn a_content_that_cannot_be_removed_is_tried_again_and_keeps_no_other_waiting() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let [first, second] = ["1", "2"].map(|content| api.new_file(&ann, "a.txt", content));
+    let path = api.data.content(&first);
+    // A directory in the place of a file cannot be removed like one.
+    fs::remove_file(&path).expect("removed");
+    fs::create_dir(&path).expect("made");
+    for id in [&first, &second] {
+        api.delete_for_good(&ann, id).expect(204);
+    }
+    wait_until(|| !api.data.content(&second).exists());
+    api.logged(&format!("content of file {first} was not removed"));
+    wait_until(|| api.database.count("deleted_contents") == 1);
+    let waits = "deleted_contents WHERE deleted_at > now() - interval '7 days'";
+    assert_eq!(api.database.count(waits), 1, "it is not tried all the time");
+    fs::remove_dir(&path).expect("removed");
+    fs::write(&path, "1").expect("written");
+    api.database.run("UPDATE deleted_contents SET deleted_at = deleted_at - interval '1 minute'");
+    wait_until(|| api.database.count("deleted_contents") == 0);
+    assert_eq!(api.data.contents().len(), 0);
 }
 
 #[test]
@@ -187,6 +218,28 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     assert!(!file.has_header("Idempotency-Replayed"));
     assert_eq!(keyed().send().expect(201).id(), file.id());
     assert_eq!(api.all_files(&ann).len(), 1);
+}
+
+#[test]
+fn a_content_stays_if_a_pooler_tells_that_the_connection_broke_under_its_record() {
+    let database = Database::create_migrated();
+    let proxy = DatabaseProxy::start(&database.url);
+    let data = Arc::new(Directory::create());
+    let api = Server::spawn(command(&proxy.url, &data, &[]), &database, &data);
+    let ann = api.sign_up("ann");
+    let send = |content: &str| {
+        let form = file_form("a.txt", "text/plain", content.as_bytes());
+        api.upload_request(&ann, form.bytes()).header("Idempotency-Key", content).send()
+    };
+    for content in ["first", "second"] {
+        // The record is made, but its answer is lost.
+        proxy.lose_answer(digits_of_sha256(content.as_bytes()).as_bytes());
+        let answer = send(content).refused(503, "Service temporarily unavailable");
+        answer.has(json!({"reason": "OUTCOME_UNKNOWN"}));
+        let again = send(content).expect(201);
+        assert!(again.has_header("Idempotency-Replayed"));
+        assert_eq!(api.download(&ann, &again.id()).expect(200).bytes, content.as_bytes());
+    }
 }
 
 #[test]
