@@ -3,10 +3,10 @@
 -- which it need not be told of deletions, because it had seen no file then, or null if it has seen nothing yet; $5:
 -- most rows. All rows have the name of the history to which the numbers belong, the number of the user's latest change,
 -- and the greatest number of a deletion that is forgotten. If there is no change, one row has only these. No row: there
--- is no such user. The history is the installation and the timeline of the database's server: a restored database and a
--- promoted standby, which may lack what was committed last, give numbers anew. It is that of the server's present WAL
--- file, because pg_control names a new timeline only after the next checkpoint. A standby has none, and the history is
--- null.
+-- is no such user. The history is the installation, the database (its server, itself and a table of it, which all have
+-- another identifier after a dump was restored), and the timeline of its server: a restored database and a promoted
+-- standby, which may lack what was committed last, give numbers anew. The timeline is that of the server's present WAL
+-- file, because pg_control names a new one only after the next checkpoint. A standby has none, and the history is null.
 WITH owner AS MATERIALIZED (
     SELECT u.id, u.forgotten_change,
            greatest(u.forgotten_change,
@@ -24,7 +24,11 @@ WITH owner AS MATERIALIZED (
     ORDER BY change_number, file_id LIMIT (SELECT $5)
 )
 SELECT CASE WHEN NOT pg_is_in_recovery()
-            THEN left(md5(installation.id || left(pg_walfile_name(pg_current_wal_lsn()), 8)), 16) END AS history,
+            THEN left(md5(concat_ws(' ', installation.id,
+                                    (SELECT system_identifier FROM pg_control_system()),
+                                    (SELECT oid FROM pg_database WHERE datname = current_database()),
+                                    'files'::regclass::oid,
+                                    left(pg_walfile_name(pg_current_wal_lsn()), 8))), 16) END AS history,
        owner.latest_change, owner.forgotten_change, change.change_number, change.file_id, change.is_deleted, change.at,
        f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
        f.upload_date, f.updated_at, f.is_public, f.version

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{Database, files, sql};
 use crate::error::Error;
 use crate::model::change::{Change, ChangeCursor};
+use crate::model::file::File;
 
 /// Changes after a cursor.
 pub struct ChangePage {
@@ -21,7 +22,12 @@ pub struct ChangePage {
     pub latest: i64,
 }
 
-/// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there. Fails
+/// The most bytes of descriptions and names in a page, but for its last record. A client may take hours to receive a
+/// response, which stays in memory until then.
+const MAX_TEXTS: usize = 256 * 1024;
+
+/// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there; fewer if
+/// their texts have more than [`MAX_TEXTS`]. Fails
 /// with [`Error::ChangesForgotten`] if the cursor is of another history of the database, or if a deletion after it may
 /// be forgotten, and with [`Error::Unavailable`] by a standby, whose next history is not known.
 pub fn list(
@@ -47,18 +53,30 @@ pub fn list(
     if !after.is_none_or(is_known) {
         return Err(Error::ChangesForgotten);
     }
-    let has_more = rows.len() as i64 > limit;
+    let mut has_more = rows.len() as i64 > limit;
     rows.truncate(limit as usize);
     let begin = begin.unwrap_or(latest);
     let mut next = ChangeCursor { number: number.max(0), file, begin, history };
     let mut changes = Vec::with_capacity(rows.len());
+    let mut texts = 0;
     for row in &rows {
+        if texts > MAX_TEXTS {
+            has_more = true;
+            break;
+        }
         let Some(file_id) = row.get("file_id") else { break };
         (next.number, next.file) = (row.get("change_number"), file_id);
         let change = if row.get("is_deleted") { "deleted" } else { "present" };
-        changes.push(Change { file_id, change, at: row.get("at"), file: files::from_row(row) });
+        let file = files::from_row(row);
+        texts += file.as_ref().map_or(0, bytes_of_texts);
+        changes.push(Change { file_id, change, at: row.get("at"), file });
     }
     Ok(ChangePage { changes, next, has_more, latest })
+}
+
+fn bytes_of_texts(file: &File) -> usize {
+    let description = file.description.as_ref().map_or(0, String::len);
+    description + file.filename.len() + file.original_filename.len()
 }
 
 /// Longest wait for the database of the one query for all requests that wait for changes.

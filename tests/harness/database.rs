@@ -51,6 +51,11 @@ impl Database {
         Arc::new(database)
     }
 
+    /// Makes another one with all that is in this one, as it is; nobody may be connected to it.
+    pub fn copy(&self) -> Arc<Database> {
+        Database::copy_of(&self.name)
+    }
+
     /// Creates it on the PostgreSQL server of a superuser's URL.
     pub fn create_on(superuser_url: &str) -> Arc<Database> {
         Arc::new(Database::new(superuser_url, "template1"))

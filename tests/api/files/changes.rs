@@ -1,6 +1,6 @@
 //! `GET /changes`: clients that follow it have the server's files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -119,6 +119,48 @@ fn pages_of_a_beginning_miss_nothing_that_happens_meanwhile() {
         (text("id"), text("filename"))
     });
     assert_eq!(mirror, there.collect());
+}
+
+#[test]
+fn a_page_has_fewer_changes_if_their_descriptions_are_long() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    api.database.insert_files(ann.id(), &[1; 100]);
+    // The longest description: 16 KiB.
+    api.database.run("UPDATE files SET description = repeat('𝄞', 4096)");
+    let (mut query, mut told) = ("limit=1000".to_owned(), BTreeSet::new());
+    let mut pages = 0;
+    loop {
+        let answer = api.changes(&ann, &query).expect(200);
+        assert!(answer.bytes.len() < 400_000, "{}", answer.bytes.len());
+        let body = answer.json();
+        for change in body["changes"].as_array().expect("changes") {
+            assert!(told.insert(change["file_id"].to_string()), "told twice");
+        }
+        query = format!("limit=1000&after={}", next(&answer));
+        pages += 1;
+        if body["more"] == false {
+            break;
+        }
+    }
+    assert_eq!((told.len(), pages), (100, 7));
+    assert_eq!(api.changes(&ann, &query).expect(200).json()["changes"], json!([]));
+}
+
+#[test]
+fn a_cursor_of_a_database_that_a_dump_was_restored_to_is_gone() {
+    let database = Database::create_migrated();
+    let data = Arc::new(Directory::create());
+    let serve = |database| Server::start_with(database, &data, &[]);
+    let api = serve(&database);
+    let ann = api.sign_up("ann");
+    api.new_file(&ann, "a.txt", "x");
+    let cursor = api.cursor(&ann);
+    drop(api);
+    wait_until(|| database.connections("application_name = 'cloakroom'") == 0);
+    let restored = database.copy();
+    let api = serve(&restored);
+    api.changes(&ann, &format!("after={cursor}")).refused(410, "Changes are no longer known");
+    serve(&database).changes(&ann, &format!("after={cursor}")).expect(200);
 }
 
 #[test]
