@@ -35,7 +35,10 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
 pub fn open_and_migrate(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     let (mut client, deadline) = wait_for_database(&connector)?;
-    migrate(&mut client, MAX_MIGRATION_TIME)?;
+    migrate(&mut client, &|step| {
+        supervisor::starting(step, MAX_MIGRATION_TIME);
+        deadline.set(MAX_MIGRATION_TIME);
+    })?;
     Ok(Database::new(connector, Some((client, deadline)), settings))
 }
 

@@ -1,14 +1,11 @@
 //! The schema: makes it in a new database, brings that of an older one up to date, or compares it with this program.
 
-use std::time::Duration;
-
 use postgres::error::SqlState;
 use postgres::{Client, Row, Transaction};
 
 use super::postgres_error::describe;
 use super::{Database, sql};
 use crate::error::Error;
-use crate::supervisor;
 
 /// The oldest version of the schema from which the migrations lead to the newest one.
 const OLDEST_VERSION: i32 = 23;
@@ -67,11 +64,11 @@ pub fn newest_schema_version() -> i32 {
 
 /// Makes the schema in a new database, or applies the migrations that another one lacks, under an advisory lock: of
 /// several processes that start together one does so, and the others find nothing to do. Fails, before it changes
-/// anything, if the database has migrations that do not suit this program, or is too old for it. `max_time` is how long
-/// each statement may take.
-pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), String> {
+/// anything, if the database has migrations that do not suit this program, or is too old for it. Calls `begin` with what
+/// comes before each step, whose time begins then.
+pub(super) fn migrate(client: &mut Client, begin: &dyn Fn(&str)) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
-    supervisor::starting("Waiting for another process that migrates", max_time);
+    begin("Waiting for another process that migrates");
     client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
     verify(&applied)?;
@@ -83,13 +80,13 @@ pub(super) fn migrate(client: &mut Client, max_time: Duration) -> Result<(), Str
         );
     }
     if version.is_none() {
-        create(client, max_time).map_err(failed)?;
+        create(client, begin).map_err(failed)?;
         log::info!("the schema was made, version {}", newest_schema_version());
     }
     for migration in MIGRATIONS.iter().filter(|one| version.is_some_and(|last| last < one.version))
     {
         let Migration { version, name, .. } = migration;
-        apply(client, migration, max_time)
+        apply(client, migration, begin)
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
         log::info!("migration V{version}__{name} applied");
     }
@@ -154,9 +151,9 @@ fn unsuited(version: i32) -> String {
 }
 
 /// Makes the newest schema in a new database, and records it as one migration.
-fn create(client: &mut Client, max_time: Duration) -> Result<(), postgres::Error> {
+fn create(client: &mut Client, begin: &dyn Fn(&str)) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
-    supervisor::starting("Making the schema", max_time);
+    begin("Making the schema");
     transaction.batch_execute(sql!("schema_history/create"))?;
     transaction.batch_execute(sql!("schema"))?;
     record(&mut transaction, newest_schema_version(), NEW_SCHEMA, newest_schema_version())?;
@@ -165,21 +162,21 @@ fn create(client: &mut Client, max_time: Duration) -> Result<(), postgres::Error
 
 /// Applies one migration and records it in the same transaction, so that a crash leaves both or neither. Waits for the
 /// end of a running backup first. That has read all tables: if the migration waited for a lock of one of them instead,
-/// everybody else who uses the table would wait behind it. `max_time` is how long each statement may take.
+/// everybody else who uses the table would wait behind it.
 fn apply(
     client: &mut Client,
     migration: &Migration,
-    max_time: Duration,
+    begin: &dyn Fn(&str),
 ) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
     let row = transaction.query_one(sql!("schema_history/try_without_backup"), &[])?;
     if !row.get::<_, bool>("is_locked") {
         log::info!("a backup is running: the migration waits for its end");
-        supervisor::starting("Waiting for a backup to end", max_time);
+        begin("Waiting for a backup to end");
         transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
     }
     let Migration { version, name, oldest_program, .. } = *migration;
-    supervisor::starting(&format!("Migrating: V{version}__{name}"), max_time);
+    begin(&format!("Migrating: V{version}__{name}"));
     transaction.batch_execute(migration.sql)?;
     record(&mut transaction, version, name, oldest_program)?;
     transaction.commit()
