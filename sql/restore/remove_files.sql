@@ -1,5 +1,5 @@
--- Removes the records of the files $1, whose contents are damaged in the backup, with an event for each, and the keys of
--- their uploads, so that clients can send them again. The triggers keep the totals right.
+-- Removes the records of the files $1, whose contents are damaged in the backup, with an event for each, and the keys
+-- of their uploads, so that clients can send them again. The triggers keep the totals right.
 WITH removed AS (
     DELETE FROM files WHERE id = ANY ($1) RETURNING id
 ), given_up AS (

@@ -82,6 +82,8 @@ pub enum BucketOwner {
     /// All personal access tokens of a user.
     PersonalTokens(Uuid),
     Session(Uuid),
+    /// The sessions of a user in a network.
+    SessionsIn(IpAddr, Uuid),
 }
 
 impl App {

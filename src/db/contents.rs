@@ -38,8 +38,8 @@ pub fn list_for_removal(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error>
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
-/// Forgets contents that are `gone`, and has those that are `left` wait for a minute; `days` as for [`deleted`]. Returns
-/// how many are gone.
+/// Forgets contents that are `gone`, and has those that are `left` wait for a minute; `days` as for [`deleted`].
+/// Returns how many are gone.
 pub fn forget_deleted(
     db: &Database,
     gone: &[Uuid],

@@ -64,8 +64,8 @@ pub fn newest_schema_version() -> i32 {
 
 /// Makes the schema in a new database, or applies the migrations that another one lacks, under an advisory lock: of
 /// several processes that start together one does so, and the others find nothing to do. Fails, before it changes
-/// anything, if the database has migrations that do not suit this program, or is too old for it. Calls `begin` with what
-/// comes before each step, whose time begins then.
+/// anything, if the database has migrations that do not suit this program, or is too old for it. Calls `begin` before
+/// each step, whose time begins then, with what it is.
 pub(super) fn migrate(client: &mut Client, begin: &dyn Fn(&str)) -> Result<(), String> {
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
     begin("Waiting for another process that migrates");

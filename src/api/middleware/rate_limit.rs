@@ -19,8 +19,9 @@ use crate::model::timestamp::unix_time;
 /// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
 const SITE_FACTOR: u32 = 8;
 
-/// The sessions of one network together have this many times the limit of one session, if [`Limit::Auth`] applies.
-/// Sessions are free: whoever knows a password can open one after the other to guess at another one.
+/// The sessions of one network together have this many times the limit of one session, if [`Limit::Auth`] applies, and
+/// those of one user in one network, if [`Limit::Account`] does. Sessions are free: whoever knows a password can open
+/// one after the other, to guess at another one or to keep the service busy.
 const SESSIONS_FACTOR: u32 = 4;
 
 /// Failed sign-ins to one account that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
@@ -47,7 +48,8 @@ pub enum Limit {
     /// given here.
     Auth(&'static str),
     /// Sign-out, and all that lists, creates or ends sessions and tokens of one's own. It is counted for each session,
-    /// so that whoever has stolen a token cannot keep its owner from revoking it.
+    /// so that whoever has stolen a token cannot keep its owner from revoking it, and for all sessions of a user in a
+    /// network.
     Account,
     /// Uploads of files.
     Upload,
@@ -147,7 +149,12 @@ fn buckets(
             let in_all = SESSIONS_FACTOR * size;
             [bucket(session(user), size), of_network(in_all), of_site(in_all)]
         }
-        (Limit::Account, Caller::User(user)) => [bucket(session(user), size), None, None],
+        (Limit::Account, Caller::User(user)) => {
+            let owner = |network| BucketOwner::SessionsIn(network, user.id());
+            let of_all = context.limited_network().map(owner);
+            let of_all = of_all.and_then(|owner| bucket(owner, SESSIONS_FACTOR * size));
+            [bucket(session(user), size), of_all, None]
+        }
         (_, Caller::User(user)) => [bucket(tokens(user), size), None, None],
     };
     of_class.into_iter().flatten().chain(shared_bucket(context, limit, caller))

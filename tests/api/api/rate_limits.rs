@@ -174,6 +174,23 @@ fn what_ends_sessions_and_tokens_has_30_requests_a_minute_for_each_session() {
 }
 
 #[test]
+fn all_sessions_of_a_user_in_a_network_have_four_times_the_limit_of_one_for_what_ends_them() {
+    let api = Server::start(&[ON, TRUSTED, ("CLOAKROOM_RATE_LIMIT_AUTH", "1000")]);
+    api.register("ann").expect(201);
+    let sessions: Vec<_> = (0..5).map(|_| api.sign_in("ann")).collect();
+    let list = |n: usize, client: &str| {
+        let request = api.request("GET", "/auth/sessions").by(&sessions[n]);
+        request.header("X-Forwarded-For", client).send()
+    };
+    for n in 0..120 {
+        list(n / 30, "203.0.113.9").expect(200);
+    }
+    list(4, "203.0.113.9").refused(429, "Rate limit exceeded");
+    // The owner elsewhere is not kept from it.
+    list(4, "203.0.114.9").expect(200);
+}
+
+#[test]
 fn guesses_at_a_password_count_for_the_session_and_for_its_address() {
     let limit = ("CLOAKROOM_RATE_LIMIT_GENERAL", "1000");
     let api = Server::start(&[ON, limit]);
