@@ -30,6 +30,8 @@ const POLL_PERIOD: Duration = Duration::from_secs(5);
 /// How many times as long as a turn of all its tasks a thread rests after it, if there is more to do. So a backlog of a
 /// million records takes a fifth of a core from requests, for a minute or two.
 const REST: u32 = 4;
+/// The same for contents: their thread mostly waits for a store, and a user's thousand files are to go in a minute.
+const CONTENT_REST: u32 = 1;
 /// Most records that a statement removes or changes, a few hundredths of a second of work. Each transaction is short,
 /// and requests that need the same locks or cores do not wait long. Uploads wait for a removal of files.
 const MAX_BATCH: i64 = 1000;
@@ -99,10 +101,10 @@ impl Background {
         let (keep_open, never_woken) = sync_channel(0);
         let work = Arc::new(self);
         let of_contents = work.clone();
-        let run = move || of_contents.run(&CONTENT_TASKS, &never_woken);
+        let run = move || of_contents.run(&CONTENT_TASKS, CONTENT_REST, &never_woken);
         thread::Builder::new().name("contents".into()).spawn(run)?;
         let run = move || {
-            work.run(&TASKS, &woken);
+            work.run(&TASKS, REST, &woken);
             drop(keep_open); // which ends the other thread
         };
         thread::Builder::new().name("background".into()).spawn(run)?;
@@ -111,7 +113,7 @@ impl Background {
 
     /// Works until every sender is gone. The tasks take turns as long as any of them has work left, with a rest after
     /// each turn. A task that fails or panics is tried again later and does not keep the others from running.
-    fn run(&self, tasks: &[Row], woken: &Receiver<()>) {
+    fn run(&self, tasks: &[Row], rest: u32, woken: &Receiver<()>) {
         let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.2)).collect();
         loop {
             let (began, mut has_more) = (Instant::now(), false);
@@ -125,7 +127,7 @@ impl Background {
                     None => *due = Instant::now() + POLL_PERIOD,
                 }
             }
-            let rest = (REST * began.elapsed()).min(POLL_PERIOD);
+            let rest = (rest * began.elapsed()).min(POLL_PERIOD);
             let wait = if has_more { rest } else { POLL_PERIOD };
             if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
                 return;
