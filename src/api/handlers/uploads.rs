@@ -83,10 +83,9 @@ fn record(
     let recorded = app.uploads.record(&context.db, upload, &app.file_quotas());
     match &recorded {
         Ok(Recorded::New(_)) => app.stored_bytes.add(upload.size),
-        // The key of this upload itself, whose first answer was lost.
-        Ok(Recorded::Known(first)) if first.file == upload.id => {}
-        Ok(Recorded::Known(_)) => return recorded,
-        Err(_) => app.stored_bytes.forget(),
+        Ok(Recorded::Known(first)) if first.file != upload.id => return recorded,
+        // What is known is this upload itself, if its first answer was lost.
+        Ok(Recorded::Known(_)) | Err(_) => app.stored_bytes.forget(),
     }
     // If it is unknown whether the file was recorded, also because of a panic, the content stays. The sweep removes it
     // later if it has no record.
