@@ -84,6 +84,11 @@ impl StoreServer {
         self.object(&content_key(id))
     }
 
+    /// The path at which requests name a content.
+    pub fn content_path(&self, id: &str) -> String {
+        format!("/{BUCKET}/{}", content_key(id))
+    }
+
     pub fn object(&self, key: &str) -> Option<Vec<u8>> {
         let objects = self.shared.objects.lock().expect("no panic");
         objects.get(key).map(|object| object.bytes.clone())

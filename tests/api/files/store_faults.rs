@@ -192,6 +192,25 @@ fn a_slow_store_keeps_no_other_background_work_waiting() {
 }
 
 #[test]
+fn a_content_that_the_store_does_not_delete_keeps_no_other_waiting() {
+    let (store, proxy, api) = start();
+    let ann = api.sign_up("ann");
+    let ids = [(); 3].map(|()| api.new_file(&ann, "a.txt", "x"));
+    let line: &str = format!("DELETE {} ", store.content_path(&ids[0])).leak();
+    proxy.misbehave(StoreFault::Answer(403, "AccessDenied"), line);
+    for id in &ids {
+        api.delete_for_good(&ann, id).expect(204);
+    }
+    wait_until(|| api.database.count("deleted_contents") == 1);
+    assert_eq!(store.contents().len(), 1);
+    assert!(store.content(&ids[0]).is_some());
+    proxy.behave();
+    api.database.run("UPDATE deleted_contents SET deleted_at = deleted_at - interval '1 minute'");
+    wait_until(|| api.database.count("deleted_contents") == 0);
+    assert_eq!(store.contents().len(), 0);
+}
+
+#[test]
 fn a_start_while_the_store_is_away_serves_and_tries_again() {
     let (store, proxy, api) = start();
     let ann = api.sign_up("ann");
