@@ -264,8 +264,10 @@ def test_one_tab_renews_for_all(signed_in):
     other = another(page)
     for tab in (page, other):
         tab.see("Sign out")
-        # As if the access token had expired.
-        tab.run("const now = Date.now; Date.now = () => now() + 3_600_000")
+        tab.run("const now = Date.now; Date.now = () => now() + Number(localStorage.getItem('test.later') ?? 0)")
+    # As if the access token had expired, for both tabs at once: each may send a request of its own at any moment.
+    page.run("localStorage.setItem('test.later', 3_600_000)")
+    other.until("later", lambda: other.run("return localStorage.getItem('test.later')"))
     for tab in (page, other):
         tab.run("document.querySelector('a[href=\"/console/account\"]').click()")
     for tab in (page, other):
