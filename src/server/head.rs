@@ -230,42 +230,9 @@ fn is_registered_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use memchr::memmem;
-    use proptest::prelude::*;
 
     use super::super::client_stream::find_head_end;
-    use super::super::property::check_property;
     use super::*;
-
-    fn head() -> impl Strategy<Value = Vec<u8>> {
-        let line = prop_oneof![
-            4 => Just("GET / HTTP/1.1".to_owned()),
-            1 => "(POST|HEAD|get|\\*) (/[a-z?%#]{0,9}|\\*|http://x[/?#]?y?|x:1) HTTP/1\\.[01]",
-            1 => "[ -~]{0,20} HTTP/[0-9]\\.[0-9]",
-            1 => ".{0,30}",
-        ];
-        let header = prop_oneof![
-            2 => "Host: (x|x:1|\\[::1\\]|[!-~]{0,4})",
-            2 => "(Content-Length|content-length): ?[0-9]{0,22}[ ,+]?[0-9]?",
-            2 => "Transfer-Encoding: ?(chunked|CHUNKED|gzip|chunked, chunked|)",
-            1 => "(Expect|Connection): (100-continue|close|keep-alive|x)",
-            1 => "[A-Za-z-]{1,10}:[ \t]?[ -~é\u{1}\r\n]{0,10}",
-            1 => ".{0,20}",
-        ];
-        let end = prop_oneof![8 => Just("\r\n"), 1 => Just("\n"), 1 => Just("\r")];
-        let lines = proptest::collection::vec((header, end), 0..6);
-        (line, lines, proptest::collection::vec(any::<u8>(), 0..3)).prop_map(
-            |(line, lines, noise)| {
-                let mut bytes = format!("{line}\r\n").into_bytes();
-                for (header, end) in lines {
-                    bytes.extend_from_slice(header.as_bytes());
-                    bytes.extend_from_slice(end.as_bytes());
-                }
-                bytes.extend_from_slice(&noise);
-                bytes.extend_from_slice(b"\r\n");
-                bytes
-            },
-        )
-    }
 
     /// Bytes are a head up to the first empty line, however they arrive, if all lines up to there end with a carriage
     /// return and a line feed. Of an accepted head nothing is lost, and its body is framed as `httparse` reads it.
@@ -299,25 +266,20 @@ mod tests {
         let (lengths, codings) = (named("Content-Length"), named("Transfer-Encoding"));
         assert!(lengths.len() + codings.len() <= 1);
         let length = head.content_length.unwrap_or(0);
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match head.is_chunked {
             true => assert!(codings[0].eq_ignore_ascii_case("chunked")),
             false => assert!(
                 codings.is_empty()
-                    && lengths.iter().all(|l| l.parse().unwrap_or(u64::MAX) == length)
+                    && lengths
+                        .iter()
+                        .all(|l| is_number(l) && l.parse().unwrap_or(u64::MAX) == length)
             ),
         }
         let hosts = named("Host");
         assert!(hosts.len() == 1 || (hosts.is_empty() && head.is_http_1_0));
         let url = head.request.raw_url();
         assert!((url.starts_with('/') || url == "*") && !url.contains(['#', ' ']), "{url}");
-    }
-
-    #[test]
-    fn accepted_heads_are_framed_as_httparse_reads_them() {
-        check_property(&head(), |bytes| {
-            check_head(&bytes);
-            Ok(())
-        });
     }
 
     #[test]

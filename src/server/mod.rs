@@ -14,7 +14,6 @@ mod connections;
 mod head;
 pub mod limits;
 mod listener;
-mod property;
 mod request_loop;
 mod response_writer;
 mod rouille_server;

@@ -189,7 +189,7 @@ fn no_mutation_of_a_request_is_framed_in_another_way_than_nginx_frames_it() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
     let seed = number("CLOAKROOM_TEST_SEED").unwrap_or(now);
-    let seconds = number("CLOAKROOM_TEST_PROPERTY_SECONDS").unwrap_or(1);
+    let seconds = number("CLOAKROOM_TEST_RANDOM_SECONDS").unwrap_or(1);
     let mut both = Both::start();
     let mut random = Random(seed);
     let begin = Instant::now();
