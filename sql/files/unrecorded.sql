@@ -1,6 +1,8 @@
--- Those of the ids $1 of contents that have no record, without those that are listed for removal.
+-- Those of the ids $1 of contents that have no record, without those that are listed for removal. On a standby none,
+-- because it may lack the newest records.
 SELECT content.id
 FROM unnest($1::uuid[]) AS content (id)
-WHERE NOT EXISTS (SELECT FROM recorded_contents r WHERE r.id = content.id)
+WHERE NOT pg_is_in_recovery()
+  AND NOT EXISTS (SELECT FROM recorded_contents r WHERE r.id = content.id)
   AND NOT EXISTS (SELECT FROM deleted_contents listed WHERE listed.id = content.id)
 ORDER BY content.id

@@ -59,7 +59,7 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 ///
 /// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or
 /// listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
-/// be from before the record was removed. Passes a line for each change to `report`.
+/// be from before the record was removed, nor if the database is a standby. Passes a line for each change to `report`.
 pub fn sweep(
     storage: &Storage,
     db: &Database,

@@ -262,8 +262,8 @@ fn matching_rows(
     )
 }
 
-/// Returns those of `ids` that have no record, in the order of ids, without those that are listed for removal. Files of
-/// deleted users have one until the background thread removes it.
+/// Returns those of `ids` that have no record, in the order of ids, without those that are listed for removal; none if
+/// the server is a standby. Files of deleted users have one until the background thread removes it.
 pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
     let rows = db.read(sql!("files/unrecorded"), &[&ids])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())

@@ -1,7 +1,7 @@
 //! The content of a file while it is being written.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -80,10 +80,20 @@ impl Draft {
 
     /// Appends `bytes`. Fails with [`Error::StorageFull`] if the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.file.write_all(bytes).map_err(translate)?;
+        self.append(bytes).map_err(translate)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
         Ok(())
+    }
+
+    /// The file that is written until the content is complete.
+    #[cfg(feature = "tools")]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The SHA-256, in hexadecimal, of what was written so far.
@@ -118,12 +128,11 @@ impl Draft {
 
 #[cfg(feature = "tools")]
 impl Write for Draft {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = Draft::write(self, bytes).map(|()| bytes.len());
-        written.map_err(|error| std::io::Error::other(error.cause().into_owned()))
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes).map(|()| bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -21,10 +21,6 @@ use crate::db::{Database, sql};
 use crate::error::Error;
 use crate::serve::secrets;
 
-/// How long an answer of a [`DedicatedConnection`] may take. The longest is the wait for a lock, which the server
-/// limits to 60 seconds.
-const MAX_ANSWER_TIME: Duration = Duration::from_secs(90);
-
 /// How long a command that only looks at the applied migrations waits for them.
 const MAX_CHECK_TIME: Duration = Duration::from_secs(60);
 
@@ -148,7 +144,7 @@ impl DedicatedConnection {
     }
 
     pub fn query(&mut self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, String> {
-        self.deadline.set(MAX_ANSWER_TIME);
+        self.deadline.set(MAX_READ_TIME);
         let failed = |e| format!("the database at {}: {}", self.server, describe(&e));
         self.client.query(sql, params).map_err(failed)
     }

@@ -23,8 +23,8 @@ use crate::storage::{Storage, directory, refuse_partial};
 const MAX_CONNECT: Duration = Duration::from_secs(5);
 /// How long the dialogue with the mail server may take.
 const MAX_DIALOGUE: Duration = Duration::from_secs(10);
-/// The oldest major version of PostgreSQL with which the schema can be made: it has `gen_random_uuid`.
-const MIN_POSTGRES: u32 = 13;
+/// The oldest major version of PostgreSQL with which all works: its `pg_dump` has `--extension`.
+const MIN_POSTGRES: u32 = 14;
 /// The part of the file system, in percent, that should be free.
 const MIN_FREE_PERCENT: u64 = 10;
 

@@ -124,9 +124,8 @@ impl Move {
         content: &RecordedContent,
     ) -> Result<Option<Damage>, String> {
         let mut draft = self.to.draft_of(content.id)?;
-        let damage = found
-            .copy(content, &mut draft)
-            .map_err(|e| e.between(self.from.place().0, self.to.place().0))?;
+        let copied = found.copy(content, &mut draft);
+        let damage = copied.map_err(|e| e.between(self.from.place().0, draft.path().display()))?;
         if damage.is_none() {
             draft.commit()?;
             draft.keep();

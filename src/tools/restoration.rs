@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::files::{Damage, copy_verified, create_file, lock};
+use super::files::{Damage, copy_verified, create_file, describe, lock};
 use super::require_store;
 use crate::config::Config;
 use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_directory};
@@ -26,6 +26,8 @@ pub struct Restoration {
     /// The locked file in the data directory.
     lock: File,
     storage: Storage,
+    /// Whether another restoration was interrupted before.
+    is_repeated: bool,
     /// The contents that were copied, and their bytes.
     copied: Vec<Uuid>,
     copied_bytes: u64,
@@ -72,9 +74,11 @@ impl Restoration {
         let storage = Restoration::check(config)?;
         let contents = data_dir.join(PARTIAL_RESTORATION);
         let (copied, copied_bytes) = (Vec::new(), 0);
-        let restoration = Restoration { data_dir, contents, lock, storage, copied, copied_bytes };
+        let is_repeated = exists(&contents).map_err(|e| describe(&contents, &e))?;
+        let restoration =
+            Restoration { data_dir, contents, lock, storage, is_repeated, copied, copied_bytes };
         restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
-        // Those of a data directory are made by its first start.
+        // Those of a data directory are made at the end.
         for path in restoration.store().map(Storage::directories).unwrap_or_default() {
             directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
@@ -101,26 +105,27 @@ impl Restoration {
     /// damaged. A file is not synced.
     pub fn add(&mut self, from: &Path, id: Uuid, sha256: &str) -> Result<Option<Damage>, String> {
         let failed = |e: io::Error| self.describe(&e);
-        let (damage, size) = match self.store() {
+        let (damage, size, draft) = match self.store() {
             None => {
                 let mut target = create_file(&self.contents.join(id.to_string()))?;
                 let damage = copy_verified(from, &mut target, None, sha256).map_err(failed)?;
-                (damage, target.metadata().map_err(failed)?.len())
+                (damage, target.metadata().map_err(failed)?.len(), None)
             }
             Some(store) => {
                 let mut draft = store.draft_of(id)?;
-                let damage = copy_verified(from, &mut draft, None, sha256).map_err(failed)?;
-                let size = draft.size();
-                if damage.is_none() {
-                    draft.commit()?;
-                    draft.keep();
-                }
-                (damage, size)
+                let copied = copy_verified(from, &mut draft, None, sha256);
+                let damage = copied.map_err(|e| describe(draft.path(), &e))?;
+                (damage, draft.size(), Some(draft))
             }
         };
         if damage.is_none() {
+            // Before the commit, because a store that does not answer may have taken it, and `abandon` removes it then.
             self.copied.push(id);
             self.copied_bytes += size;
+            if let Some(mut draft) = draft {
+                draft.commit()?;
+                draft.keep();
+            }
         }
         Ok(damage)
     }
@@ -143,13 +148,18 @@ impl Restoration {
             sync_directory(&self.data_dir)?;
             remove_if_there(&self.data_dir.join(LOCK))
         };
-        finish().map_err(|e| self.describe(&e))
+        finish().map_err(|e| self.describe(&e))?;
+        self.storage.prepare(&self.data_dir)
     }
 
     /// Removes the contents again, because nothing was restored to the database.
     pub fn abandon(self) -> Result<(), String> {
         if let Some(store) = self.store() {
             self.copied.iter().try_for_each(|id| store.remove(*id))?;
+            if self.is_repeated {
+                // What the interrupted one has copied may be there still, which the next one takes only by this mark.
+                return Ok(());
+            }
         }
         let removed = fs::remove_dir_all(&self.contents);
         let removed = removed.and_then(|()| remove_if_there(&self.data_dir.join(LOCK)));
@@ -158,7 +168,7 @@ impl Restoration {
 
     /// Says what failed in the data directory.
     fn describe(&self, error: &io::Error) -> String {
-        format!("{}: {error}", self.contents.display())
+        describe(&self.contents, error)
     }
 }
 

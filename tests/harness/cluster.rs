@@ -52,6 +52,26 @@ impl Cluster {
         assert_eq!(script("start", &self.directory, options).0, self.url);
     }
 
+    /// Starts it again as the standby of nobody: it takes no changes.
+    pub fn start_as_standby(&self) {
+        let (signal, cluster) = (self.standby_signal(), self.directory.join("cluster"));
+        fs::write(&signal, "").expect("a file");
+        let owner = cluster.metadata().expect("a cluster");
+        chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("its owner");
+        self.start_again();
+    }
+
+    /// Starts it again after it was a standby.
+    pub fn start_as_primary(&self) {
+        fs::remove_file(self.standby_signal()).expect("it was a standby");
+        self.start_again();
+    }
+
+    /// The file whose presence makes it a standby.
+    fn standby_signal(&self) -> PathBuf {
+        self.directory.join("cluster/standby.signal")
+    }
+
     /// Starts it again with a certificate, `server.crt`, which this makes in the directory. PostgreSQL insists that the
     /// key is its own user's.
     pub fn start_with_certificate(&self, directory: &Directory) {

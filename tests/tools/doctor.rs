@@ -3,7 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::process::Output;
@@ -274,10 +274,10 @@ fn the_schema_and_the_server_are_judged() {
     // A function before PostgreSQL's own, for every new connection.
     database.run(
         "CREATE FUNCTION public.current_setting(text) RETURNS text LANGUAGE sql AS $$
-         SELECT CASE $1 WHEN 'server_version' THEN '12.1' ELSE pg_catalog.current_setting($1) END $$",
+         SELECT CASE $1 WHEN 'server_version' THEN '13.1' ELSE pg_catalog.current_setting($1) END $$",
     );
     alter("search_path = public, pg_catalog");
-    doctor(&database.url, &data, &[]).has("fault", "database", "PostgreSQL 12.1 at ");
+    doctor(&database.url, &data, &[]).has("fault", "database", "PostgreSQL 13.1 at ");
     alter("default_transaction_read_only = on");
     doctor(&database.url, &data, &[]).has("fault", "database", "takes no changes");
 }
@@ -296,11 +296,7 @@ fn a_standby_and_a_certificate_of_a_stranger_are_faults() {
     certificate(&files);
     doctor(&database.url, &data, &settings).has("fault", "database", "certificate");
     cluster.stop();
-    let signal = cluster.directory.join("cluster/standby.signal");
-    fs::write(&signal, "").expect("a file");
-    let owner = fs::metadata(cluster.directory.join("cluster")).expect("a directory");
-    chown(&signal, Some(owner.uid()), Some(owner.gid())).expect("its owner");
-    cluster.start_again();
+    cluster.start_as_standby();
     let standby = doctor(&database.url, &data, &[]);
     let url = format!("{}?target_session_attrs=read-write", database.url);
     let no_primary = doctor(&url, &data, &[]);

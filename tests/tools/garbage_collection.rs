@@ -50,6 +50,22 @@ fn gc_moves_what_is_old_and_without_a_record_to_the_trash() {
     assert!(printed.ends_with(&swept(1, 1, 0)), "{printed}");
 }
 
+#[test]
+fn a_standby_which_may_lack_records_makes_no_content_one_without_a_record() {
+    let cluster = Cluster::start("gc");
+    let api = cluster.serve(&[]);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    make_orphans(&data, 0, 1);
+    let collect = || run_in(&data, &database.url, &["gc"], &[]).exits(0).out();
+    cluster.stop();
+    cluster.start_as_standby();
+    assert_eq!((collect(), data.trash()), (swept(0, 0, 0), vec![]));
+    cluster.stop();
+    cluster.start_as_primary();
+    assert!(collect().ends_with(&swept(1, 0, 0)));
+}
+
 /// The directory of the trash for what went there so many days ago.
 fn day_of_trash(api: &Server, ago: i32) -> PathBuf {
     let day =

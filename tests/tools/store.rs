@@ -1,5 +1,6 @@
 //! The commands with contents in a store: check, backup, restore, doctor and move-contents.
 
+use std::fs;
 use std::process::Output;
 
 use serde_json::json;
@@ -142,12 +143,19 @@ fn a_restoration_that_the_store_breaks_off_restores_nothing() {
     let store = StoreServer::start();
     let proxy = StoreProxy::start(&store);
     let restore = || run_on(&target, &proxy.url(), &["restore", &backup]);
-    proxy.misbehave(StoreFault::Answer(500, "InternalError"), "PUT");
+    for fault in [StoreFault::Answer(500, "InternalError"), StoreFault::Drop] {
+        proxy.misbehave(fault, "PUT");
+        restore().exits(1).reports("Nothing was restored.");
+        assert!(store.keys().is_empty());
+    }
+    // What one that was killed has copied stays, and so does its mark.
+    fs::create_dir(target.data.join("restore.partial")).expect("a directory");
+    store.put_content(&uuid(1), b"one");
     restore().exits(1).reports("Nothing was restored.");
-    assert!(store.keys().is_empty());
     proxy.behave();
     restore().exits(0);
-    assert_eq!(store.contents().len(), 4);
+    // The fifth has no record, so it is for the sweep.
+    assert_eq!(store.contents().len(), 5);
 }
 
 #[test]
@@ -191,6 +199,19 @@ fn contents_move_to_the_store_and_back_while_the_service_runs() {
     assert_eq!(api.download(ann, &world.ids[0]).text(), "one");
     api.delete_for_good(ann, &world.ids[0]).expect(204);
     wait_until(|| world.store.content(&world.ids[0]).is_none());
+}
+
+#[test]
+fn a_disk_that_is_full_is_named_and_not_the_store() {
+    let (service, file) =
+        Installation::after(|api| api.new_file(api.sign_up("ann"), "a.txt", &"x".repeat(5000)));
+    let store = StoreServer::start();
+    let url = store.url();
+    let mut command = command(&service.database.url, &service.data, &store_settings(&url));
+    command.args(["move-contents", "--to", "s3"]);
+    // Files of this process may have 1 KiB.
+    let output = within_shell("ulimit -f 1", command).output().expect("bash runs");
+    output.exits(1).reports(&format!("/tmp/{file}: File too large"));
 }
 
 #[test]
