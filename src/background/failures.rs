@@ -145,11 +145,17 @@ mod tests {
         assert_eq!(add(&channel, Login, 80), 50);
         assert_eq!(add(&channel, Access, 53), 50);
         assert_eq!(add(&channel, LoginWithoutCode, 52), 50);
+        let wait_for = |events| {
+            let begin = Instant::now();
+            while lock(&written).len() < events && begin.elapsed() < 20 * GATHERING_TIME {
+                thread::sleep(GATHERING_TIME / 100);
+            }
+            assert_eq!(lock(&written).len(), events);
+        };
         // The counts wait for the end of the window, in which no more events are taken.
-        thread::sleep(GATHERING_TIME + GATHERING_TIME / 2);
-        assert_eq!(lock(&written).len(), 150);
+        wait_for(150);
         assert_eq!((add(&channel, Login, 7), add(&channel, PasswordReset, 7)), (0, 7));
-        thread::sleep(GATHERING_TIME);
+        wait_for(160);
         let counts = [
             (Login, json!({ "count": 37 })),
             (LoginWithoutCode, json!({ "count": 2, "reason": "second_factor_required" })),

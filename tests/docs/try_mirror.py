@@ -35,7 +35,10 @@ def main():
         for _ in range(300):
             items = session.get(f"{api}/uploads?size=100", timeout=30).json()["items"]
             expected = {item["id"]: item["file_size"] for item in items}
-            found = {path.name: path.stat().st_size for path in directory.iterdir()}
+            try:
+                found = {path.name: path.stat().st_size for path in directory.iterdir()}
+            except FileNotFoundError:  # It was removed since its name was read.
+                continue
             if found == expected:
                 return
             time.sleep(0.1)

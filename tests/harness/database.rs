@@ -127,6 +127,12 @@ impl Database {
         wait_until(|| self.blocked_statements() == 1);
     }
 
+    /// Waits for the next hour where this one ends soon, for what is counted by the hour.
+    pub fn wait_unless_hour_lasts(&self) {
+        let second = "SELECT extract(epoch FROM now())::bigint % 3600";
+        wait_until(|| self.value::<i64>(second) < 3540);
+    }
+
     /// How many statements wait for a lock.
     pub fn blocked_statements(&self) -> i64 {
         self.connections("wait_event_type = 'Lock'")

@@ -120,7 +120,9 @@ fn a_deletion_beside_a_backup_leaves_the_content_for_it_until_a_later_sweep() {
 
 #[test]
 fn a_deletion_that_is_committed_during_a_backup_leaves_it_the_content() {
-    let (api, backups) = (Server::start(&[]), Backups::create());
+    // The deletion waits for half of this at most.
+    let timeout = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60");
+    let (api, backups) = (Server::start(&[timeout]), Backups::create());
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
     // The deletion waits for the lock of the totals before it can commit.

@@ -10,18 +10,24 @@ const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");
 const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
 
 /// Uses up a bucket. Each of so many requests, numbered from 1, gets this status and is told how many are left and when
-/// the bucket is full again, and the next is refused.
+/// the bucket is full again, and the next is refused, unless as many tokens have come back as the time allows.
 #[track_caller]
 fn use_up(limit: u64, status: u16, send: impl Fn(u64) -> Answer) -> Answer {
-    let begin = now();
+    let (begin, start) = (now(), Instant::now());
+    let back = || start.elapsed().as_millis() as u64 * limit / 60_000;
     for n in 1..=limit {
         let answer = send(n).expect(status);
-        assert_eq!(answer.rate_limit(), (limit, limit - n), "{answer:?}");
+        let (all, left) = answer.rate_limit();
+        assert_eq!(all, limit, "{answer:?}");
+        assert!((limit - n..=limit - n + back()).contains(&left), "{n}: {answer:?}");
         // Each request takes a token that comes back after this share of a minute.
         let (reset, full) = (number(&answer, "X-RateLimit-Reset"), 60 * n / limit);
         assert!((begin + full..=now() + full + 1).contains(&reset), "{n}: {answer:?}");
     }
-    let answer = send(limit + 1).expect(429).has(json!({"error_code": "RATE_LIMITED"}));
+    let mut more = (limit + 1..).map(|n| (n, send(n)));
+    let refused = more.find(|(n, answer)| answer.status != status || *n > limit + back());
+    let (_, answer) = refused.expect("an answer");
+    let answer = answer.expect(429).has(json!({"error_code": "RATE_LIMITED"}));
     let message = answer.json()["detail"].to_string();
     assert!(message.contains("Rate limit exceeded") || message.contains("Too many login attempts"));
     assert_eq!(answer.rate_limit(), (limit, 0));
@@ -138,7 +144,8 @@ fn a_leaked_token_cannot_keep_its_owner_from_revoking_it() {
         ("DELETE", "/users/no-id", 403),
     ] {
         let send = || api.request(method, path).by(&leaked).send();
-        let statuses = tally((0..240).map(|_| send().status));
+        // At least 200 a minute are allowed.
+        let statuses = tally((0..400).map(|_| send().status));
         assert!(statuses.keys().all(|found| [429, status].contains(found)), "{path}: {statuses:?}");
         assert!(statuses[&429] > 0, "{path}: {statuses:?}");
     }
@@ -208,8 +215,9 @@ fn guesses_at_a_password_count_for_the_session_and_for_its_address() {
         }
         guess(tokens).refused(429, "Rate limit exceeded");
     }
-    // Whoever opens one session after the other has four times the limit of one.
-    let refused = guess(&tokens[4]).refused(429, "Rate limit exceeded");
+    // Whoever opens one session after the other has four times the limit of one; a token comes back in three seconds.
+    let refused = (0..5).map(|_| guess(&tokens[4])).find(|answer| answer.status != 400);
+    let refused = refused.expect("a refusal").refused(429, "Rate limit exceeded");
     assert_eq!(refused.rate_limit(), (20, 0));
 }
 
@@ -318,13 +326,14 @@ fn the_client_of_a_trusted_proxy_is_the_one_it_names() {
     // What the client itself wrote comes first.
     login_from(&api, "198.51.100.9, 203.0.113.1").expect(429);
     login_from(&api, "203.0.113.2").expect(422);
-    assert!(api.log().contains("client=203.0.113.1"), "{}", api.log());
+    api.logged("client=203.0.113.1");
 }
 
 #[test]
 fn a_client_that_is_no_trusted_proxy_cannot_choose_its_address() {
     let api = Server::start(&[ON]);
     use_up(5, 422, |n| login_from(&api, &format!("203.0.113.{n}")));
+    api.logged("X-Forwarded-For from");
     let warnings = api.log().matches("X-Forwarded-For from").count();
     assert_eq!(warnings, 1, "{}", api.log());
 }

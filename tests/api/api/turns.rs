@@ -64,10 +64,10 @@ fn of_twenty_exports_of_a_user_that_nobody_reads_two_run_and_the_others_wait_for
     let _waiting: Vec<_> = (0..18).map(|_| begin(&api, EXPORT, &root, "192.0.2.1")).collect();
     wait_until(|| waiting(&api) == 18);
     assert_eq!(begun(), 2);
-    // A thread for each connection, and one for that which asked for the number.
-    let (grown, started) = (api.peak_growth(memory), threads(&api) - threads_before);
+    let grown = api.peak_growth(memory);
     assert!(grown < 96 << 20, "grew by {} MiB", grown >> 20);
-    assert!(started <= 21, "{started} threads");
+    // A thread for each connection, and one for that which asks for the number.
+    wait_until(|| threads(&api) - threads_before <= 21);
     api.export_full(&other).expect(200);
     assert_eq!((begun(), waiting(&api)), (3, 18), "one user waits for no other");
 
@@ -122,7 +122,9 @@ fn all_users_of_a_network_together_run_eight_exports() {
     };
     export_from(here).refused(504, "Request timed out");
     export_from("192.0.2.2").expect(200);
-    assert!(running.swap_remove(0).rest().ends_with(b"0\r\n\r\n"), "it is complete");
+    // The last one, because a client that reads nothing for half a minute is disconnected.
+    let mut last = running.pop().expect("eight");
+    assert!(last.rest().ends_with(b"0\r\n\r\n"), "it is complete");
     export_from(here).expect(200);
 }
 
@@ -232,7 +234,7 @@ fn a_search_whose_turn_does_not_come_in_time_is_told_to_come_again() {
 
 /// A hash that takes a measurable time. Sixty of them must take less than the 15 seconds that one may wait, on a busy
 /// machine too.
-const SLOW_HASH: (&str, &str) = ("CLOAKROOM_SCRYPT", "13,8,2");
+const SLOW_HASH: (&str, &str) = ("CLOAKROOM_SCRYPT", "13,8,1");
 
 /// Begins to sign in as nobody, which takes a hash, from the client address `from`.
 fn begin_login(api: &Server, from: &str) -> RawConnection {
@@ -275,7 +277,11 @@ fn forty_accounts_that_change_their_passwords_keep_nobody_from_signing_in() {
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
                     let answer = api.change_password(&token, "wrong", NEW_PASSWORD);
-                    answer.refused(400, "Current password is incorrect");
+                    // Forty hashes may take longer than the 15 seconds for which one may wait.
+                    match answer.status {
+                        503 => answer.refused(503, BUSY),
+                        _ => answer.refused(400, "Current password is incorrect"),
+                    };
                 }
             });
         }

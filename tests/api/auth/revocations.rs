@@ -97,7 +97,7 @@ fn whatever_ends_sessions_takes_as_long_for_two_hundred_thousand_as_for_one() {
         // The shortest time of each step is the one without the delays of a busy machine.
         let shortest = |is_many| times[&(*name, is_many)].iter().min().expect("a time");
         let (one, many) = (*shortest(false), *shortest(true));
-        assert!(many < 2 * one + MARGIN, "{name}: {one:?} with one session, {many:?} with {MANY}");
+        assert!(many < 5 * one + MARGIN, "{name}: {one:?} with one session, {many:?} with {MANY}");
     }
 }
 

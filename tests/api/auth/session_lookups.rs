@@ -172,7 +172,7 @@ fn a_connection_that_hangs_holds_up_only_the_lookups_that_went_through_it() {
 fn after_a_database_that_hung_every_token_gets_its_own_answer_again() {
     let lookups = Lookups::start(&[
         ("CLOAKROOM_DATABASE_POOL_SIZE", "2"),
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1"),
+        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3"),
     ]);
     for _ in 0..3 {
         lookups.proxy.hold(b"");

@@ -140,6 +140,7 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
     let root = api.sign_up_admin("root");
     let [_, bob, eve] = ["ann", "bob", "eve"].map(|name| api.sign_up(name));
     let file = api.new_file(&bob, "b.txt", "bob's");
+    let begin = Instant::now();
     api.request_reset("ann@example.com").expect(200);
     smtp.wait_for_step(SmtpStep::Data, 1);
     // Requests go on, although the only database connection is theirs and the thread's that sends mail.
@@ -154,13 +155,14 @@ fn a_mail_server_that_hangs_holds_up_nothing_else() {
         api.request_reset(&format!("{name}@example.com")).expect(200);
         begin.elapsed()
     };
-    let (known, unknown) = (0..50).map(|_| (time("root"), time("nobody"))).unzip();
+    let (known, unknown) = (0..10).map(|_| (time("root"), time("nobody"))).unzip();
     let (known, unknown) = (median(known), median(unknown));
     let bound = |usual: Duration| 3 * usual + Duration::from_millis(20);
     assert!(known < bound(unknown) && unknown < bound(known), "{known:?}, {unknown:?}");
     wait_until(|| api.database.count("password_reset_requests") == 0);
-    // All of this has happened without a reply from the mail server.
-    assert_eq!((smtp.received().len(), smtp.count(SmtpStep::Data)), (0, 1));
+    // All of this has happened without a reply from the mail server. A message is given up after 15 seconds.
+    assert_eq!(smtp.received().len(), 0);
+    assert!(smtp.count(SmtpStep::Data) as u64 <= 1 + begin.elapsed().as_secs() / 15);
     assert!(metric(&api, "cloakroom_mail_waiting") >= 3);
     // A stop does not wait for it either.
     let begin = Instant::now();

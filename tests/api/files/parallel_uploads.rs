@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::harness::*;
 
+/// An upload waits for a lock for half of this at most, and all of them come to one before it is released.
+const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60");
+
 /// Uploads of these users that come while one runs that cannot end. `meanwhile` is called once the others wait too.
 /// Returns their answers.
 fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<Answer> {
@@ -152,7 +155,7 @@ fn locks(user: &str) -> [String; 3] {
 
 #[test]
 fn nobody_waits_for_what_another_user_has_locked() {
-    let (api, [ann, bob, first]) = Server::with_users(&[], ["ann", "bob", "first"]);
+    let (api, [ann, bob, first]) = Server::with_users(&[PATIENT], ["ann", "bob", "first"]);
     // A user's first upload is recorded alone.
     api.new_file(&ann, "a.txt", "a");
     api.new_file(&bob, "b.txt", "b");
@@ -181,7 +184,7 @@ fn nobody_waits_for_what_another_user_has_locked() {
 
 #[test]
 fn a_key_that_comes_twice_in_a_batch_is_recorded_once_and_stops_none_of_the_others() {
-    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let (api, [ann, bob]) = Server::with_users(&[PATIENT], ["ann", "bob"]);
     let senders = [&ann, &bob, &ann, &bob, &ann];
     let keyed = |n: usize, content: usize, key: &str| {
         request(&api, senders[n], content).header("Idempotency-Key", key)
@@ -207,7 +210,7 @@ fn a_key_that_comes_twice_in_a_batch_is_recorded_once_and_stops_none_of_the_othe
 
 #[test]
 fn whether_they_were_recorded_is_unknown_if_their_connection_breaks() {
-    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let (api, [ann, bob]) = Server::with_users(&[PATIENT], ["ann", "bob"]);
     let answers = together(&api, &[&ann, &bob, &ann, &bob], || {
         let is_batch =
             "wait_event_type = 'Lock' AND query LIKE '-- Records those of several files%'";

@@ -85,7 +85,8 @@ fn bodies_that_come_a_byte_at_a_time_hold_no_connection_of_the_sample_for_long()
             stream.write_all(head.as_bytes()).ok().map(|()| stream)
         })
         .collect();
-    assert!(clients.len() > 400, "{}", clients.len());
+    // Each of them takes another connection, to the service.
+    assert!(clients.len() > 200, "{}", clients.len());
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
         let _end = SetOnDrop(&end);

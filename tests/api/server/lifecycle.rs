@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -53,8 +54,11 @@ fn a_second_signal_ends_at_once() {
     let (_login, _) = begin_login(&api);
     api.signal(Signal::TERM);
     api.logged("stopping");
+    let begin = Instant::now();
     api.signal(Signal::TERM);
     assert_eq!(api.exit_code(), Some(1));
+    // The request that has begun would have been waited for.
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 #[test]
