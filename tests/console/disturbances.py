@@ -169,7 +169,8 @@ def test_too_many_requests_are_waited_out(page, start_service):
             break
         page.reload()
         page.see("Sign out")
-    page.see("Too many requests.")
+    else:
+        pytest.fail("no limit")
     page.check("limited")
     page.see_no("Too many requests.")
 
@@ -247,6 +248,8 @@ def test_a_request_that_cannot_be_built_is_not_taken_for_a_service_that_is_away(
     page.sign_in(service.new_user())
     page.run("sessionStorage.setItem('cloakroom.api_key', 'no header has this: \u200b')")
     page.activate("Account")
+    page.heading("Profile")
+    page.until("box", lambda: page.run("return document.querySelector('main .error-box')"))
     page.see("Something went wrong.")
     page.see_no("cannot be reached")
     page.driver.get_log("browser")  # it says what
@@ -326,19 +329,24 @@ def test_first_page_is_small_and_can_be_used_at_once(page):
     assert len(sizes) > 5, "the requests were recorded"
     assert sum(sizes.values()) < MAX_BYTES, f"{sum(sizes.values())} bytes over the wire"
     added = min(moments) - statistics.median(empty)
-    assert added < MAX_MILLISECONDS, f"{moments} ms, and {empty} for an empty page"
+    # A browser that is slow even for an empty page may take longer.
+    assert added < max(MAX_MILLISECONDS, 12 * statistics.median(empty)), f"{moments} ms, and {empty} for an empty page"
     print(f"{sum(sizes.values())} bytes, {min(moments):.0f} ms; an empty page {statistics.median(empty):.0f} ms")
 
 
 def test_a_file_that_was_loaded_once_is_not_asked_for_again(page, service):
+    log = service.directory / "service.log"
+    before = len(log.read_text(encoding="utf-8"))
+    page.cdp("Network.clearBrowserCache")
     page.open()
     page.heading("Sign in")
-    before = len(answers(service, "GET /console/"))
     page.open("/console/register")
     page.heading("Create an account")
-    names = [line.split(" GET ")[1].split()[0] for line in answers(service, "GET /console")[before:]]
+    page.reload()
+    page.heading("Create an account")
+    names = re.findall(r" GET (/console/\S+) ", log.read_text(encoding="utf-8")[before:])
     loaded = [name for name in names if name.endswith((".js", ".css"))]
-    assert len(loaded) == len(set(loaded)), loaded
+    assert loaded and len(loaded) == len(set(loaded)), loaded
 
 
 @pytest.mark.long
