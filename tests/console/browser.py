@@ -268,6 +268,21 @@ class Page:
         self.cdp("Network.emulateNetworkConditions", offline=False, latency=latency, downloadThroughput=download,
                  uploadThroughput=upload)
 
+    def hold(self, part):
+        """Keeps requests from being sent until `release`, if this is a part of their method and address, such as
+        `DELETE /api`. Downloads and uploads are sent all the same."""
+        self.run("""
+            const [part, send] = [arguments[0], window.fetch];
+            const gate = new Promise(open => { window.release = open; });
+            window.fetch = async (address, options) => {
+                if (`${options?.method} ${address}`.includes(part)) await gate;
+                return send(address, options);
+            };""", part)
+
+    def release(self):
+        """Lets the requests go that `hold` has kept."""
+        self.run("window.release()")
+
     # What is judged.
 
     def screen(self, width, dark=False, height=900, forced=False):

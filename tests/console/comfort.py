@@ -144,6 +144,39 @@ def test_a_changed_form_is_left_after_a_question_only(page, service):
     page.heading("Profile")
 
 
+def test_what_is_typed_while_a_form_is_being_saved_is_not_taken_for_saved(page, service):
+    user = service.new_user()
+    file = service.upload(user, "letter.txt")
+    page.sign_in(user, f"/console/files/{file['id']}")
+    page.heading("letter.txt")
+    page.hold("PUT /api")
+    page.fill("Description (optional)", "Dear all")
+    page.activate("Save")
+    page.see("Saving…")
+    page.fill("Description (optional)", "Dear all, hello")
+    page.release()
+    page.see("Your changes have been saved.")
+    page.activate("Account")
+    page.see("Leave without saving?")
+    page.activate("Stay")
+    assert page.tab_to("Description (optional)").get_property("value") == "Dear all, hello"
+    page.activate("Save")
+    page.until("saved text", lambda: service.call("GET", f"/uploads/{file['id']}", token=user.token)["description"]
+               == "Dear all, hello")
+    page.until("end", lambda: not page.named("Saving…"))
+    page.activate("Account")
+    page.heading("Profile")
+    page.see("Last sign-in")
+    page.hold("PUT /api")
+    page.fill("Name (optional)", "Ann")
+    page.press(Keys.ENTER)
+    page.see("Saving…")
+    page.fill("E-mail", "ann@example.com")
+    page.release()
+    page.see("Your changes have been saved.")
+    assert page.tab_to("E-mail").get_property("value") == "ann@example.com"
+
+
 def test_on_a_phone_the_first_file_is_near_and_files_are_sorted(page, service):
     user = service.new_user()
     service.add_files(user, 26, name="chr(96 + n) || '.txt'")

@@ -162,6 +162,13 @@ def test_all_that_was_deleted_since_a_moment_is_restored_as_far_as_there_is_room
     page.see("Storage quota exceeded.")
     delete(service, user, service.call("GET", "/uploads?search=new", token=user.token)["items"][0])
     until_rows(page, "new.txt", "0.txt")
+    page.activate("Restore all since…")
+    page.select("Deleted", "since")
+    page.tab_to(re.compile("^Since"))
+    page.press(Keys.DELETE)  # the month or the day
+    page.activate("Restore all", "button")
+    page.see("Complete this date and time.")
+    page.activate("Cancel")
     # The field has a moment an hour ago, which is after the older deletion and before the newer one.
     page.activate("Restore all since…")
     page.select("Deleted", "since")

@@ -144,6 +144,27 @@ def test_a_question_goes_with_its_page(page, service):
     page.see("kept.txt")
 
 
+def test_a_proxy_that_compresses_hinders_no_change(page, service):
+    user = service.new_user()
+    file = service.upload(user, "keys.txt")["id"]
+    # Each kind of proxy marks the entity tag of what it compresses in a way of its own.
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        const { get } = Headers.prototype;
+        window.mark = (tag) => `W/${tag}`;
+        Headers.prototype.get = function (name) {
+            const value = get.call(this, name);
+            return name === "ETag" && value ? mark(value) : value;
+        };""")
+    page.sign_in(user, f"/console/files/{file}")
+    page.heading("keys.txt")
+    page.run("""window.mark = (tag) => tag.replace(/"$/, '-gzip"')""")
+    for name in ("nginx.txt", "httpd.txt"):
+        page.fill("Name", name)
+        page.activate("Save")
+        page.heading(name)
+        assert service.call("GET", f"/uploads/{file}", token=user.token)["filename"] == name
+
+
 def test_service_that_is_away_while_one_signs_in(page, start_service):
     page.service = service = start_service()
     user = service.new_user()

@@ -116,7 +116,7 @@ def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service)
     other.until("name", lambda: details() == ("guests.txt", "For visitors"))
 
 
-@pytest.mark.parametrize("described", ["", "For\r\nkeys"])
+@pytest.mark.parametrize("described", ["", " For\r\nkeys\n"])
 @pytest.mark.parametrize("is_renamed_first", [True, False])
 def test_a_name_and_a_description_of_two_tabs_are_both_kept_in_either_order(page, service, is_renamed_first, described):
     user = service.new_user()

@@ -46,6 +46,12 @@ test("changes of a form are the values that differ", () => {
     { name: "", username: "u", is_public: true, size: null, words: ["b", "a"] });
 });
 
+test("ends of lines and the blanks around a text, which forms do not keep, are no changes", () => {
+  const stored = { described: " a\r\nb\n", other: "\n" };
+  assert.deepEqual(changes(stored, { described: "a\nb", other: "" }), {});
+  assert.deepEqual(changes(stored, { described: "a b", other: "c" }), { described: "a b", other: "c" });
+});
+
 test("a path belongs to the first route that fits, with its parts decoded where that is possible", () => {
   const routes = ["/console", "/console/files/deleted", "/console/files/:id"].map((path) => ({ path }));
   const found = (path) => {

@@ -227,6 +227,24 @@ def test_changing_a_user(page, service):
     page.see("Nothing has changed.")
 
 
+def test_what_is_typed_while_an_account_is_being_saved_stays_and_is_saved_next(page, service):
+    user = service.new_user(name="Before")
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.see("Signed in")
+    page.hold("GET /api/v1/users/")  # as the account is shown anew
+    page.fill("Name (optional)", "Between")
+    page.activate("Save changes")
+    page.see("Your changes have been saved.")
+    page.fill("Name (optional)", "Before")
+    page.fill("File limit (optional)", "5")
+    page.release()
+    page.heading("Between")
+    assert page.tab_to("Name (optional)").get_property("value") == "Before"
+    page.activate("Save changes")
+    page.heading("Before")
+    assert user_of(service, user)["file_quota"] == 5
+
+
 def test_deactivating_activating_and_deleting_a_user(page, service):
     user = service.new_user(name="Going")
     page.sign_in(service.admin(), f"/console/users/{user.id}")

@@ -321,7 +321,9 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   if (!response.ok) throw errorOf(response.status, (name) => response.headers.get(name), text);
   const answer = text ? JSON.parse(text) : null;
   if (!tagged) return answer;
-  return { answer, tag: response.headers.get("ETag"), wait: Number(response.headers.get("Retry-After")) };
+  // Proxies that compress mark an entity tag as that of another form, which no `If-Match` may name.
+  const current = response.headers.get("ETag")?.replace(/^W\/|-gzip(?="$)/g, "");
+  return { answer, tag: current, wait: Number(response.headers.get("Retry-After")) };
 }
 
 /**

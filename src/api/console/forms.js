@@ -14,7 +14,8 @@ import { texts } from "./texts.js";
  *   the button waits as long as the API says;
  * - `keeps`: what was typed is worth a question before the page is left without sending it.
  *
- * Answers `{ element, field(name), fail(error) }`.
+ * Answers `{ element, field(name), fail(error), isTyped() }`, where `isTyped` says whether anything was typed since the
+ * form was sent last.
  */
 export function form(/** @type {any} */ { fields, label, busy, submit, kind = "primary", extra, keeps = false }) {
   const made = new Map();
@@ -30,6 +31,8 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
   const written = () => JSON.stringify(values());
   let saved = null;
+  let isTyped = false;
+  element.addEventListener("input", () => { isTyped = true; });
   const fail = (error) => showFailure(error, { made, problem, send });
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -38,8 +41,11 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
     replace(problem);
     try {
       if (complete(made)) {
+        const sent = written();
+        isTyped = false;
         await submit(values());
-        saved = keeps && written();
+        // The page may have put other values into fields, but what the person has typed meanwhile is not saved.
+        saved = keeps && (isTyped ? sent : written());
       }
       finish();
     } catch (error) {
@@ -50,7 +56,7 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   // What is in the fields before the person comes to them is no change of theirs.
   element.addEventListener("focusin", () => { saved ??= keeps && written(); });
   changed.set(element, () => saved && saved !== written());
-  return { element, field: (name) => made.get(name), fail };
+  return { element, field: (name) => made.get(name), fail, isTyped: () => isTyped };
 }
 
 /** For each form whether it holds something that is worth keeping and has not been sent. */
@@ -62,24 +68,25 @@ addEventListener("beforeunload", (event) => {
 });
 
 /**
- * Those values of a form that differ from what is stored, where what is not there or `null` is an empty text, and all
- * ends of lines are alike, because fields hold one kind of them.
+ * Those values of a form that differ from what is stored, where what is not there or `null` is an empty text. All ends
+ * of lines are alike, because fields hold one kind of them, and blanks around a text do not count, because forms trim.
  */
 export function changes(stored, values) {
-  const held = (value) => (typeof value === "string" ? value.replace(/\r\n?/g, "\n") : value ?? "");
+  const held = (value) => (typeof value === "string" ? value.replace(/\r\n?/g, "\n").trim() : value ?? "");
   const differs = ([name, value]) => JSON.stringify(held(value)) !== JSON.stringify(held(stored[name]));
   return Object.fromEntries(Object.entries(values).filter(differs));
 }
 
 const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
 
-/** Whether each required field holds something, and no field a half number; the first wrong one gets the focus. */
+/** Whether each required field holds something, and none half a number or date; the first wrong one gets the focus. */
 function complete(made) {
+  const halfText = ({ type }) => (type === "number" ? texts.no_number : texts.incomplete);
   const wrong = [];
   for (const item of shown(made)) {
     const isEmpty = item.required && (item.value() === "" || item.value() === null);
     const isHalf = item.input.validity.badInput;
-    item.error(isHalf ? texts.no_number : isEmpty ? texts.required : "");
+    item.error(isHalf ? halfText(item.input) : isEmpty ? texts.required : "");
     if (isHalf || isEmpty) wrong.push(item);
   }
   wrong[0]?.input.focus();

@@ -75,7 +75,7 @@ function profileForm(user) {
     password.set("");
     password.show(false);
     update(answer);
-    email.set(stored.email);
+    if (email.value() === values.email) email.set(stored.email); // or else the person is typing another one
     return notify(changed.email && stored.pending_email ? t.saved_waiting({ email: stored.pending_email }) : t.saved);
   }
   update(user);

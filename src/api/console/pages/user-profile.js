@@ -42,8 +42,12 @@ export function accountOf(/** @type {any} */ { permissions, storage_quota: megab
   return { ...values, permissions: words, storage_quota: megabytes === null ? null : Math.round(megabytes * MEGABYTE) };
 }
 
-/** The part of an account's page that changes it. `show(user)` is called with the account after a change. */
+/**
+ * The part of an account's page that changes it. `show(isTyped)` is called after a change, to show the account anew;
+ * `isTyped()` says whether something has been typed since, which is not saved.
+ */
 export function profile(user, show) {
+  let stored = user;
   const isOwn = user.id === currentUser().id;
   const fields = profileFields(user);
   if (isOwn) {
@@ -52,14 +56,14 @@ export function profile(user, show) {
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
   async function save(/** @type {any} */ { current_password, ...values }) {
-    const changed = changes(user, accountOf(values));
+    const changed = changes(stored, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
-    if (changed.role) await confirmRole(changed.role, { name: nameOf(user), isOwn });
-    const answer = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
+    if (changed.role) await confirmRole(changed.role, { name: nameOf(stored), isOwn });
+    stored = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
     if (isOwn && changed.role) return signOutHere();
     notify(t.saved);
-    if (isOwn) setCurrentUser({ ...currentUser(), ...answer });
-    return show(answer);
+    if (isOwn) setCurrentUser({ ...currentUser(), ...stored });
+    return show(made.isTyped);
   }
   return section(t.profile, {}, el("div", {}, made.element));
 }

@@ -38,10 +38,12 @@ export function show({ params, signal }) {
   return el("div", {}, backToUsers(), head, place);
 }
 
-/** The form of the profile. It stays, with what was typed, while another part changes the account. */
+/** The form of the profile. It stays, with what was typed, while another part changes the account or it is saved. */
 function keptProfile(user, refresh, forms) {
-  forms.profile ??= profile(user, () => {
-    forms.profile = null;
+  if (forms.isTyped?.() === false) forms.profile = null;
+  forms.isTyped = null;
+  forms.profile ??= profile(user, (isTyped) => {
+    forms.isTyped = isTyped;
     return refresh();
   });
   return forms.profile;
