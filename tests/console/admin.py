@@ -74,6 +74,35 @@ def test_the_audit_log(page, service):
     assert len(exported) == len(events(service, subject_id=user.id))
 
 
+def test_an_export_has_the_filters_that_are_shown_also_those_that_are_just_being_looked_up(page, service):
+    user = service.new_user()
+    page.sign_in(service.admin(), "/console/audit")
+    page.see("Sign-in")
+    page.fill("Who", user.username)
+    page.run("""
+        document.activeElement.blur();
+        [...document.querySelectorAll("button")].find(({ innerText }) => innerText === "Export CSV").click();""")
+    actors = {row["actor_id"] for row in saved(page, "audit-*.csv")}
+    assert actors == {user.id}
+    page.at(f"/console/audit?actor_id={user.id}")
+    page.fill("Who", "nobody_has_this_name")
+    page.activate("Export CSV")
+    page.see("No account has this id, username, e-mail address or name.")
+    page.until("end", lambda: not page.named("Exporting…"))
+    assert len(list(page.downloads.iterdir())) == 1
+
+
+def test_names_come_also_when_the_first_answer_was_a_refusal(page, service):
+    user = service.new_user(name="Zoe Later")
+    page.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        const send = window.fetch;
+        let refusals = 1;
+        window.fetch = async (address, options) => (String(address).includes("/admin/audit?") && refusals-- > 0
+            ? new Response("{}", { status: 503, headers: { "Retry-After": "1" } }) : send(address, options));""")
+    page.sign_in(service.admin(), f"/console/audit?subject_id={user.id}")
+    until_rows(page, "names", lambda shown: any("Zoe Later" in row for row in shown))
+
+
 @pytest.mark.long
 def test_the_audit_log_without_filters(page, service):
     page.sign_in(service.admin(), "/console/audit")
@@ -189,6 +218,27 @@ def test_exporting_users(page, service):
     page.fill("Part of the e-mail address (optional)", "one@*.example")
     page.activate("Download CSV")
     assert [row["id"] for row in saved(page, "users-*.csv")] == [user.id]
+
+
+def test_an_export_may_take_longer_than_a_download_and_says_so_when_it_takes_too_long(page, service):
+    page.sign_in(service.admin(), "/console/exports")
+    page.heading("Exports")
+    page.slow_down(latency=2000)
+    # What is waited for at most is over after half a second: first whatever it is, then only a minute.
+    for condition, sentence in (("time >= 60_000", "The service took too long to answer."),
+                                ("time === 60_000", "has been saved")):
+        page.run("""
+            const { setTimeout, XMLHttpRequest: { prototype } } = window, { send } = prototype;
+            window.setTimeout = (act, time) => setTimeout(act, CONDITION ? 500 : time);
+            prototype.send = function (body) {
+                Object.assign(prototype, { send });
+                window.setTimeout = setTimeout;
+                send.call(this, body);
+            };""".replace("CONDITION", condition))
+        page.activate("Download CSV")
+        page.see(sentence)
+    page.slow_down()
+    assert saved(page, "users-*.csv")
 
 
 @pytest.mark.long

@@ -99,6 +99,18 @@ def test_page_that_was_not_loaded_before_the_service_went_away(page, start_servi
     page.heading("Access tokens")
 
 
+def test_part_of_a_page_that_a_former_version_of_the_service_had(page, service):
+    user = service.new_user()
+    service.upload(user, "a.txt")
+    page.sign_in(user, "/console/files")
+    page.cdp("Network.enable")
+    page.cdp("Network.setBlockedURLs", urls=["*/file-actions.js"])
+    page.activate("Delete a.txt")
+    page.see("This part of the page could not be loaded. Check your connection. If it is fine, reload the page")
+    page.cdp("Network.setBlockedURLs", urls=[])
+    page.driver.get_log("browser")  # it says what could not be loaded
+
+
 def test_page_that_is_gone_back_to_when_the_next_could_not_be_loaded(page, start_service):
     page.service = service = start_service()
     page.sign_in(service.new_user(), "/console/files")

@@ -101,6 +101,14 @@ test("errors of both shapes are sentences, at the fields they are about", () => 
   assert.ok(Math.abs(limited.retryAt - Date.now() - 12_000) < 1000);
 });
 
+test("an error of fields says what is wrong with them, and one without fields what its detail says", () => {
+  const fields = { name: "Odd." };
+  assert.equal(new ApiError({ status: 422, detail: "Invalid", fields }).message, "Odd.");
+  assert.equal(new ApiError({ status: 422, detail: "Not readable" }).message, "Not readable.");
+  assert.equal(errorOf(422, () => null, '{"detail":"Odd"}').message, "Odd.");
+  assert.equal(new ApiError({ status: 422 }).message, "Something went wrong. Try again.");
+});
+
 test("what is no answer of the API is an error all the same", () => {
   for (const body of ["<html>Bad gateway</html>", "", "null", "[]", "5", '{"detail":{}}']) {
     const error = errorOf(502, () => null, body);

@@ -115,6 +115,21 @@ def test_types_that_are_refused_cost_nothing_and_other_names_of_taken_ones_are_s
     assert not page.named("Try again")
 
 
+def test_a_file_that_goes_while_it_waits_is_named_with_the_reason(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.slow_down(upload=MB // 4)
+    gone = write(tmp_path, "gone.txt")
+    page.choose_files(write(tmp_path, "slow.txt", b"s" * (2 * MB)), gone)
+    page.see("0 of 2 done")
+    gone.unlink()
+    page.slow_down()
+    summary(page, "1 done, 1 failed")
+    page.see("This file cannot be read. It may have been moved or changed since you chose it.")
+    assert stored(service, user) == ["slow.txt"]
+
+
 @pytest.mark.parametrize("width", [320, 1440])
 def test_the_list_of_transfers_hides_nothing_that_has_the_focus_and_folds_by_escape(page, service, tmp_path, width):
     user = service.new_user()

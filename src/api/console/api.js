@@ -16,8 +16,8 @@ const API_KEY = "cloakroom.api_key";
 const TIMEOUT = 60_000;
 /** Milliseconds without progress after which an upload or a download is given up. */
 const STALLED = 60_000;
-/** Milliseconds after which an upload that has been sent is given up: a proxy may still be passing it on. */
-const UNANSWERED = 600_000;
+/** Milliseconds for which what takes long is waited for: an upload that a proxy may be passing on, or an export. */
+export const UNANSWERED = 600_000;
 /** An access token is renewed this many milliseconds before it expires. */
 const MARGIN = 15_000;
 const KEY_REASONS = ["API_KEY_REQUIRED", "EXPORT_API_KEY_REQUIRED", "INVALID_API_KEY"];
@@ -343,10 +343,11 @@ export async function upload(file, /** @type {any} */ { key, fields = {}, progre
 
 /**
  * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
- * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part.
+ * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part;
+ * `patience` are the milliseconds in which the answer has to begin.
  */
-export function download(path, /** @type {any} */ { query, headers, progress = () => {}, signal } = {}) {
-  return authorized({ signal }, (token) => transfer("GET", path, { query, headers, progress, signal }, token));
+export function download(path, /** @type {any} */ { progress = () => {}, ...options } = {}) {
+  return authorized(options, (token) => transfer("GET", path, { progress, ...options }, token));
 }
 
 /**
@@ -367,7 +368,8 @@ function formOf(file, fields) {
  * Sends a request whose bytes are counted, those of its body or else those of the answer, and answers as `download`. A
  * connection on which nothing moves any more is given up.
  */
-async function transfer(method, path, /** @type {any} */ { body, query, headers = {}, progress, signal }, token) {
+async function transfer(method, path, /** @type {any} */ options, token) {
+  const { body, query, headers = {}, progress, signal, patience = STALLED } = options;
   const moving = new XMLHttpRequest();
   const giveUp = () => moving.abort();
   let timer = null;
@@ -387,10 +389,10 @@ async function transfer(method, path, /** @type {any} */ { body, query, headers 
       progress(event.loaded);
     };
     moving.upload.onload = () => wait(UNANSWERED);
-    moving.onabort = () => reject(signal?.aborted ? signal.reason : offlineError());
+    moving.onabort = () => reject(signal?.aborted ? signal.reason : offlineError({ name: "TimeoutError" }));
     moving.onerror = () => reject(offlineError());
     moving.onload = resolve;
-    wait(STALLED);
+    wait(patience);
     moving.send(body);
   }).finally(() => {
     clearTimeout(timer);

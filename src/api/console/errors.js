@@ -61,10 +61,14 @@ export function offlineError(cause) {
   return new ApiError({ status: 0, reason: isLate ? "NO_ANSWER" : "OFFLINE", wait: WAIT });
 }
 
+/** What `import()` of a part of a page answers. It fails where the service is away, or is another version by now. */
+export const loaded = (module) => module.catch(() => { throw new ApiError({ status: 0, reason: "UNLOADABLE" }); });
+
 function sentenceOf(status, reason, detail, hint, fields) {
   const known = texts.errors[reason] ?? (detail ? "" : texts.errors[status]);
   if (known) return known;
-  if (status === 422) return Object.values(fields).join(" ");
+  const ofFields = Object.values(fields).join(" ");
+  if (status === 422 && ofFields) return ofFields;
   // Hints that name endpoints are for programs; the others are for people.
   const shown = /\/api\/v1|`[a-z_]+`:|Authorization/.test(hint) ? "" : hint.replaceAll("`", "");
   const sentence = detail ? detail.replace(/\.?$/, ".") : texts.errors.unknown;

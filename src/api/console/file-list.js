@@ -4,7 +4,7 @@
 import { get } from "./api.js";
 import { buttonLink, load, pagesNav } from "./controls.js";
 import { el } from "./dom.js";
-import { offlineError } from "./errors.js";
+import { loaded } from "./errors.js";
 import { formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { picks } from "./picks.js";
@@ -70,7 +70,7 @@ export function fileList(context,
   addEventListener("files", () => refresh(), { signal: context.leaving });
   const isShown = () => place.dataset.state === "shown";
   update(context).then(async () => {
-    const { followChanges } = await import("./changes.js"); // the list does not wait for it
+    const { followChanges } = await loaded(import("./changes.js")); // the list does not wait for it
     followChanges(() => isShown() && refresh(true), context.leaving);
   });
   return { element: el("div", {}, bar.element, said, place), update, refresh };
@@ -91,9 +91,6 @@ function selectionIn(said, options) {
 
 /** Does one of the `ACTIONS` with a file. */
 export const actOn = async (name, file) => (await loaded(import("./file-actions.js"))).act(name, [file]);
-
-/** Where a module cannot be loaded, the service is away. */
-export const loaded = (module) => module.catch((error) => { throw offlineError(error); });
 
 /** The navigation between the list of files and that of deleted ones, where the service keeps these. */
 export const filesNav = () => service.trashDays > 0 && pagesNav(t.navigation, [

@@ -1,6 +1,6 @@
 // Saving what the API answers as a file.
 
-import { download } from "./api.js";
+import { UNANSWERED, download } from "./api.js";
 import { el } from "./dom.js";
 
 /** Milliseconds after which the browser has surely begun to save, and the contents may go. */
@@ -16,7 +16,7 @@ export async function saveAttachment(path, query) {
   const { signal } = stop;
   addEventListener("person", () => stop.abort(), { signal });
   try {
-    const { contents, disposition } = await download(path, { query, signal });
+    const { contents, disposition } = await download(path, { query, signal, patience: UNANSWERED });
     const name = /filename=([\w.-]+)/.exec(disposition)?.[1] ?? "export.csv";
     save(contents, name);
     return { name, size: contents.size };

@@ -137,7 +137,8 @@ export function leaveEmptyPage({ page, pages }) {
  *   was typed, which may throw an `ApiError` for the field. Both may answer a promise, and
  *   leave it as it is unless told.
  *
- * Answers `{ element, set(query) }`; `set` shows what the query holds.
+ * Answers `{ element, set(query), apply() }`; `set` shows what the query holds; `apply` lets the query hold what the
+ * fields show, and answers whether it does.
  */
 export function filters({ label, fields, also = [], shown = (name, text) => text, sent = (name, text) => text }) {
   const made = fields.map(({ isWide, isWhole, ...description }) => {
@@ -153,18 +154,22 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
   const valueOf = ({ name, value, written }) =>
     (value() === written ? query().get(name) ?? "" : sent(name, value()));
   let turns = 0;
-  async function apply({ isTyping = false } = {}) {
+  let newest = null;
+  const apply = (options = {}) => (newest = takeOver(options));
+  async function takeOver({ isTyping = false }) {
     const turn = (turns += 1);
     try {
       const half = made.find(({ input }) => input.validity.badInput);
-      if (half && isTyping) return;
+      if (half && isTyping) return false;
       if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
       const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
       const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
-      if (!isNews || turn !== turns || !element.isConnected) return;
-      setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
+      if (turn !== turns) return newest;
+      if (isNews && element.isConnected) setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
+      return element.isConnected;
     } catch (error) {
       showError(made, error, { focus: !isTyping });
+      return false;
     }
   }
   const set = (given) => {
@@ -172,7 +177,7 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
     clear.hidden = !made.some(({ name }) => given.has(name));
     clear.setAttribute("href", withQuery(none));
   };
-  return { element, set };
+  return { element, set, apply };
 }
 
 /**

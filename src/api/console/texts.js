@@ -59,6 +59,8 @@ export const texts = {
     504: "The service took too long.",
     OFFLINE: "The service cannot be reached. Check your connection.",
     NO_ANSWER: "The service took too long to answer.",
+    UNLOADABLE: "This part of the page could not be loaded. Check your connection. If it is fine, reload the page: the "
+      + "service may have been updated.",
     RATE_LIMITED: "Too many requests.",
     PRECONDITION_FAILED: "Somebody else changed this in the meantime. Try again.",
     LOGIN_RATE_LIMITED: "Too many attempts to sign in.",

@@ -42,16 +42,19 @@ export function show(context) {
   const foot = pager({ label: t.pages });
   const update = async ({ query, signal }) => {
     form.set(query);
-    const isShown = await load(place, {
+    await load(place, {
       signal,
       waiting: list.waiting(12),
       work: () => get("/admin/audit", { ...asked(query), before: query.get("before"), limit: SIZE }, signal),
-      show: ({ events, next: cursor }) => [list.show(events), foot.show(steps(query, events, cursor))],
+      show: ({ events, next: cursor }) => {
+        const shown = [list.show(events), foot.show(steps(query, events, cursor))];
+        nameLinks(list.element, signal);
+        return shown;
+      },
     });
-    if (isShown) nameLinks(place, signal);
   };
   update(context);
-  const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: save })];
+  const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: () => save(form) })];
   const head = pageHead(t.title, { lead: t.lead({ zone: timeZone }), actions });
   return { element: el("div", {}, head, form.element, place), update };
 }
@@ -63,7 +66,9 @@ function asked(query) {
   return given;
 }
 
-async function save() {
+/** Exports what the filters say, of which one may be just being looked up. */
+async function save(form) {
+  if (!(await form.apply())) return;
   const saved = await saveAttachment("/admin/audit/export", asked(currentQuery()));
   notify(admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
 }

@@ -3,6 +3,7 @@
 import { beginSession, currentUser, forget, isKept, post } from "../api.js";
 import { formDialog, STAY } from "../dialogs.js";
 import { el } from "../dom.js";
+import { loaded } from "../errors.js";
 import { form } from "../forms.js";
 import { brand } from "../frame.js";
 import { service } from "../limits.js";
@@ -71,7 +72,7 @@ function askForCode(code, error) {
 
 /** Offers, below the form, another mail with the link that confirms the address, until another name is typed. */
 async function offerMail({ element, field }, name) {
-  const { mailSection } = await import("../confirmations.js");
+  const { mailSection } = await loaded(import("../confirmations.js"));
   const offer = mailSection(name.includes("@") ? name : null);
   element.after(offer);
   for (const [on, type] of [[field("username").input, "input"], [element, "submit"]]) {
