@@ -27,6 +27,7 @@ def test_statistics(page, service):
     page.see("New users", "Sign-ins", "Refused sign-ins and accesses", "Days and months are in UTC.")
     page.activate("7 days", "link")
     page.at("/console/stats?days=7")
+    assert page.focused().accessible_name == "7 days", "the focus is not lost"
     page.activate("Show figures")
     today = service.call("GET", "/admin/stats/daily?days=7", token=service.admin().token)["days"][-1]
     page.until("figures of seven days", lambda: len(rows(page)) == 7)

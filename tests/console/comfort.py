@@ -199,6 +199,21 @@ def test_on_a_phone_the_first_file_is_near_and_files_are_sorted(page, service):
     assert outline == "solid"
 
 
+def test_a_notice_that_is_closed_gives_the_focus_to_the_page(page, service):
+    user = service.new_user()
+    file = service.upload(user, "letter.txt")
+    page.sign_in(user, f"/console/files/{file['id']}")
+    page.heading("letter.txt")
+    page.run("document.querySelector('h1').focus()")
+    page.fill("Name", "other.txt")
+    page.activate("Save")
+    page.see("Your changes have been saved.")
+    page.run("document.querySelector('.notice button').focus()")
+    page.press(Keys.ENTER)
+    page.see_no("Your changes have been saved.")
+    page.until("focus", lambda: page.focused().tag_name == "h1")
+
+
 def test_the_first_wrong_field_gets_the_focus(page, service):
     page.sign_in(service.admin(), "/console/users/new")
     page.fill("E-mail", "nonsense")

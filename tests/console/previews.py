@@ -214,6 +214,26 @@ def test_the_space_bar_shows_what_the_files_of_the_list_hold(page, service):
     assert page.focused().accessible_name == "Preview second.txt"
 
 
+def test_a_preview_can_be_closed_while_its_file_is_downloaded(page, service):
+    user = service.new_user()
+    service.upload(user, "large.pdf", b"%PDF-1.4" + bytes(4 * MIB), "application/pdf")
+    page.sign_in(user, "/console/account")
+    page.see("Last sign-in")
+    page.activate("Files")
+    for leave, heading in ((lambda: page.press(Keys.ESCAPE), "Files"), (page.back, "Profile")):
+        page.toggle("large.pdf")
+        page.see("There is no preview of a file of this type.")
+        page.slow_down(download=50 * KIB)
+        page.activate("Download")
+        page.see("Downloading large.pdf")
+        leave()
+        page.until("closed dialog", lambda: not page.run("return document.querySelector('dialog')"))
+        page.heading(heading)
+        page.activate("Cancel Downloading large.pdf")
+        page.see_no("Downloading large.pdf")
+        page.slow_down()
+
+
 def test_nothing_is_loaded_in_a_list_before_it_is_asked_for(page, service):
     user = service.new_user()
     service.upload(user, "first.png", png(40, 30), "image/png")

@@ -247,6 +247,43 @@ def test_hundreds_are_deleted_with_one_question_past_a_limit(page, start_service
     assert 0 < len(refused) < 30, f"{len(refused)} requests were in vain"
 
 
+def test_a_selection_that_was_cleared_does_not_come_back(page, service):
+    user = service.new_user()
+    service.add_files(user, 120)
+    page.sign_in(user, "/console/files")
+    page.see("1–25 of 120")
+
+    def select_all():
+        page.run("document.querySelector('thead .pick input').click()")
+        page.see("Select all 120")
+        page.run("document.querySelector('.selection button').focus()")
+        page.press(Keys.ENTER)
+
+    def clear():
+        page.run("document.querySelector('.selection [aria-label=\"Clear selection\"]').click()")
+        page.see_no("selected")
+    select_all()
+    page.see("120 selected")
+    assert page.focused().tag_name != "body"
+    clear()
+    page.hold("size=100")
+    select_all()
+    page.see("Working…")
+    clear()
+    page.release()
+    page.until("end", lambda: not page.run("return document.querySelector('.selection .is-busy')"))
+    assert "selected" not in page.text()
+
+
+def test_the_focus_is_not_lost_when_all_that_is_selected_goes(page, service):
+    user, files = five(page, service)
+    page.toggle("Select b.txt")
+    page.tab_to("Delete")
+    service.call("DELETE", f"/uploads/{files[1]['id']}", token=user.token)
+    page.see_no("selected")
+    page.until("focus", lambda: page.focused().tag_name == "h1")
+
+
 def test_what_is_cancelled_stops_and_what_is_done_comes_back(page, start_service):
     page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="40")
     user = service.new_user()

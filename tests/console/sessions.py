@@ -133,6 +133,37 @@ def test_a_thousand_sessions(page, service):
     page.until("only this session", lambda: len(page.rows()) == 1)
 
 
+def test_pages_of_sessions_keep_the_focus(page, service):
+    user = service.new_user()
+    service.sql("INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at, user_agent, epoch) "
+                "SELECT gen_random_uuid(), user_id, gen_random_uuid(), now() + make_interval(secs => n), now() + "
+                "interval '1 day', 'program ' || n, epoch FROM sessions, generate_series(1, 120) n "
+                f"WHERE user_id = '{user.id}'")
+    page.sign_in(user, "/console/account/sessions")
+    page.see("Page 1 of 3")
+    page.activate("Next")
+    page.see("Page 2 of 3")
+    assert page.focused().accessible_name == "Next"
+    page.press(Keys.ENTER)
+    page.see("Page 3 of 3")
+    assert page.focused().tag_name != "body"
+
+
+def test_an_answer_that_comes_on_the_next_page_leaves_the_focus_there(page, service):
+    user = service.new_user()
+    sign_in_with(service, user, FIREFOX)
+    page.sign_in(user, "/console/account/sessions")
+    page.see("This session")
+    page.hold("DELETE /api")
+    page.activate("End the session of Firefox 132 on Windows at 127.0.0.1")
+    page.see("Ending…")
+    page.activate("Profile")
+    page.fill("Name (optional)", "Ann")
+    page.release()
+    page.see("The session has ended.")
+    assert page.focused().accessible_name == "Name (optional)"
+
+
 def make_token(page, name, *, days=None, scope=None):
     """Makes a personal access token, and returns the text that is shown once."""
     page.activate("New token")

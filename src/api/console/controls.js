@@ -209,7 +209,7 @@ export async function load(place, { work, show, signal, waiting = skeleton(), is
  * same `data-key` now, or else reads the same, if there was and is only one such element (the button of another row
  * would be the wrong one), or else to `place`.
  */
-function replaceKeepingFocus(place, make) {
+export function replaceKeepingFocus(place, make) {
   /** @type {any} */
   const before = place.contains(document.activeElement) ? document.activeElement : null;
   const { key } = before?.dataset ?? {};

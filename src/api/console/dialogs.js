@@ -5,6 +5,8 @@ import { append, el, focusOn, replace, uniqueId } from "./dom.js";
 import { form, hasChanges } from "./forms.js";
 import { texts } from "./texts.js";
 
+/** A button that works. One with `data-goes-on`, which begins what is seen elsewhere, does not keep a dialog open. */
+const WORKING = ".is-busy:not([data-goes-on])";
 /** What gets the focus in a dialog: what asks for it, else the first field, else the title. */
 const FIRST = "[data-focus], .field :is(input:not([readonly]), select, textarea)";
 
@@ -21,7 +23,7 @@ export function dialog(title, body, { keep = false, wide = false } = {}) {
   let result;
   const element = el("dialog", { "aria-labelledby": titleId, class: wide ? "wide" : "", data: keep ? { keep } : {} });
   const head = el("div", { class: "dialog-head" }, el("h2", { id: titleId, tabindex: "-1" }, title));
-  const works = () => element.querySelector(".is-busy") !== null;
+  const works = () => element.querySelector(WORKING) !== null;
   const stays = () => keep || works();
   const giveUp = () => works() || element.close();
   if (!keep) append(head, iconButton(texts.close, "close", { on: { click: giveUp } }));
@@ -59,7 +61,7 @@ export function dialog(title, body, { keep = false, wide = false } = {}) {
  * that is not shown again; or `all` of them, where another person comes.
  */
 export function closeDialogs({ all }) {
-  const which = all ? "dialog" : "dialog:not([data-keep], :has(.is-busy))";
+  const which = all ? "dialog" : `dialog:not([data-keep], :has(${WORKING}))`;
   for (const element of document.querySelectorAll(which)) /** @type {any} */ (element).close();
 }
 

@@ -51,6 +51,7 @@ export function fileList(context,
     const given = latest;
     for (let page = 1, pages = MOST / BATCH; page <= Math.min(pages, MOST / BATCH); page += 1) {
       const answer = await ask(given, { page, size: BATCH });
+      if (!picked.files().length) return; // the person has cleared the selection meanwhile
       picked.add(answer.items);
       pages = answer.pages;
     }

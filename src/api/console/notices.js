@@ -1,7 +1,7 @@
 // Notices: sentences at the top of the page that screen readers announce.
 
 import { errorParts, iconButton } from "./controls.js";
-import { append, el } from "./dom.js";
+import { append, el, focusOn } from "./dom.js";
 import { texts } from "./texts.js";
 
 /** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
@@ -19,7 +19,7 @@ export const noticePlace = el("div", { class: "notices" }, done, failed);
  * that `stays` is there until it is closed. Answers the notice, for whoever takes it away sooner.
  */
 export function notify(text, /** @type {any} */ { action, stays = false } = {}) {
-  if (done.childElementCount > 1) done.firstElementChild.remove();
+  if (done.childElementCount > 1) takeAway(done.firstElementChild);
   const notice = add(done, "notice", [text, action && " ", action]);
   const remove = () => {
     if (notice.matches(":hover, :focus-within")) setTimeout(remove, STAY);
@@ -32,7 +32,7 @@ export function notify(text, /** @type {any} */ { action, stays = false } = {}) 
 /** Says that something failed that has no better place to say it. It stays until it is closed. */
 export function notifyError(error) {
   if (error?.name === "AbortError") return;
-  failed.replaceChildren();
+  if (failed.firstElementChild) takeAway(failed.firstElementChild);
   add(failed, "notice is-error", errorParts(error));
 }
 
@@ -42,10 +42,17 @@ export function clearNotices() {
   failed.replaceChildren();
 }
 
+/** Takes a notice away. Where it has the focus, that goes to the heading of the page. */
+function takeAway(notice) {
+  const hadFocus = notice.contains(document.activeElement);
+  notice.remove();
+  if (hadFocus) focusOn(null, { preventScroll: true });
+}
+
 function add(place, className, parts) {
   const close = iconButton(texts.close, "close");
   const notice = el("div", { class: className }, el("p", {}, parts), close);
-  close.addEventListener("click", () => notice.remove());
+  close.addEventListener("click", () => takeAway(notice));
   append(place, notice);
   return notice;
 }

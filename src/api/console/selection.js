@@ -14,7 +14,7 @@ const t = texts.files.selection;
  * Answers a function that is told what is selected.
  */
 export function selectionBar({ tools, actions, picked, most, selectMore }) {
-  const count = el("p", { class: "selection-count" });
+  const count = el("p", { class: "selection-count", tabindex: "-1" });
   const more = button("", { kind: "quiet", act: selectMore });
   const end = (target) => {
     picked.clear();
@@ -30,6 +30,7 @@ export function selectionBar({ tools, actions, picked, most, selectMore }) {
     count, more, buttons.map((each) => each.element), clear);
   tools.after(element);
   return ({ files, total }) => {
+    const before = element.contains(document.activeElement) && document.activeElement;
     if (element.hidden) element.style.minHeight = `${tools.offsetHeight}px`;
     element.hidden = files.length === 0;
     tools.hidden = !element.hidden;
@@ -38,5 +39,6 @@ export function selectionBar({ tools, actions, picked, most, selectMore }) {
     more.hidden = all <= files.length;
     more.querySelector(".button-text").textContent = t.more({ count: formatNumber(all), isAll: all === total });
     for (const { fits, element: each } of buttons) each.hidden = !files.some(fits);
+    if (before && !before.checkVisibility()) focusOn(count, { preventScroll: true });
   };
 }

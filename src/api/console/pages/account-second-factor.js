@@ -69,9 +69,8 @@ function offered({ secret, qr_svg: picture }, place, draw) {
       if (!answer) return;
       const drawn = draw();
       const isSeen = await showCodes(answer.recovery_codes);
-      await drawn;
-      if (!isSeen) return;
-      done(t.switched_on);
+      const isShown = await drawn;
+      if (isSeen) done(t.switched_on, isShown);
     },
   });
   // As an image it can neither run scripts nor load anything.
@@ -109,8 +108,7 @@ async function unlessChanged(work, draw, gone = t.elsewhere_off) {
   } catch (error) {
     const said = { SECOND_FACTOR_ENABLED: t.elsewhere_on, SECOND_FACTOR_NOT_FOUND: gone }[error.reason];
     if (!said) throw error;
-    await draw(said);
-    focusOn();
+    if (await draw(said)) focusOn();
     return null;
   }
 }
@@ -141,9 +139,9 @@ function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
   }, el("p", { class: isFew ? "note is-warn" : "soft" }, left));
 }
 
-/** Says what was done. The button that it was done by is gone, so the focus goes to the heading. */
-function done(text) {
-  focusOn();
+/** Says what was done. Where the page `isShown` anew, the button of it is gone, and the focus goes to the heading. */
+function done(text, isShown) {
+  if (isShown) focusOn();
   notify(text);
 }
 
@@ -152,8 +150,7 @@ async function renew(draw) {
     (values) => post(`${PATH}/recovery-codes`, values));
   if (!answer) return;
   if (!(await showCodes(answer.recovery_codes))) return;
-  await draw();
-  done(t.renewed);
+  done(t.renewed, await draw());
 }
 
 async function disable(draw) {
@@ -163,8 +160,7 @@ async function disable(draw) {
       return true;
     }, "danger");
   if (!isDone) return;
-  await draw();
-  done(t.disabled);
+  done(t.disabled, await draw());
 }
 
 /** Does `work` with the password and a code that a dialog asks for. Answers what it answers, or nothing. */

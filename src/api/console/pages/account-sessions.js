@@ -2,7 +2,7 @@
 
 import { accountPage } from "../account.js";
 import { del, forget, get, post } from "../api.js";
-import { button, load } from "../controls.js";
+import { button, load, replaceKeepingFocus } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, focusOn, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
@@ -36,7 +36,7 @@ export function show({ leaving }) {
     show: draw,
   });
   refresh();
-  const update = () => place.replaceChildren(...draw());
+  const update = () => replaceKeepingFocus(place, draw);
   return { element: accountPage(t.title, { lead: t.lead, actions: [others, all] }, place), update };
 }
 
@@ -89,8 +89,9 @@ async function end(session, row, refresh) {
     if (error.reason !== "SESSION_NOT_FOUND") throw error;
     said = t.ended_already;
   }
-  await refresh();
+  const isShown = await refresh();
   notify(said);
+  if (!isShown) return; // the person is at another page by now
   const next = grid.rows[Math.min(index, grid.rows.length - 1)]?.querySelector("button");
   focusOn(next);
 }
@@ -102,9 +103,9 @@ async function endOthers(refresh) {
     act: () => post("/auth/logout", undefined, { query: { scope: "others" } }),
   });
   if (!isDone) return;
-  await refresh();
+  const isShown = await refresh();
   notify(t.others_done);
-  focusOn();
+  if (isShown) focusOn();
 }
 
 async function endAll() {

@@ -98,7 +98,7 @@ async function remove(token, refresh) {
     },
   });
   if (!isDone) return;
-  await refresh();
+  const isShown = await refresh();
   notify(said);
-  focusOn();
+  if (isShown) focusOn();
 }

@@ -17,13 +17,14 @@ const MANY_DAYS = 120;
 
 export function show(context) {
   const totals = el("div", {});
-  const ranges = el("nav", { class: "segments", "aria-label": t.range });
+  const links = RANGES.map((range) => [range, el("a", {}, t.days({ days: range }))]);
+  const ranges = el("nav", { class: "segments", "aria-label": t.range }, links.map(([, link]) => link));
   const daily = el("div", {});
   load(totals, { signal: context.leaving, waiting: tilesWaiting(), show: tiles,
     work: () => get("/admin/stats", {}, context.leaving) });
   const update = ({ query, signal }) => {
     const days = RANGES.find((range) => String(range) === query.get("days")) ?? DEFAULT_RANGE;
-    ranges.replaceChildren(...RANGES.map((range) => rangeLink(range, range === days)));
+    for (const [range, link] of links) markLink(link, range, range === days);
     return load(daily, {
       signal,
       waiting: plotsWaiting(),
@@ -39,9 +40,10 @@ export function show(context) {
   };
 }
 
-function rangeLink(range, isChosen) {
-  const href = withQuery({ days: range === DEFAULT_RANGE ? null : range });
-  return el("a", { href, "aria-current": isChosen && "true" }, t.days({ days: range }));
+function markLink(link, range, isChosen) {
+  link.setAttribute("href", withQuery({ days: range === DEFAULT_RANGE ? null : range }));
+  if (isChosen) link.setAttribute("aria-current", "true");
+  else link.removeAttribute("aria-current");
 }
 
 function tiles({ users, files, storage }) {

@@ -53,8 +53,7 @@ function partsOf(user, signal, refresh, forms) {
   // What changes the account as a whole shows it anew; the button that was pressed is gone then.
   const changed = async (text) => {
     notify(text);
-    await refresh();
-    focusOn();
+    if (await refresh()) focusOn();
   };
   forms.password ??= passwordSetter(user, refresh);
   return [
