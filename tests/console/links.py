@@ -141,6 +141,19 @@ def test_the_page_of_a_link_leaves_a_session_as_it_is(page, service):
     page.see("Sign out", "b.txt")
 
 
+def test_back_and_forward_lead_from_one_link_to_the_other_of_a_tab(page, service):
+    user = service.new_user()
+    tokens = [new_link(service, user, service.upload(user, name)) for name in ("a.txt", "b.txt", "c.txt")]
+    page.open(f"/console/link#{tokens[0]}")
+    page.heading("a.txt")
+    for token, name in zip(tokens[1:], ("b.txt", "c.txt")):
+        page.run("location.hash = arguments[0]", token)
+        page.heading(name)
+    for go, name in ((page.back, "b.txt"), (page.back, "a.txt"), (page.forward, "b.txt")):
+        go()
+        page.heading(name)
+
+
 def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service):
     user = service.new_user()
     file = service.upload(user, "a.txt", b"by a link")

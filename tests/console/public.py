@@ -227,6 +227,21 @@ def test_feature_that_is_off(page, start_service):
     page.see("This service sends no mail.")
 
 
+def test_nothing_is_said_to_come_by_mail_where_the_service_sends_none(page, start_service):
+    page.service = service = start_service(CLOAKROOM_SMTP_URL="none")
+    user = service.new_user()
+    service.add_second_factor(user)
+    page.sign_in(service.admin(), "/console/account/password")
+    page.see("Forgot it? Ask an administrator for a new one.")
+    page.activate("Profile")
+    page.see("Last sign-in")
+    page.see_no("is told", "reset links")
+    page.open(f"/console/users/{user.id}")
+    page.activate("Remove it")
+    page.see("All sessions end.")
+    page.see_no("by e-mail")
+
+
 def test_page_that_does_not_exist(page):
     page.open("/console/nothing/here")
     page.see("Page not found")

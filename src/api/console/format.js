@@ -7,7 +7,9 @@ const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const number = new Intl.NumberFormat();
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+/** Of numbers only: "yesterday" is the day before today, and not what was more than 24 hours ago. */
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "always" });
+const now = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [["year", 31_536_000], ["month", 2_592_000], ["week", 604_800], ["day", 86_400], ["hour", 3600],
   ["minute", 60]];
@@ -52,7 +54,7 @@ export function formatRelative(text) {
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
   }
-  return relative.format(0, "second");
+  return now.format(0, "second");
 }
 
 /** A number of bytes in the unit that suits it (steps of 1,024, as the service counts); below ten with one decimal. */

@@ -29,6 +29,8 @@ export function startRouter(handler, question) {
 /** Shows the entry to which the person has gone back or forward, or returns from it: the browser is there already. */
 async function travel({ state }) {
   if (isAsking || state?.entry === entry) return;
+  // Where the fragment is changed in the address bar, the browser makes an entry of its own.
+  if (!state) history.replaceState({ entry: entry + 1 }, "");
   isAsking = true;
   const isFree = await mayLeave();
   isAsking = false;

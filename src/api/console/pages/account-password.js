@@ -4,6 +4,7 @@ import { accountPage } from "../account.js";
 import { currentUser, post } from "../api.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { account } from "../texts/account.js";
 
@@ -28,5 +29,6 @@ export function show() {
       notify(t.done);
     },
   });
-  return accountPage(t.title, { lead: t.lead }, made.element, el("p", { class: "aside" }, t.forgotten));
+  return accountPage(t.title, { lead: t.lead }, made.element, el("p", { class: "aside" },
+    service.passwordResets ? t.forgotten : t.forgotten_no_mail));
 }

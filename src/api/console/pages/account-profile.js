@@ -6,6 +6,7 @@ import { button, load, section, skeleton } from "../controls.js";
 import { append, el, nameText, replace } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { account } from "../texts/account.js";
 
@@ -22,14 +23,20 @@ export function show({ leaving }) {
   return accountPage(t.title, {}, place);
 }
 
+/** What happens where the address is changed. Where the service sends no mail, nobody is told. */
+function emailHint({ email_confirmed: isConfirmed }) {
+  if (isConfirmed !== null) return t.email_hint_confirmed;
+  return service.passwordResets ? t.email_hint : "";
+}
+
 /** The fields of the form. `waiting` stands below the address. */
 function fieldsOf(user, waiting) {
   return [
     { name: "username", label: t.username, hint: t.username_hint, value: user.username, maxlength: 50,
       required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
       reasons: ["USERNAME_TAKEN"] },
-    { name: "email", label: t.email, hint: user.email_confirmed === null ? t.email_hint : t.email_hint_confirmed,
-      type: "email", value: user.email, required: true, maxlength: 255, autocomplete: "email",
+    { name: "email", label: t.email, hint: emailHint(user), type: "email",
+      value: user.email, required: true, maxlength: 255, autocomplete: "email",
       reasons: ["EMAIL_TAKEN"] },
     waiting,
     { name: "current_password", label: t.password, hint: t.password_hint, type: "password", required: true,

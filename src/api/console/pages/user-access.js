@@ -144,8 +144,9 @@ function endable({ user, signal, path, title, caption, columns, empty, end }) {
 /** Taking the second factor away. `changed()` is called once it is gone. */
 export function secondFactor(user, changed) {
   if (!user.second_factor) return section(t.factor, { lead: t.factor_is_off });
+  const text = t.take_factor_text({ name: nameOf(user), isTold: service.passwordResets });
   const ask = async () => {
-    const isDone = await confirmDialog(t.take_factor_title, t.take_factor_text({ name: nameOf(user) }), {
+    const isDone = await confirmDialog(t.take_factor_title, text, {
       label: t.take_factor,
       busy: t.taking,
       danger: true,

@@ -54,6 +54,7 @@ export const account = {
     busy: "Changing…",
     done: "Your password has been changed, and your other sessions have ended.",
     forgotten: "Forgot it? Sign out, and ask for a link by e-mail.",
+    forgotten_no_mail: "Forgot it? Ask an administrator for a new one.",
   },
 
   second_factor: {

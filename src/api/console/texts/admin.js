@@ -119,8 +119,8 @@ export const admin = {
     factor_is_off: "Signing in needs only the password. Only the person can set up a second factor.",
     take_factor: "Remove it",
     take_factor_title: "Remove the second factor?",
-    take_factor_text: ({ name }) => `After that, the password alone is enough to sign in as ${name}. All sessions `
-      + "end, and the person is told by e-mail.",
+    take_factor_text: ({ name, isTold }) => `After that, the password alone is enough to sign in as ${name}. All `
+      + `sessions end${isTold ? ", and the person is told by e-mail" : ""}.`,
     taking: "Removing…",
     factor_taken: "The second factor has been removed.",
     confirmation: "E-mail confirmation",
