@@ -24,7 +24,8 @@ use crate::serve::secrets;
 /// How long a command that only looks at the applied migrations waits for them.
 const MAX_CHECK_TIME: Duration = Duration::from_secs(60);
 
-/// How long a statement may take that reads whole tables.
+/// How long a statement may take that reads whole tables. For one that waits for a lock the server has a limit of its
+/// own, which is shorter.
 const MAX_READ_TIME: Duration = Duration::from_secs(600);
 
 /// Numbers of records, without those of deleted users, whose contents may be gone.

@@ -226,16 +226,21 @@ fn judge_contents(
         let shown = path.display();
         if path.exists() {
             directory::check(path).map_err(|fault| format!("{shown} {fault}"))?;
-        } else if has_files {
+            continue;
+        }
+        // After a restoration only those of the contents are there.
+        let is_of_contents = path == config.data_dir || Some(path) == storage.content_directory();
+        if has_files && is_of_contents {
             return Err(format!(
                 "{shown} does not exist, and the database has records of files: check CLOAKROOM_DATA_DIR and what is \
                  mounted there, or restore the directory from a backup"
             ));
-        } else {
-            findings.warning(
-                format_args!("contents: {shown} does not exist"),
-                "The first start of the service makes it.",
-            );
+        }
+        findings.warning(
+            format_args!("contents: {shown} does not exist"),
+            "The first start of the service makes it.",
+        );
+        if is_of_contents {
             return Ok(());
         }
     }

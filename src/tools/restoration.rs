@@ -78,7 +78,7 @@ impl Restoration {
         let restoration =
             Restoration { data_dir, contents, lock, storage, is_repeated, copied, copied_bytes };
         restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
-        // Those of a data directory are made at the end.
+        // Those of a data directory are made by its first start.
         for path in restoration.store().map(Storage::directories).unwrap_or_default() {
             directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
@@ -148,8 +148,7 @@ impl Restoration {
             sync_directory(&self.data_dir)?;
             remove_if_there(&self.data_dir.join(LOCK))
         };
-        finish().map_err(|e| self.describe(&e))?;
-        self.storage.prepare(&self.data_dir)
+        finish().map_err(|e| self.describe(&e))
     }
 
     /// Removes the contents again, because nothing was restored to the database.

@@ -53,7 +53,7 @@ fn is_restored_anew(target: Installation, backup: &Path, count: usize) {
 #[track_caller]
 fn finishes(target: Installation, backup: &Path, count: usize) {
     target.restore(backup).exits(0);
-    assert_eq!(target.entries(), ["files", "installation-id", "tmp", "trash"]);
+    assert_eq!(target.entries(), ["files", "installation-id"]);
     let restored = target.serve();
     let found = (entries(target.data.join("files")).len(), target.database.count("files"));
     assert_eq!(found, (count, count as i64));
@@ -138,7 +138,7 @@ fn of_two_restorations_into_one_database_or_one_directory_the_second_is_refused(
     assert_eq!(same_directory.tables(), 0);
     table.roll_back();
     process.wait_with_output().expect("it ends").exits(0);
-    assert_eq!(target.entries(), ["files", "installation-id", "tmp", "trash"]);
+    assert_eq!(target.entries(), ["files", "installation-id"]);
     target.serve().sign_in("ann");
 }
 
