@@ -177,6 +177,8 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     let (manifest, contents) = (manifest(&path), listed(&path));
     has_exactly(&path, &contents);
     assert!(contents.len() >= COUNT + 40, "{printed}");
+    // The deleted ones go within seconds.
+    wait_until(|| api.data.contents().len() == COUNT + 40);
     let linked = entries(api.data.join("files")).into_iter().find(|path| links(path) != 1);
     assert_eq!(linked, None);
     // The next one finds almost all of them.
