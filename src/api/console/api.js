@@ -301,13 +301,10 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   // Made out here, and `Headers` checks them: a request that cannot be sent says nothing about the service.
   /** @type {RequestInit} */
   const options = {
-    method,
-    headers: new Headers(headers),
+    method, headers: new Headers(headers),
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT), ...(signal ? [signal] : [])]),
-    cache: "no-store",
-    credentials: "omit",
-    referrerPolicy: "no-referrer",
+    cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
   };
   let response;
   let text;
@@ -328,9 +325,8 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
 
 /**
  * Uploads a file and answers its metadata. One that is sent again with the same `key` is stored once. `fields` are
- * further parts, such as `description`; `progress(sent, total)`
- * is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when the service
- * looks at it is renewed, and the file sent again from its beginning.
+ * further parts, such as `description`; `progress(sent, total)` is called with bytes; `signal` gives the upload up (an
+ * `AbortError`). A token that has expired when the service looks at it is renewed, and the file sent again.
  */
 export async function upload(file, /** @type {any} */ { key, fields = {}, progress = () => {}, signal }) {
   const { body, type } = formOf(file, fields);
@@ -343,8 +339,8 @@ export async function upload(file, /** @type {any} */ { key, fields = {}, progre
 
 /**
  * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
- * the header `Content-Disposition`, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part;
- * `patience` are the milliseconds in which the answer has to begin.
+ * that header, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part; `patience` are the
+ * milliseconds in which the answer has to begin.
  */
 export function download(path, /** @type {any} */ { progress = () => {}, ...options } = {}) {
   return authorized(options, (token) => transfer("GET", path, { progress, ...options }, token));
