@@ -5,6 +5,8 @@ import re
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from service import PASSWORD
+
 KEPT = "return Object.keys(localStorage).filter(name => name.startsWith('cloakroom.query.'))"
 
 
@@ -124,7 +126,18 @@ def test_a_changed_form_is_left_after_a_question_only(page, service):
         page.see_no("Leave without saving?")
         page.at(f"/console/files/{file['id']}")
         assert page.run("return document.querySelector('textarea').value") == "Dear all"
+    # Whoever is asked may also take the step back themselves.
+    page.back()
+    page.see("Leave without saving?")
+    page.forward()
+    page.activate("Stay")
+    page.see_no("Leave without saving?")
+    page.at(f"/console/files/{file['id']}")
+    assert page.run("return document.querySelector('textarea').value") == "Dear all"
+    page.back()
+    page.see("Leave without saving?")
     page.check("leave")
+    page.activate("Stay")
     page.activate("Save")
     page.see("Your changes have been saved.")
     assert not page.run(unload + "return event.defaultPrevented")
@@ -173,7 +186,8 @@ def test_what_is_typed_while_a_form_is_being_saved_is_not_taken_for_saved(page, 
     page.see("Saving…")
     page.fill("E-mail", "ann@example.com")
     page.release()
-    page.see("Your changes have been saved.")
+    page.until("end", lambda: not page.named("Saving…"))
+    assert page.focused().accessible_name == "E-mail"
     assert page.tab_to("E-mail").get_property("value") == "ann@example.com"
 
 
@@ -301,3 +315,46 @@ def test_each_page_has_one_main_button(page, service):
         page.until("page", lambda: page.run(loaded))
         found = page.run("return [...document.querySelectorAll('main .primary')].map(each => each.innerText)")
         assert found == main, path
+
+
+def test_what_is_typed_while_a_conflict_is_resolved_stays(page, service):
+    user = service.new_user()
+    path = f"/uploads/{service.upload(user, 'letter.txt')['id']}"
+    page.sign_in(user, f"/console/files{path.removeprefix('/uploads')}")
+    page.heading("letter.txt")
+    service.call("PUT", path, {"filename": "theirs.txt"}, user.token)
+    page.hold("GET /api/v1/uploads/")
+    page.fill("Description (optional)", "Dear all")
+    page.activate("Save")
+    page.see("Saving…")
+    page.fill("Name", "mine.txt")
+    page.release()
+    page.see("Your changes have been saved.")
+    assert page.tab_to("Name").get_property("value") == "mine.txt"
+    found = service.call("GET", path, token=user.token)
+    assert (found["filename"], found["description"]) == ("theirs.txt", "Dear all")
+
+
+def test_a_second_link_of_a_mail_in_a_tab_leaves_its_form_when_one_goes_back(page, service):
+    page.open("/console/reset#token=first")
+    page.tab_to("New password")
+    page.run("location.hash = 'token=second'")
+    page.until("taken token", lambda: page.run("return !location.hash"))
+    page.fill("New password", PASSWORD)
+    page.back()
+    page.until("entry", lambda: page.run("return history.state?.entry === 0"))
+    assert page.tab_to("New password").get_property("value") == PASSWORD
+
+
+def test_an_account_that_is_shown_anew_takes_nobody_out_of_a_field(page, service):
+    user = service.new_user()
+    page.sign_in(service.admin(), f"/console/users/{user.id}")
+    page.see("Signed in")
+    page.hold("GET /api/v1/users/")
+    page.activate("Deactivate")
+    page.activate("Deactivate")
+    page.until("closed dialog", lambda: not page.run("return document.querySelector('dialog')"))
+    page.fill("Name (optional)", "Ann")
+    page.release()
+    page.see("nobody can sign in to it")
+    assert page.focused().accessible_name == "Name (optional)"

@@ -169,8 +169,9 @@ def test_a_proxy_that_compresses_hinders_no_change(page, service):
         };""")
     page.sign_in(user, f"/console/files/{file}")
     page.heading("keys.txt")
-    page.run("""window.mark = (tag) => tag.replace(/"$/, '-gzip"')""")
-    for name in ("nginx.txt", "httpd.txt"):
+    # The page sends the tag that it got with the mark before.
+    for name, mark in (("nginx.txt", "-gzip"), ("httpd.txt", "-br"), ("caddy.txt", "--gzip"), ("jetty.txt", "")):
+        page.run("const [mark] = arguments; window.mark = (tag) => tag.replace(/\"$/, `${mark}\"`)", mark)
         page.fill("Name", name)
         page.activate("Save")
         page.heading(name)

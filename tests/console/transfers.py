@@ -119,7 +119,7 @@ def test_a_file_that_goes_while_it_waits_is_named_with_the_reason(page, service,
     user = service.new_user()
     page.sign_in(user, "/console/files")
     page.see("No files yet")
-    page.slow_down(upload=MB // 4)
+    page.slow_down(upload=MB // 16)
     gone = write(tmp_path, "gone.txt")
     page.choose_files(write(tmp_path, "slow.txt", b"s" * (2 * MB)), gone)
     page.see("0 of 2 done")

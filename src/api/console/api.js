@@ -319,7 +319,7 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   const answer = text ? JSON.parse(text) : null;
   if (!tagged) return answer;
   // Proxies that compress mark an entity tag as that of another form, which no `If-Match` may name.
-  const current = response.headers.get("ETag")?.replace(/^W\/|-gzip(?="$)/g, "");
+  const current = response.headers.get("ETag")?.replace(/^W\/|-+[a-z]+(?="$)/g, "");
   return { answer, tag: current, wait: Number(response.headers.get("Retry-After")) };
 }
 

@@ -62,6 +62,9 @@ export function focusOn(element, options) {
   (isThere ? element : document.querySelector("h1"))?.focus(options);
 }
 
+/** Whether the person is in a field, out of which what comes late may not take them. */
+export const isInField = () => document.activeElement?.matches("input, select, textarea") ?? false;
+
 /** An identifier that no other element of the page has. */
 export function uniqueId(prefix = "id") {
   lastId += 1;

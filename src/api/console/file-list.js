@@ -49,9 +49,10 @@ export function fileList(context,
   });
   const selectMore = async () => {
     const given = latest;
+    const before = picked.unpicked();
     for (let page = 1, pages = MOST / BATCH; page <= Math.min(pages, MOST / BATCH); page += 1) {
       const answer = await ask(given, { page, size: BATCH });
-      if (!picked.files().length) return; // the person has cleared the selection meanwhile
+      if (picked.unpicked() !== before) return; // the person does not want all of them any more
       picked.add(answer.items);
       pages = answer.pages;
     }

@@ -31,8 +31,11 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
   const written = () => JSON.stringify(values());
   let saved = null;
-  let isTyped = false;
-  element.addEventListener("input", () => { isTyped = true; });
+  /** The names of the fields in which something was typed since the form was sent. */
+  const typed = new Set();
+  element.addEventListener("input", ({ target }) => {
+    for (const item of made.values()) if (item.element.contains(target)) typed.add(item.name);
+  });
   const fail = (error) => showFailure(error, { made, problem, send });
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -41,11 +44,13 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
     replace(problem);
     try {
       if (complete(made)) {
-        const sent = written();
-        isTyped = false;
-        await submit(values());
+        const sent = values();
+        typed.clear();
+        await submit(sent);
         // The page may have put other values into fields, but what the person has typed meanwhile is not saved.
-        saved = keeps && (isTyped ? sent : written());
+        const stored = values();
+        for (const name of typed) if (name in stored) stored[name] = sent[name];
+        saved = keeps && JSON.stringify(stored);
       }
       finish();
     } catch (error) {
@@ -56,7 +61,7 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   // What is in the fields before the person comes to them is no change of theirs.
   element.addEventListener("focusin", () => { saved ??= keeps && written(); });
   changed.set(element, () => saved && saved !== written());
-  return { element, field: (name) => made.get(name), fail, isTyped: () => isTyped };
+  return { element, field: (name) => made.get(name), fail, isTyped: () => typed.size > 0 };
 }
 
 /** For each form whether it holds something that is worth keeping and has not been sent. */

@@ -4,7 +4,7 @@ import { currentUser, hasSession, isAdmin, resumeSession, setApiKey, whenNeeded 
 import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
 import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
-import { ApiError } from "./errors.js";
+import { ApiError, loaded } from "./errors.js";
 import { buildFrame, showPage } from "./frame.js";
 import { clearNotices, notifyError } from "./notices.js";
 import { go, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
@@ -70,6 +70,8 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
   if (currentUser()) history.replaceState({ ...history.state, owner: currentUser().id }, "");
   const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
   if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
+  // Going back to where the token of a mail was taken out of the address: the page has it.
+  if (isSame && route.stays && !location.hash) return;
   restoreQuery();
   if (currentUser() && route.for === "guests") return go(HOME, { replace: true });
   const page = pageFor(route);
@@ -222,7 +224,7 @@ function leaveAddress() {
 }
 
 async function signInAgain() {
-  const { signInDialog } = await import("./pages/sign-in.js");
+  const { signInDialog } = await loaded(import("./pages/sign-in.js"));
   return signInDialog();
 }
 

@@ -7,15 +7,17 @@ import { texts } from "./texts.js";
 const t = texts.files.selection;
 
 /**
- * Answers `{ column, show(answer), add(files), files(), clear() }`: the column for `table`; `show` is told the API's
- * answer whenever its files have been drawn. What has left the page by then is not selected any more. `changed({ files,
- * total })` is told the selected files, and how many the list has if it has more pages.
+ * Answers `{ column, show(answer), add(files), files(), clear(), unpicked() }`: the column for `table`; `show` is told
+ * the API's answer whenever its files have been drawn. What has left the page by then is not selected any more.
+ * `unpicked` answers how often the person has taken files out. `changed({ files, total })` is told the selected files,
+ * and how many the list has if it has more pages.
  */
 export function picks(changed) {
   const picked = new Map();
   let page = new Map();
   let total = 0;
   let last = null;
+  let unpicked = 0;
   const all = el("input", { type: "checkbox", "aria-label": t.page, on: {
     click: () => set([...page.keys()], all.checked),
   } });
@@ -33,6 +35,7 @@ export function picks(changed) {
   };
   const set = (ids, isPicked) => {
     if (isPicked) return add(ids.map((id) => page.get(id)));
+    unpicked += 1;
     for (const id of ids) picked.delete(id);
     return draw();
   };
@@ -52,10 +55,12 @@ export function picks(changed) {
     add([...now.values()].filter(({ id }) => picked.has(id)));
   };
   const clear = () => {
+    unpicked += 1;
     picked.clear();
     draw();
   };
-  return { column: { label: t.page, hideLabel: true, head: labelled(all), cell }, show, add, files, clear };
+  const column = { label: t.page, hideLabel: true, head: labelled(all), cell };
+  return { column, show, add, files, clear, unpicked: () => unpicked };
 }
 
 /** A box with room around it for fingers. Shift would select the text between two of them as well. */

@@ -35,7 +35,8 @@ async function travel({ state }) {
   const isFree = await mayLeave();
   isAsking = false;
   const steps = (history.state?.entry ?? entry) - entry;
-  if (!isFree && steps) return history.go(-steps);
+  // Where the person has gone back and forward again while they were asked, they are where they were.
+  if (!isFree) return steps ? history.go(-steps) : undefined;
   entry += steps;
   return show({ scroll: history.state?.scroll ?? 0 });
 }

@@ -157,10 +157,10 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
   let newest = null;
   const apply = (options = {}) => (newest = takeOver(options));
   async function takeOver({ isTyping = false }) {
+    const half = made.find(({ input }) => input.validity.badInput);
+    if (half && isTyping) return false;
     const turn = (turns += 1);
     try {
-      const half = made.find(({ input }) => input.validity.badInput);
-      if (half && isTyping) return false;
       if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
       const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
       const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
@@ -168,6 +168,7 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
       if (isNews && element.isConnected) setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
       return element.isConnected;
     } catch (error) {
+      if (turn !== turns) return newest;
       showError(made, error, { focus: !isTyping });
       return false;
     }

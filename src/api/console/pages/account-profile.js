@@ -60,17 +60,17 @@ function profileForm(user) {
     setCurrentUser(stored);
     waiting.hidden = !stored.pending_email;
     replace(waiting, waitingAddress(stored, (account) => {
-      email.input.focus();
+      if (waiting.contains(document.activeElement)) email.input.focus();
       update(account);
     }));
   }
 
-  async function save(values) {
+  async function save({ current_password, ...values }) {
     const changed = changes(stored, values);
     if (!Object.keys(changed).length) return notify(t.unchanged);
     let answer;
     try {
-      answer = await put("/users/me", changed);
+      answer = await put("/users/me", { ...changed, current_password });
     } catch (error) {
       if (error.reason !== "WRONG_PASSWORD" || !password.element.hidden) throw error;
       asksForPassword = true;
@@ -78,7 +78,7 @@ function profileForm(user) {
       password.input.focus();
       throw new DOMException("Nothing has been changed yet.", "AbortError");
     }
-    if (!password.element.hidden) email.input.focus();
+    if (password.element.contains(document.activeElement)) email.input.focus();
     password.set("");
     password.show(false);
     update(answer);

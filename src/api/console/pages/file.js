@@ -94,15 +94,17 @@ function detailsSection(found, draw, signal) {
   const send = async (changed) => {
     stored = await put(path, changed, { tag: stored.tag, tagged: true });
   };
-  const merge = async (changed) => {
+  const merge = async (changed, values) => {
     const before = stored.answer;
     stored = await find(file.id, signal);
     draw(stored.answer);
     const theirs = changes(before, Object.fromEntries(NAMES.map((name) => [name, stored.answer[name] ?? ""])));
     const fields = {};
     for (const [name, value] of Object.entries(theirs)) {
-      if (!(name in changed)) details.field(name).set(value);
-      else if (value !== changed[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
+      const item = details.field(name);
+      const isTyped = item.value() !== values[name]; // since the form was sent
+      if (!(name in changed) && !isTyped) item.set(value);
+      if (name in changed && value !== changed[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
     }
     if (Object.keys(fields).length) throw new ApiError({ status: 422, fields });
     await send(changed);
@@ -121,7 +123,7 @@ function detailsSection(found, draw, signal) {
       const changed = changes(stored.answer, values);
       await send(changed).catch((error) => {
         if (error.reason !== "PRECONDITION_FAILED") throw error;
-        return merge(changed);
+        return merge(changed, values);
       });
       if (!signal.aborted) draw(stored.answer);
       notify(t.saved);

@@ -4,7 +4,7 @@ import { addressText, nameOf } from "../accounts.js";
 import { del, get, post, put } from "../api.js";
 import { button, load, section } from "../controls.js";
 import { STAY, confirmDialog, formDialog } from "../dialogs.js";
-import { el, nameText } from "../dom.js";
+import { el, isInField, nameText } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
 import { service } from "../limits.js";
@@ -131,7 +131,7 @@ function endable({ user, signal, path, title, caption, columns, empty, end }) {
     if (!isDone) return;
     notify(end.done);
     await refresh();
-    if (all.hidden) heading.focus();
+    if (all.hidden && !isInField()) heading.focus();
   };
   const all = button(end.label, { kind: "danger", hidden: true, act: ask });
   const element = section(title, { actions: [all] }, place);

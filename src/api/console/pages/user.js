@@ -3,7 +3,7 @@
 import { isId, nameOf } from "../accounts.js";
 import { currentUser, get } from "../api.js";
 import { load, pageHead, section, skeleton } from "../controls.js";
-import { el, focusOn, nameText, replace } from "../dom.js";
+import { el, focusOn, isInField, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
@@ -42,9 +42,11 @@ export function show({ params, signal }) {
 function keptProfile(user, refresh, forms) {
   if (forms.isTyped?.() === false) forms.profile = null;
   forms.isTyped = null;
-  forms.profile ??= profile(user, (isTyped) => {
+  forms.profile ??= profile(user, async (isTyped) => {
     forms.isTyped = isTyped;
-    return refresh();
+    const isShown = await refresh();
+    forms.isTyped = null;
+    return isShown;
   });
   return forms.profile;
 }
@@ -53,7 +55,7 @@ function partsOf(user, signal, refresh, forms) {
   // What changes the account as a whole shows it anew; the button that was pressed is gone then.
   const changed = async (text) => {
     notify(text);
-    if (await refresh()) focusOn();
+    if ((await refresh()) && !isInField()) focusOn();
   };
   forms.password ??= passwordSetter(user, refresh);
   return [
