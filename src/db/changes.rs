@@ -28,8 +28,8 @@ const MAX_TEXTS: usize = 256 * 1024;
 
 /// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there; fewer if
 /// their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if the cursor is of another history
-/// of the database, or if a deletion after it may be forgotten, and with [`Error::Unavailable`] by a standby, whose next
-/// history is not known.
+/// of the database, or if a deletion after it may be forgotten, and with [`Error::Unavailable`] by a standby, whose
+/// next history is not known.
 pub fn list(
     db: &Database,
     user: Uuid,
