@@ -129,8 +129,9 @@ impl Database {
 
     /// Waits for the next hour where this one ends soon, for what is counted by the hour.
     pub fn wait_unless_hour_lasts(&self) {
-        let second = "SELECT extract(epoch FROM now())::bigint % 3600";
-        wait_until(|| self.value::<i64>(second) < 3540);
+        // Minutes are whole numbers: seconds would be rounded, half a second before the hour to the next one.
+        let minute = "SELECT extract(minute FROM now())::bigint";
+        wait_until(|| self.value::<i64>(minute) < 59);
     }
 
     /// How many statements wait for a lock.
