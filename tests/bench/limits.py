@@ -137,7 +137,7 @@ class Limits:
 
         def loop(latencies):
             draft = files / f"draft-{threading.get_ident()}"
-            while (began := time.perf_counter()) < end:
+            while (began := time.perf_counter()) < end or not latencies:
                 name = f"{hashlib.sha256(content).hexdigest()}-{threading.get_ident()}-{len(latencies)}"
                 with open(draft, "wb", buffering=0) as file:
                     file.write(content)

@@ -108,7 +108,7 @@ def downloads(url, path, token, connections, seconds, more=""):
 
     def loop(latencies):
         with connect(url) as connection:
-            while (began := time.perf_counter()) < end:
+            while (began := time.perf_counter()) < end or not latencies:
                 connection.sendall(head(url, path, token, more))
                 sizes.append(skip_answer(connection))
                 latencies.append(time.perf_counter() - began)

@@ -8,7 +8,7 @@ import pathlib
 import re
 
 from selenium import webdriver
-from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+from selenium.common.exceptions import JavascriptException, NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -143,8 +143,8 @@ class Page:
         def safely():
             try:
                 return find()
-            except (StaleElementReferenceException, JavascriptException):
-                return None  # the page changed meanwhile
+            except (StaleElementReferenceException, JavascriptException, NoSuchElementException):
+                return None  # the page changed meanwhile, or has no content yet
         try:
             return wait_for(what, safely)
         except AssertionError as error:

@@ -68,6 +68,7 @@ def test_a_deletion_is_undone_from_its_notice_and_a_file_is_restored_from_the_li
     page.activate(re.compile("^Delete$"), "button")
     page.see("keys.txt has been deleted.")
     until_rows(page, "plan.txt")
+    page.tab_to("Undo the deletion of keys.txt")  # a notice with the focus stays
     page.check("file-deleted")
     page.activate("Undo the deletion of keys.txt")
     page.see("keys.txt has been restored.")

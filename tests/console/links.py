@@ -42,7 +42,7 @@ def refuse(page, *statuses):
         window.fetch = (...request) => {
             if (!statuses.length) return ask(...request);
             const status = statuses.shift();
-            return status ? Promise.resolve(new Response(null, { status, headers: { "Retry-After": "1" } }))
+            return status ? Promise.resolve(new Response(null, { status, headers: { "Retry-After": "5" } }))
                 : Promise.reject(new TypeError("offline"));
         };""", list(statuses))
 

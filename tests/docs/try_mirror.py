@@ -3,6 +3,7 @@
 Usage: try_mirror.py URL ADMIN PASSWORD, with the username and the password of an administrator
 """
 
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,16 @@ import time
 import requests
 
 MIRROR = pathlib.Path(__file__).with_name("mirror.py")
+
+
+@contextlib.contextmanager
+def running(command, environment):
+    """Runs a command until the block ends, also with an error."""
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def main():
@@ -32,7 +43,7 @@ def main():
 
     def await_copies():
         """Waits until there is a copy of each of the account's files, and of no other."""
-        for _ in range(300):
+        for _ in range(1200):
             items = session.get(f"{api}/uploads?size=100", timeout=30).json()["items"]
             expected = {item["id"]: item["file_size"] for item in items}
             try:
@@ -50,7 +61,7 @@ def main():
         environment = {**os.environ, "TOKEN": token}
         first, second = upload("first"), upload("the second")
         (directory / "no-file-of-the-account").touch()
-        with subprocess.Popen(command, env=environment) as mirror:
+        with running(command, environment) as mirror:
             await_copies()
             delete(first)
             upload("a third")
@@ -59,13 +70,11 @@ def main():
             await_copies()
             assert (directory / first).read_text() == "first"
             assert mirror.poll() is None, "it has ended"
-            mirror.terminate()
         # What happened while it did not run.
         delete(second)
         (directory / first).write_text("a part")
-        with subprocess.Popen(command, env=environment) as mirror:
+        with running(command, environment):
             await_copies()
-            mirror.terminate()
         assert (directory / first).read_text() == "first"
 
 

@@ -4,6 +4,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
+use socket2::{Domain, Socket, Type};
+
 use super::eventually;
 
 /// A port of 127.0.0.1. It is closed when this is dropped.
@@ -11,6 +13,8 @@ pub struct Port {
     pub address: SocketAddr,
     serve: Arc<dyn Fn(TcpStream) + Send + Sync>,
     open: Mutex<Option<OpenPort>>,
+    /// A socket that does not listen, which keeps the number while the port is closed.
+    closed: Mutex<Option<Socket>>,
 }
 
 struct OpenPort {
@@ -25,14 +29,17 @@ impl Port {
     pub fn open(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Port {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let port = Port { address, serve: Arc::new(serve), open: Mutex::default() };
+        let (open, closed) = (Mutex::default(), Mutex::default());
+        let port = Port { address, serve: Arc::new(serve), open, closed };
         port.listen(listener);
         port
     }
 
     /// Opens it again, after it was closed.
     pub fn open_again(&self) {
-        self.listen(eventually(|| TcpListener::bind(self.address).ok()));
+        let socket = self.closed.lock().expect("no panic").take().expect("a closed port");
+        socket.listen(128).expect("it listens");
+        self.listen(socket.into());
     }
 
     fn listen(&self, listener: TcpListener) {
@@ -65,8 +72,16 @@ impl Port {
         }
     }
 
-    /// Closes the port and all connections, and waits for their threads.
+    /// Closes the port, for nobody else to open, and all connections, and waits for their threads.
     pub fn close(&self) {
+        self.end();
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        socket.set_reuse_address(true).expect("it may follow another one");
+        eventually(|| socket.bind(&self.address.into()).ok());
+        *self.closed.lock().expect("no panic") = Some(socket);
+    }
+
+    fn end(&self) {
         let Some(open) = self.open.lock().expect("no panic").take() else { return };
         end_all(open.sockets.lock().expect("no panic").take());
         // Wakes the thread that waits for connections.
@@ -86,6 +101,6 @@ fn end_all(sockets: Option<Vec<TcpStream>>) {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        self.close();
+        self.end();
     }
 }

@@ -77,7 +77,7 @@ fn a_password_that_is_written_as_it_should_be_is_in_no_output_either() {
         let key_value =
             format!("user={role} password={quoted} host={host} port={port} dbname={name}");
         for url in [in_url, key_value] {
-            let timeout = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")];
+            let timeout = [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")];
             let run = |arguments: &[&str], status| {
                 let output = run_in(&data, &url, arguments, &timeout).exits(status);
                 hides(&(output.out() + &output.err()), password);

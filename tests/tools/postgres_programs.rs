@@ -76,6 +76,7 @@ fn they_use_the_tls_and_the_servers_of_the_settings_and_hide_the_password() {
         assert_eq!(found, encrypted, "{url} {ca}");
         shows_nothing(process_of("pg_dump", &database), password);
         held.end().exits(0);
+        wait_until(|| database.connections("application_name = 'pg_dump'") == 0);
     }
     // The same for the other program.
     let target = Installation::on(&Database::create_on(&cluster.url));

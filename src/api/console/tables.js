@@ -155,17 +155,23 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
     (value() === written ? query().get(name) ?? "" : sent(name, value()));
   let turns = 0;
   let newest = null;
+  let taken = null; // what the fields held that the address takes over
   const apply = (options = {}) => (newest = takeOver(options));
   async function takeOver({ isTyping = false }) {
     const half = made.find(({ input }) => input.validity.badInput);
     if (half && isTyping) return false;
     const turn = (turns += 1);
+    const held = made.map((item) => item.value());
     try {
       if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
       const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
       const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
       if (turn !== turns) return newest;
-      if (isNews && element.isConnected) setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
+      if (isNews && element.isConnected) {
+        taken = held;
+        setQuery({ ...none, ...Object.fromEntries(values) }, { replace: isTyping });
+        taken = null;
+      }
       return element.isConnected;
     } catch (error) {
       if (turn !== turns) return newest;
@@ -174,7 +180,9 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
     }
   }
   const set = (given) => {
-    for (const item of made) fill(item, shown(item.name, given.get(item.name) ?? ""), given);
+    // A field into which the person has typed more since, while another one was looked up, stays as it is.
+    const isSettled = (item, at) => !taken || item.value() === taken[at];
+    for (const item of made.filter(isSettled)) fill(item, shown(item.name, given.get(item.name) ?? ""), given);
     clear.hidden = !made.some(({ name }) => given.has(name));
     clear.setAttribute("href", withQuery(none));
   };

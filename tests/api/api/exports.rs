@@ -199,7 +199,7 @@ fn an_export_of_more_rows_than_allowed_is_refused() {
 
 #[test]
 fn an_export_may_take_longer_to_begin_than_an_ordinary_request() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")]);
     let lock = api.database.begin("LOCK TABLE users IN ACCESS EXCLUSIVE MODE");
     thread::scope(|scope| {
         let export = scope.spawn(|| api.export(Anonymous, ""));
@@ -239,7 +239,7 @@ fn exports_hold_at_most_two_connections_and_the_others_wait() {
 #[test]
 fn an_export_that_waits_too_long_for_the_database_or_for_others_is_a_timeout() {
     let settings =
-        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40")];
+        [("CLOAKROOM_EXPORT_TIMEOUT_SECONDS", "3"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "40")];
     let api = Server::start(&settings);
     let lock = api.database.begin("LOCK TABLE users");
     let begin = Instant::now();
@@ -299,7 +299,7 @@ fn begin_export(api: &Server, version: &str) -> RawConnection {
 #[test]
 fn a_client_that_does_not_read_holds_no_database_connection() {
     let settings =
-        [("CLOAKROOM_DATABASE_POOL_SIZE", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "2")];
+        [("CLOAKROOM_DATABASE_POOL_SIZE", "1"), ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "5")];
     let api = Server::start(&settings);
     // More than the buffers between the server and its client hold.
     insert_users(&api, 10_000, 5000);

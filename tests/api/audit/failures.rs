@@ -74,7 +74,7 @@ fn a_stop_writes_what_still_waits() {
 
 #[test]
 fn a_database_that_comes_back_gets_every_failure_once_and_what_is_lost_is_counted() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")]);
     let errors = || api.metric("cloakroom_audit_write_errors_total").expect("a counter");
     let lost = || api.metric("cloakroom_audit_failures_lost_total").expect("a counter");
     assert_eq!((errors(), lost()), (0.0, 0.0));

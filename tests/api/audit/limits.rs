@@ -142,6 +142,7 @@ fn changes_of_profile_files_tokens_sessions_and_second_factor_are_counted_and_no
 #[test]
 fn what_was_counted_is_written_after_a_restart_and_once_by_two_processes() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    api.database.wait_unless_hour_lasts();
     exceed_limit(&api.database, &ann);
     rename(&api, &ann, 7);
     let (database, data, _) = api.end(Signal::KILL);

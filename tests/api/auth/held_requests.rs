@@ -299,7 +299,7 @@ fn a_request_whose_body_comes_after_the_end_of_its_personal_token_changes_nothin
 fn an_upload_goes_on_after_its_access_token_has_expired() {
     let world = World::start();
     let actor = world.actor("ann".into(), Factor::None);
-    let exp = now() + 2;
+    let exp = now() + 5;
     let token = sign(with_member(&claims(&actor.held.access), "exp", exp));
     let held = world.hold("POST", "/uploads", &token, &actor, FORM);
     wait_until(|| now() > exp);

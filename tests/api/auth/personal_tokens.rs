@@ -232,7 +232,7 @@ fn the_hour_of_the_last_use_is_written_once_an_hour() {
 
 #[test]
 fn malformed_tokens_and_signed_tokens_do_not_touch_the_table() {
-    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")], ["ann"]);
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")], ["ann"]);
     let token = api.new_token(&ann, false);
     let lock = api.database.begin("LOCK TABLE personal_tokens");
     api.me(&token).refused(504, "Request timed out");

@@ -97,7 +97,9 @@ fn whatever_ends_sessions_takes_as_long_for_two_hundred_thousand_as_for_one() {
         // The shortest time of each step is the one without the delays of a busy machine.
         let shortest = |is_many| times[&(*name, is_many)].iter().min().expect("a time");
         let (one, many) = (*shortest(false), *shortest(true));
-        assert!(many < 5 * one + MARGIN, "{name}: {one:?} with one session, {many:?} with {MANY}");
+        // A deletion has one time only. Work on each of the sessions would take seconds.
+        let margin = if *name == DELETION { 4 * MARGIN } else { MARGIN };
+        assert!(many < 5 * one + margin, "{name}: {one:?} with one session, {many:?} with {MANY}");
     }
 }
 

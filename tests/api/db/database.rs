@@ -73,7 +73,7 @@ fn a_killed_backend_fails_no_read() {
 #[test]
 fn a_slow_statement_is_a_504_and_a_full_pool_a_503() {
     let settings =
-        [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1"), ("CLOAKROOM_DATABASE_POOL_SIZE", "2")];
+        [("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3"), ("CLOAKROOM_DATABASE_POOL_SIZE", "2")];
     let (api, [ann]) = Server::with_users(&settings, ["ann"]);
     let lock = api.database.begin("LOCK TABLE users");
     let answers = parallel(8, |_| api.me(&ann));
@@ -248,6 +248,8 @@ fn tls_to_the_database_is_used_and_verified_as_configured() {
     ] {
         let url = url(mode);
         let settings = [("CLOAKROOM_DATABASE_URL", &*url), ("CLOAKROOM_DATABASE_CA", authority)];
+        // Those of the former one end a little later than it does.
+        wait_until(|| database.connections("application_name = 'cloakroom'") == 0);
         let api = Server::start_on(&database, &settings);
         api.sign_up(&format!("u{}", api.pid()));
         let found: bool = database.value(

@@ -198,7 +198,8 @@ fn lines_beside_requests(log: &str) -> Vec<(String, String)> {
 fn a_database_stopped_for_five_seconds_under_load_gives_exactly_two_lines() {
     let cluster = Cluster::start("two-lines");
     let json = ("CLOAKROOM_LOG_FORMAT", "json");
-    let api = cluster.serve(&[json, ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    // Half of this is how long a request may wait for another one that changes the same account.
+    let api = cluster.serve(&[json, ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")]);
     let ann = api.sign_up("ann");
     let number = AtomicUsize::new(0);
     // Reads, writes, and failures for the audit log. Background work looks at the database every five seconds.

@@ -151,7 +151,7 @@ fn megabyte_upload() -> (Vec<u8>, impl Fn(usize) -> String) {
 #[test]
 fn a_database_that_stops_in_mid_upload_leaves_nothing() {
     let cluster = Cluster::start("upload");
-    let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let api = cluster.serve(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")]);
     let ann = api.sign_up("ann");
     let (body, length) = megabyte_upload();
     let (first, second) = body.split_at(500_000);
@@ -187,7 +187,7 @@ fn a_client_that_disconnects_leaves_nothing() {
 
 #[test]
 fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
-    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1")]);
+    let api = Server::start(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")]);
     let ann = api.sign_up("ann");
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     api.upload(&ann, "a.txt", "x").refused(504, "Request timed out");

@@ -80,9 +80,7 @@ fn an_upload_near_the_quota_waits_for_those_that_it_cannot_see_yet() {
         let small = scope.spawn(|| api.upload(&ann, "a.txt", "x"));
         api.database.wait_for_blocked_statement();
         let large = scope.spawn(|| api.upload(&bob, "b.txt", vec![b'x'; 2_400_000]));
-        wait_until(|| {
-            api.database.count("pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
-        });
+        wait_until(|| api.database.connections("wait_event = 'advisory'") == 1);
         stuck.roll_back();
         small.join().expect("no panic").expect(201);
         large.join().expect("no panic").refused(507, "Storage quota exceeded");

@@ -276,7 +276,7 @@ fn an_upload_that_cannot_be_recorded_leaves_nothing() {
     let store = StoreServer::start();
     let url = store.url();
     let [one, two, three] = store_settings(&url);
-    let timeout = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "1");
+    let timeout = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3");
     let api = Server::start(&[one, two, three, timeout]);
     let ann = api.sign_up("ann");
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");

@@ -160,6 +160,7 @@ fn all_that_has_no_content_goes_on_while_the_store_is_away() {
     assert_eq!(api.download(&ann, &other).text(), "y");
     // The object stays for some days. An outage is one line, and its end another one.
     assert!(store.content(&id).is_some());
+    api.logged(" is back after ");
     let log = api.log();
     assert_eq!(log.matches("does not serve contents").count(), 1, "{log}");
     assert_eq!(log.matches(" is back after ").count(), 1, "{log}");

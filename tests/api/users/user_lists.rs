@@ -271,14 +271,14 @@ fn searches_have_an_index_and_work_without_where_the_trigram_extension_is_forbid
     assert_eq!(Database::create_migrated().count(index), 1);
     let database = Database::create();
     // This role may make tables but no extension, because it does not own the database.
+    let (name, role) = (database.name(), format!("{}_plain", database.name()));
     database.run(&format!(
-        "CREATE ROLE cloakroom_plain LOGIN PASSWORD 'plain';
-         GRANT USAGE, CREATE ON SCHEMA public TO cloakroom_plain;
-         REVOKE CREATE ON DATABASE {} FROM PUBLIC",
-        database.name()
+        "CREATE ROLE {role} LOGIN PASSWORD 'plain';
+         GRANT USAGE, CREATE ON SCHEMA public TO {role};
+         REVOKE CREATE ON DATABASE {name} FROM PUBLIC"
     ));
     let (_, address) = database.url.split_once('@').expect("an address");
-    let url = format!("postgres://cloakroom_plain:plain@{address}");
+    let url = format!("postgres://{role}:plain@{address}");
     {
         let api = Server::start_on(&database, &[("CLOAKROOM_DATABASE_URL", &url)]);
         let root = people(&api);
@@ -286,5 +286,5 @@ fn searches_have_an_index_and_work_without_where_the_trigram_extension_is_forbid
         assert_eq!(names_of(&body["users"], "username"), ["cleo", "bob"]);
         assert_eq!(database.count("pg_extension WHERE extname = 'pg_trgm'"), 0);
     }
-    database.run("DROP OWNED BY cloakroom_plain; DROP ROLE cloakroom_plain");
+    database.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
