@@ -11,8 +11,9 @@ const NEWEST = "cloakroom.newest.";
 const LAST = "cloakroom.last";
 /** Before the id of a session: the name of a lock that each tab holds, with others, while it has that session. */
 const OPEN = "cloakroom.open.";
-/** Milliseconds in which a tab that is awake gives its session to another one. Without locks it may not be open. */
-const PATIENCE = navigator.locks ? 2000 : 500;
+/** Milliseconds in which a tab that is awake gives its session to another one. Without locks there may be none. */
+const PATIENCE = 2000;
+const PATIENCE_WITHOUT_LOCKS = 500;
 /** Milliseconds after which a tab waits no more for its turn, which is over sooner unless the other tab hangs. */
 const LONGEST_TURN = 90_000;
 
@@ -129,7 +130,7 @@ export async function askForSession(token, kept) {
   channel.postMessage({ session, isAsked: true });
   await new Promise((resolve) => {
     arrived = resolve;
-    setTimeout(resolve, PATIENCE);
+    setTimeout(resolve, navigator.locks ? PATIENCE : PATIENCE_WITHOUT_LOCKS);
   });
   wanted = null; // what comes later would come to whoever signs in here meanwhile
 }
