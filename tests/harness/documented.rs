@@ -42,6 +42,15 @@ pub fn document(settings: &[(&str, &str)]) -> Value {
     serde_json::from_str(&printed).expect("JSON")
 }
 
+/// A function that tells whether a value is as the schema at a JSON pointer of the document says.
+pub fn validator(pointer: &str) -> impl Fn(&Value) -> bool {
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    compiler.add_resource("file:///openapi.json", document(&[])).expect("a document");
+    let url = format!("file:///openapi.json#{pointer}");
+    let index = compiler.compile(&url, &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
+    move |value| schemas.validate(value, index).is_ok()
+}
+
 /// The members of an object; of anything else none.
 pub fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))

@@ -81,20 +81,28 @@ fn a_key_belongs_to_one_request() {
 
 #[test]
 fn a_malformed_key_is_refused_before_the_body() {
+    let is_documented = validator("/components/parameters/Idempotency-Key/schema");
     let api = Server::start(&[]);
     let ann = api.sign_up("ann");
     let long = "k".repeat(256);
-    for key in ["", "a b", "\"a", "a\u{e9}", "\"a\" b", "\"\"", "\"a\\b\"", &*long] {
+    let quoted = format!("\"{long}\"");
+    for key in [
+        "", "a b", "\"", "\"a", "a\u{e9}", "\"a\" b", "\"\"", "\"a\\b\"", "\"a b\"", &*long,
+        &*quoted,
+    ] {
         let answer = keyed(&api, &ann, key, Form::default()).case(format!("{key:?}"));
         answer.invalid(&[("header.Idempotency-Key", "value_error")]);
+        assert!(!is_documented(&json!(key)), "{key:?}");
     }
     let twice = api.upload_request(&ann, form("content").bytes()).header("Idempotency-Key", "a");
     twice
         .header("Idempotency-Key", "a")
         .send()
         .invalid(&[("header.Idempotency-Key", "value_error")]);
-    for key in [&long[..255], "\"a\\\"b\"", "a\"b", "0"] {
+    let longest = format!("\"{}\"", "\\\\".repeat(255));
+    for key in [&long[..255], &longest, "\"a\\\"b\"", "a\"b", "a\\", "0"] {
         keyed(&api, &ann, key, form("content")).case(key).expect(201);
+        assert!(is_documented(&json!(key)), "{key}");
     }
 }
 
