@@ -54,10 +54,11 @@ pub fn username(text: &str) -> Result<String, Problem> {
 /// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
 pub fn email(text: &str) -> Result<String, Problem> {
     let text = check_text(text, 0..=MAX_EMAIL)?;
-    // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`.
+    // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`, and always ` <address>`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
     let is_valid =
-        email_address::EmailAddress::parse_with_options(text, options.with_required_tld()).is_ok()
+        email_address::EmailAddress::parse_with_options(text, options.with_required_tld())
+            .is_ok_and(|address| address.email() == text)
             && check_visible(text).is_ok()
             && (text.rsplit('@').next().is_none_or(str::is_ascii)
                 || email_in_ascii(text).is_some());
@@ -336,6 +337,11 @@ mod tests {
             "@example.com",
             "a b@example.com",
             "Ann <a@example.com>",
+            "<a@example.com>",
+            " <a@example.com>",
+            "\"Ann\" <a@example.com>",
+            " a@example.com",
+            "a@example.com ",
             "a@example.com\0",
             "a@exa mple.com",
             "a@example",
