@@ -1,7 +1,7 @@
 //! A database for each test.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 use postgres::types::FromSql;
@@ -18,6 +18,8 @@ pub struct Database {
     direct_url: String,
     name: String,
     superuser_url: String,
+    /// What each server that was started on it has logged so far.
+    pub logs: Mutex<Vec<Arc<Mutex<String>>>>,
 }
 
 impl Database {
@@ -64,11 +66,22 @@ impl Database {
     fn new(superuser_url: &str, template: &str) -> Database {
         let name = format!("cloakroom_test_{}", unique_name());
         let url = create(superuser_url, &name, template);
-        Database { direct_url: url.clone(), url, name, superuser_url: superuser_url.to_owned() }
+        let (superuser_url, logs) = (superuser_url.to_owned(), Mutex::default());
+        Database { direct_url: url.clone(), url, name, superuser_url, logs }
     }
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The lines that contain `text` in the logs of all servers that were started on it.
+    pub fn logged(&self, text: &str) -> Vec<String> {
+        let logs = self.logs.lock().expect("no panic");
+        let lines = |log: &Arc<Mutex<String>>| {
+            let log = log.lock().expect("log");
+            log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        logs.iter().flat_map(lines).collect()
     }
 
     pub fn client(&self) -> Client {

@@ -180,6 +180,11 @@ pub fn note_service(address: &str, command: &Command) {
     services.insert(address.to_owned(), settings.collect());
 }
 
+/// Forgets a service that is about to end: another one, or what passes requests on, may get its address.
+pub fn forget_service(address: &str) {
+    SERVICES.lock().unwrap_or_else(PoisonError::into_inner).remove(address);
+}
+
 /// Fails if the service's document has the endpoint, but not this response to it. Responses of what stands before a
 /// service, such as nginx, are not compared.
 #[track_caller]

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     Database, Directory, OutputText, Request, SmtpOptions, SmtpServer, command, eventually,
-    mail_settings, note_service, run_in, within_shell,
+    forget_service, mail_settings, note_service, run_in, within_shell,
 };
 
 /// A process that serves. It is killed when this is dropped.
@@ -67,6 +67,7 @@ impl Server {
         let (database, data) = (database.clone(), data.clone());
         let address = address.expect("an address");
         note_service(&address, &command);
+        database.logs.lock().expect("no panic").push(log.clone());
         Server { address, database, data, process, log }
     }
 
@@ -173,6 +174,7 @@ pub fn service_with_mail(settings: &[(&str, &str)]) -> (SmtpServer, Server) {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        forget_service(&self.address);
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

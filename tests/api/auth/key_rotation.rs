@@ -113,14 +113,20 @@ fn with_an_issuer_only_its_own_tokens_are_valid() {
     let other = Server::start_on(&api.database, &[(ISSUER, "https://other.example.com")]);
     let open = Server::start_on(&api.database, &[]);
     let ann = api.sign_up("ann");
-    for token in [&ann.access, &ann.refresh, &api.reset_token("ann@example.com")] {
+    // Whichever process looks for mail first makes the token.
+    let reset_by = |server: &Server, issuer: &str| {
+        let reset = || server.reset_token("ann@example.com");
+        eventually(|| Some(reset()).filter(|token| claims(token)["iss"] == issuer))
+    };
+    reset_by(&api, "https://cloak.example.com");
+    for token in [&ann.access, &ann.refresh] {
         assert_eq!(claims(token)["iss"], "https://cloak.example.com");
     }
     assert!(claims(&open.sign_in("ann").access).get("iss").is_none());
     api.me(&ann).expect(200);
     other.me(&ann).refused(401, "Invalid token");
     other.refresh(&ann.refresh).refused(401, "Invalid token");
-    let reset = other.reset_token("ann@example.com");
+    let reset = reset_by(&other, "https://other.example.com");
     api.reset_password(&reset, NEW_PASSWORD).refused(400, "Invalid or expired token");
     api.me(open.sign_in("ann")).case("no issuer").refused(401, "Invalid token");
     // Without the setting the issuer is not looked at.
