@@ -28,7 +28,11 @@ pub fn remove_records(db: &Database, days: u32, quota: u64, limit: i64) -> Resul
 /// Returns up to `limit` contents that are to be removed: those of files that nobody may restore, and those that were
 /// listed more than `days` days ago; none while a backup runs.
 pub fn deleted(db: &Database, days: u32, limit: i64) -> Result<Vec<Uuid>, Error> {
-    let rows = db.read(sql!("removals/contents"), &[&days.cast_signed(), &limit])?;
+    let days = days.cast_signed();
+    if !one_row(db.read(sql!("removals/contents_due"), &[&days])?)?.get::<_, bool>("due") {
+        return Ok(Vec::new());
+    }
+    let rows = db.read(sql!("removals/contents"), &[&days, &limit])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 

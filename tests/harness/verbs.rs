@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Anonymous, Answer, Credentials, OutputText, PASSWORD, Request, Server, Tokens, eventually, run,
+    wait_until,
 };
 
 /// Any endpoint.
@@ -89,13 +90,14 @@ impl Server {
     }
 
     /// Requests a password reset and takes the token from the log, where it stands in development: from that of another
-    /// process on the database if that looked for mail first. Forgets earlier messages to the account before, because
-    /// otherwise only one in two minutes is sent.
+    /// process on the database if that looked for mail first. Before that, waits until an earlier one is no longer being
+    /// sent, and forgets earlier messages to the account, because otherwise only one in two minutes is sent.
     pub fn reset_token(&self, email: &str) -> String {
-        self.database.run(&format!(
-            "DELETE FROM password_reset_messages USING users
-             WHERE users.id = user_id AND lower(email) = lower('{email}')"
-        ));
+        let of_account = format!("users.id = user_id AND lower(email) = lower('{email}')");
+        let waiting = format!("outbox, users WHERE kind = 'password_reset' AND {of_account}");
+        wait_until(|| self.database.count(&waiting) == 0);
+        self.database
+            .run(&format!("DELETE FROM password_reset_messages USING users WHERE {of_account}"));
         let tokens = || self.database.logged("password reset token");
         let before = tokens();
         self.request_reset(email).expect(200);

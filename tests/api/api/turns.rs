@@ -114,8 +114,7 @@ fn all_users_of_a_network_together_run_eight_exports() {
     let users: Vec<_> = (0..9).map(|n| api.sign_up(&format!("user{n}"))).collect();
     insert_long_users(&api);
     let here = "192.0.2.1";
-    let mut running: Vec<_> =
-        users[..8].iter().map(|user| begin_export(&api, user, here)).collect();
+    let mut running = parallel(8, |n| begin_export(&api, &users[n], here));
     let export_from = |address: &str| {
         let request = api.request("GET", "/users/export-full").by(&users[8]);
         request.header("X-Forwarded-For", address).send().case(address)

@@ -37,6 +37,18 @@ fn a_locked_table_stops_neither_downloads_nor_sign_ins() {
     api.update_file(&ann, &file, json!({"filename": "b.txt"})).expect(200);
 }
 
+/// Contents are looked for every five seconds.
+#[test]
+fn a_locked_table_keeps_no_background_work_waiting_that_has_nothing_to_do() {
+    let api = Server::start(&[]);
+    let _lock = api.database.begin("LOCK TABLE files IN ACCESS EXCLUSIVE MODE");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(6) {
+        assert_eq!(api.database.blocked_statements(), 0);
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn all_queries_of_a_request_together_take_no_longer_than_one_may() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "6")], ["ann"]);

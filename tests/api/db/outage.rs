@@ -46,9 +46,12 @@ fn broken_change(api: &Server, ann: &Tokens, during: impl FnOnce()) {
     let lock = api.database.begin("LOCK TABLE users IN EXCLUSIVE MODE");
     thread::scope(|scope| {
         let change = scope.spawn(|| api.update_me(ann, json!({"name": "Ann"})));
-        api.database.wait_for_blocked_statement();
+        // The background threads may wait as well.
+        let blocked =
+            "wait_event_type = 'Lock' AND query LIKE '-- A user''s changes to their own%'";
+        wait_until(|| api.database.connections(blocked) == 1);
         during();
-        api.database.end_connections("wait_event_type = 'Lock'");
+        api.database.end_connections(blocked);
         change.join().expect("no panic").refused(503, "Service temporarily unavailable");
     });
     lock.roll_back();

@@ -31,8 +31,8 @@ const NOT_ON_THE_TOUR: [&str; 5] = [
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
      files/contents_after files/unrecorded idempotency_keys/sweep outbox/defer outbox/remove \
-     outbox/sweep personal_tokens/sweep removals/contents removals/due removals/expire removals/forget_contents \
-     removals/list_contents removals/make_room removals/remove changes/forget changes/latest \
+     outbox/sweep personal_tokens/sweep removals/contents removals/contents_due removals/due removals/expire \
+     removals/forget_contents removals/list_contents removals/make_room removals/remove changes/forget changes/latest \
      resets/insert_counted resets/sweep \
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",

@@ -9,10 +9,17 @@ use serde_json::json;
 
 use crate::harness::*;
 
-/// A service whose contents are in a store of its own.
+/// A service whose contents are in a store of its own, and which has listed them for its first sweep.
 pub fn start() -> (StoreServer, Server) {
-    let store = StoreServer::start();
-    let api = Server::start(&store_settings(&store.url()));
+    let (store, data) = (StoreServer::start(), Arc::new(Directory::create()));
+    // A sweep removes old drafts after it has listed the contents.
+    let draft = data.join("tmp").join(uuid(1));
+    fs::create_dir(data.join("tmp")).expect("a directory");
+    fs::write(&draft, "x").expect("a draft");
+    make_older(&draft, 1);
+    let (database, url) = (Database::create_migrated(), store.url());
+    let api = Server::start_with(&database, &data, &store_settings(&url));
+    wait_until(|| !draft.exists());
     (store, api)
 }
 
