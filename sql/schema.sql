@@ -1,8 +1,8 @@
 -- The schema, in reading order: installation, accounts, sessions, second factors, password resets, personal access
--- tokens, files, links, lists of accounts, mail, the audit log. A new database is made by this file alone; one with an
--- older schema by the files in `migrations/`, with the same outcome. Many functions exist because a statement sees the
--- database as it was when it began, even after it has waited for a lock: a statement within a plpgsql function takes a
--- new snapshot.
+-- tokens, files, links, lists of accounts, mail, the audit log. Whoever changes this file raises
+-- the version in `src/db/migrations.rs`, so that no program uses a database that another one made. Many functions exist
+-- because a statement sees the database as it was when it began, even after it has waited for a lock: a statement within
+-- a plpgsql function takes a new snapshot.
 
 -- Says which data directory belongs to this database: both hold the same random id, which the program makes at its
 -- first start.

@@ -14,7 +14,7 @@ use crate::auth::sealing::SealingKeys;
 use crate::config::Config;
 use crate::db::connector::Connector;
 use crate::db::deadline::Deadline;
-use crate::db::migrations::{find_applied, newest_schema_version, verify};
+use crate::db::migrations::{MIGRATIONS, find_applied, newest_schema_version, verify};
 use crate::db::postgres_error::describe;
 use crate::db::second_factors::sealed_after;
 use crate::db::{Database, sql};
@@ -174,7 +174,7 @@ pub fn check_schema(db: &Database) -> Result<(), String> {
 /// tell the operator.
 pub fn applied_version(db: &Database) -> Result<i32, String> {
     let applied = db.run(MAX_CHECK_TIME, find_applied)?;
-    verify(&applied)?;
+    verify(MIGRATIONS, &applied)?;
     Ok(applied.last().map_or(0, |row| row.get("version")))
 }
 

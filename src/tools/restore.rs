@@ -19,7 +19,7 @@ use super::output::{Progress, count, print_line};
 use super::postgres_programs;
 use super::restoration::Restoration;
 use crate::config::Config;
-use crate::db::migrations::newest_schema_version;
+use crate::db::migrations::{newest_schema_version, too_old};
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::serve::ignore_file_size_signal;
@@ -104,6 +104,9 @@ impl EmptyDatabase {
 
 /// Fails if the program or the server is too old for the backup. On failure: what to tell the operator.
 fn check_versions(backup: &Manifest, postgresql: &str) -> Result<(), String> {
+    if let Some(reason) = too_old(backup.schema_version) {
+        return Err(format!("the backup has {reason}"));
+    }
     let newest = newest_schema_version();
     if backup.schema_version > newest {
         return Err(format!(

@@ -36,11 +36,12 @@ impl Database {
         Database::copy_of(&TEMPLATE)
     }
 
-    /// Creates one of schema 23, with rows in each of its tables.
-    pub fn create_of_schema_23() -> Arc<Database> {
-        let database = Database::create();
-        database.run(include_str!("schema_23.sql"));
-        database
+    /// Creates one that says that it has the version of the schema before this one, and returns both versions.
+    pub fn create_outdated() -> (Arc<Database>, i32, i32) {
+        let database = Database::create_migrated();
+        let version = "UPDATE refinery_schema_history SET version = version - 1 RETURNING version";
+        let outdated: i32 = database.value(version);
+        (database, outdated, outdated + 1)
     }
 
     fn copy_of(template: &str) -> Arc<Database> {

@@ -261,10 +261,11 @@ fn a_database_that_answers_no_more_over_a_unix_socket_hides_nothing_else() {
 
 #[test]
 fn the_schema_and_the_server_are_judged() {
-    let (old, data) = (Database::create_of_schema_23(), Directory::create());
-    let report = doctor(&old.url, &data, &[]);
-    report.has("warning", "schema", "version 23, and this program makes version ");
-    assert_eq!(old.count("refinery_schema_history"), 23);
+    let ((outdated, version, newest), data) = (Database::create_outdated(), Directory::create());
+    let fault = format!(
+        "schema version {version}, which was never released, and this program upgrades from {newest} on: "
+    );
+    doctor(&outdated.url, &data, &[]).has("fault", "schema", &fault);
     let Installation { database, data } = stopped_service();
     let alter = |setting: &str| {
         database.run(&format!("ALTER DATABASE {} SET {setting}", database.name()));

@@ -149,7 +149,7 @@ fn statements() -> BTreeMap<String, String> {
     let mut statements = BTreeMap::new();
     for directory in entries(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")) {
         let group = directory.file_name().into_string().expect("a name");
-        if !directory.path().is_dir() || group == "migrations" {
+        if !directory.path().is_dir() {
             continue;
         }
         for file in entries(&directory.path().display().to_string()) {
