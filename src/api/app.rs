@@ -115,7 +115,7 @@ impl App {
                 Duration::from_secs(1),
                 Duration::MAX,
             ),
-            sessions: SessionLookups::new(),
+            sessions: SessionLookups::new(cores),
             uploads: Uploads::new(),
             stored_bytes: StoredBytes::new(),
             started: Instant::now(),

@@ -26,6 +26,10 @@ const MAX_SESSIONS: i64 = 1000;
 /// away or overloaded.
 const MAX_QUEUED: Duration = Duration::from_millis(2);
 
+/// Most queries for sessions that run at once, where there are eight cores or more. With more of them, PostgreSQL needs
+/// more cores for the same sessions, and requests have fewer.
+const MAX_QUERIES: usize = 4;
+
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
     pub id: Uuid,
@@ -43,8 +47,9 @@ pub struct NewSession {
 pub struct SessionLookups(Batches<Uuid, Option<Arc<Row>>>);
 
 impl SessionLookups {
-    pub fn new() -> SessionLookups {
-        SessionLookups(Batches::new(MAX_QUEUED))
+    /// `cores` is how many this machine has. On two of them a second query at a time only takes time from the first.
+    pub fn new(cores: usize) -> SessionLookups {
+        SessionLookups(Batches::new((cores / 2).clamp(1, MAX_QUERIES), MAX_QUEUED))
     }
 
     /// Returns the user of an access token and the version of the user's credentials, and checks that the token's

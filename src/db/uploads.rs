@@ -63,7 +63,8 @@ pub struct Uploads(Batches<Arc<NewFile>, Option<File>>);
 
 impl Uploads {
     pub fn new() -> Uploads {
-        Uploads(Batches::new(MAX_QUEUED))
+        // The files of each statement are committed at once, so the fewer statements there are, the fewer commits.
+        Uploads(Batches::new(1, MAX_QUEUED))
     }
 
     /// Records a file, unless its key is known. Fails with [`Error::StorageFull`] if it does not fit into all quotas,
