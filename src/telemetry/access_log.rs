@@ -2,10 +2,11 @@
 //! pass each part through a trait object before it is written, for every request.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -76,8 +77,9 @@ fn serialize_user<S: Serializer>(user: &Option<Uuid>, to: S) -> Result<S::Ok, S:
 pub fn write(entry: &AccessLogEntry, format: LogFormat) {
     if log::log_enabled!(target: TARGET, log::Level::Info) {
         let line = line(entry, format, Timestamp::now());
-        // Without a place to write to there is nobody to tell. One write keeps the lines of several threads apart.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        // Without a place to write to there is nobody to tell. One write keeps the lines of several threads apart,
+        // because none is longer than 4096 bytes (PIPE_BUF in pipe(7)). So none waits for the lock of `io::stderr`.
+        let _ = retry_on_intr(|| rustix::io::write(io::stderr(), line.as_bytes()));
     }
 }
 

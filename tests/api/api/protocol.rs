@@ -1,6 +1,7 @@
 //! What holds for every endpoint: request ids, methods, paths, headers, error bodies, CORS, probes, logs.
 
 use std::collections::BTreeSet;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -214,6 +215,29 @@ fn each_request_is_one_line_without_secrets() {
     let ms = start.strip_prefix("GET /api/v1/auth/me 200 ").expect("its beginning");
     assert!(ms.split_once('.').is_some_and(|(_, tenth)| tenth.len() == 1), "{line}");
     assert_eq!(end, format!("user={} client=127.0.0.1 request_id={id}", ann.id()));
+}
+
+#[test]
+fn lines_of_requests_that_are_answered_at_once_are_whole() {
+    let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+    // Eight threads of the service write lines that are as long as they can be.
+    let path = format!("/{}", "y".repeat(300));
+    let requests = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").repeat(200);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut connection = RawConnection::open(&api.address);
+                connection.send(&requests);
+                (0..200).for_each(|_| assert_eq!(connection.answer().status, 404));
+            });
+        }
+    });
+    wait_until(|| api.log().matches("request_id").count() == 8 * 200);
+    for line in api.log().lines().filter(|line| line.contains("yy") || line.contains("request_id"))
+    {
+        let line: Value = serde_json::from_str(line).expect("a whole line");
+        assert_eq!((&line["path"], &line["status"]), (&json!(path[..200]), &json!(404)), "{line}");
+    }
 }
 
 /// The unit tests of `telemetry/access_log.rs` show that lines of text have the same parts.
