@@ -76,7 +76,9 @@ impl Response {
         content_type: &'static str,
         body: impl Into<Cow<'static, [u8]>>,
     ) -> Response {
-        let headers = vec![("Content-Type", content_type.into())];
+        // Most responses have fewer in the end. To grow, it would take the locks of the allocator, which threads share.
+        let mut headers = Vec::with_capacity(12);
+        headers.push(("Content-Type", content_type.into()));
         Response { status, headers, body: ResponseBody::Bytes(body.into()) }
     }
 
