@@ -22,9 +22,12 @@ mod tools;
 
 use std::iter;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use log::Level;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_shutdown;
 
 use arguments::{Arguments, Command};
 use serve::CommandError;
@@ -32,7 +35,11 @@ use telemetry::logging::write_lines;
 
 /// Exits with status 0, with 1 if the command failed, or with 2 if the arguments or the settings are wrong.
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command.unwrap_or(Command::Serve) {
+    let command = Arguments::parse().command.unwrap_or(Command::Serve);
+    if !matches!(command, Command::Serve) {
+        exit_on_signals();
+    }
+    let outcome = match command {
         Command::Serve => serve::serve(),
         Command::Migrate => serve::migrate(),
         Command::Config { table, sample } => serve::print_config(table, sample),
@@ -52,5 +59,14 @@ fn main() -> ExitCode {
             write_lines(Level::Error, iter::once(heading).chain(faults));
             ExitCode::from(2)
         }
+    }
+}
+
+/// Has SIGINT and SIGTERM end the process at once with the status that a shell gives to a process that they kill.
+/// Supervisors such as systemd take a death by them for a success, and would have a chain of commands go on.
+fn exit_on_signals() {
+    for signal in [SIGINT, SIGTERM] {
+        // Without a handler, which every system lets these two have, the signal still ends the process.
+        let _ = register_conditional_shutdown(signal, 128 + signal, Arc::new(true.into()));
     }
 }

@@ -24,7 +24,8 @@ pub const VERSION: &str = match option_env!("CLOAKROOM_BUILD_VERSION") {
     after_help = "Settings are environment variables: `cloakroom config` shows them, `cloakroom config --sample` \
                   explains them. \
                   A command looks only at those that it uses.\n\n\
-                  Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong."
+                  Exit status: 0 if all went well, 1 if the command failed, 2 if its arguments or settings are wrong, \
+                  130 or 143 if SIGINT or SIGTERM has ended it before; `serve` ends with 0 then."
 )]
 pub struct Arguments {
     #[command(subcommand)]

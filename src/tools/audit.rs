@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
-use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +16,6 @@ use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
 use crate::serve::print;
-use crate::server::ShutdownSignal;
 
 /// Shortest pause between two looks at the log.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
@@ -37,7 +34,6 @@ pub fn print_audit(config: &Config, age: Duration, follow: bool) -> Result<(), S
     if !follow {
         return log.print_new().map(drop).map_err(String::from);
     }
-    end_on_signals().map_err(|e| format!("signals: {e}"))?;
     let mut began = Instant::now();
     let mut is_read = log.look()?;
     let mut is_failing = false;
@@ -104,17 +100,6 @@ impl AuditLog {
             }
         }
     }
-}
-
-/// Has the first SIGINT or SIGTERM end the process with status 0, also while it waits for the database or for the
-/// reader of its output. Nothing is lost: each line is written at once, and no other state is kept.
-fn end_on_signals() -> io::Result<()> {
-    let signal = ShutdownSignal::on_signals()?;
-    let wait = move || {
-        signal.wait();
-        process::exit(0)
-    };
-    thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
 /// Waits for `pause`. Returns false as soon as nobody reads the output any more, such as `head`, which has seen enough.

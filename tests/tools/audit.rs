@@ -82,7 +82,7 @@ impl Follower {
     #[track_caller]
     fn ends_after(self, signal: Signal) {
         self.signal(signal);
-        assert_eq!(self.end(), (Some(0), Vec::new(), String::new()));
+        assert_eq!(self.end(), (Some(128 + signal.as_raw()), Vec::new(), String::new()));
     }
 
     /// Waits for the end of the process, and returns its exit status, what it still printed, and its errors.
@@ -217,7 +217,7 @@ fn the_command_waits_for_a_database_that_went_away_and_says_so_once() {
     let begin = Instant::now();
     let (status, lines, errors) = follower.end();
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
-    assert_eq!((status, lines), (Some(0), Vec::new()));
+    assert_eq!((status, lines), (Some(130), Vec::new()));
     let lost = errors.matches("no connection to the database at").count();
     assert!((1..=2).contains(&lost), "once for each of the two times: {errors}");
     assert!(errors.contains("is back after"), "{errors}");
