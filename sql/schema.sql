@@ -1010,7 +1010,8 @@ CREATE TABLE outbox (
         CONSTRAINT outbox_kind_check
         CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'second_factor_enabled',
                         'second_factor_disabled', 'recovery_code_used', 'recovery_codes_renewed',
-                        'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested')),
+                        'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested',
+                        'files_lost')),
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
     address text,
@@ -1326,6 +1327,7 @@ EXECUTE FUNCTION limit_own_changes();
 -- tells of a request which restored several files does not.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
 WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
+          AND NEW.actor_id IS NOT NULL
        OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
                                'email.change_request', 'email.confirm')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)

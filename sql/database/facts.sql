@@ -3,7 +3,6 @@
 SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
        current_user::text AS role,
        pg_is_in_recovery() AS is_standby,
-       current_setting('transaction_read_only')::boolean AS is_read_only,
        coalesce(
            has_table_privilege(to_regclass('users'), 'UPDATE'),
            has_schema_privilege(current_schema(), 'CREATE'),

@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 #[derive(Subcommand)]
 pub enum Tool {
-    /// Look at the settings, the database, the contents of files, the free space and the mail server, and say what is
-    /// wrong and what to do about it; changes nothing.
+    /// Look at the settings, the database, the contents of files, the free space, the mail server and the service, and
+    /// say what is wrong and what to do about it; changes nothing.
     ///
-    /// Run it with the settings of the service and as its user. Each line begins with ok, warning or fault. Fails if
+    /// Run it with the settings of the service and as its user. To see whether the database and the disk take changes,
+    /// it makes some and takes them back. Each line begins with ok, warning or fault. Fails if
     /// there is a fault.
     Doctor,
     /// Make an admin, or make the account with that e-mail address one.
@@ -38,21 +39,32 @@ pub enum Tool {
         /// Move contents without a record also where they are over 5 % of all.
         #[arg(long)]
         confirm: bool,
+        /// Name all, in place of the first twenty of a kind.
+        #[arg(long)]
+        all: bool,
     },
     /// Compare every file's record with its content, every content with its record, and totals with the records.
     ///
     /// Prints lines that begin with ok, warning or fault, also beside a running service. Changes nothing, except with
-    /// --repair. Fails if there is a fault.
+    /// --repair or --remove-lost. Fails if there is a fault.
     Check {
         /// Bring missing contents back from the trash.
         #[arg(long)]
         repair: bool,
+        /// Only delete these files for good, whose contents are lost; their owners are told by mail. Leaves and names
+        /// each whose content is in its place, in the trash or in the last backup, and fails then.
+        #[arg(long, value_name = "ID", num_args = 1.., conflicts_with_all = ["repair", "all"])]
+        remove_lost: Vec<Uuid>,
+        /// Name all, in place of the first twenty of a kind.
+        #[arg(long)]
+        all: bool,
     },
     /// Make a backup of the database and of all contents, also beside a running service.
     ///
     /// The backup is a new directory in DIR, named after the UTC time; until it is whole, the name ends in `.partial`.
     /// Contents that the last backup has are hard-linked to it, so they take their space once; each is read, there and
-    /// in the data directory, and copied anew if it has rotted in the last backup.
+    /// in the data directory, and copied anew if it has rotted in the last backup. Nothing is begun unless the others
+    /// and the database fit beside 5 % of the disk.
     Backup {
         /// Directory of the backups, made if it is missing; with --verify the directory of one backup.
         #[arg(value_name = "DIR")]
@@ -67,6 +79,9 @@ pub enum Tool {
         /// After a whole backup, keep so many of this installation, and remove the older ones.
         #[arg(long, value_name = "N", value_parser = parse_count)]
         keep: Option<usize>,
+        /// Name all, in place of the first twenty of a kind.
+        #[arg(long)]
+        all: bool,
     },
     /// Restore a backup into an empty database and an empty data directory.
     ///
@@ -78,13 +93,15 @@ pub enum Tool {
         /// Restore without the files whose contents are damaged or missing in the backup.
         #[arg(long)]
         skip_damaged: bool,
+        /// Name all, in place of the first twenty of a kind.
+        #[arg(long)]
+        all: bool,
     },
     /// Print the audit log, the oldest event first.
     ///
     /// With --follow it prints each later event once it is committed, also after newer ones, and none twice. While the
     /// database is away it waits, and then goes on with what it missed. It may miss a refused action that the service
-    /// could write only over ten minutes later. SIGINT and SIGTERM end it with status 0, and so does the end of the
-    /// program that reads its output.
+    /// could write only over ten minutes later. The end of the program that reads its output ends it with status 0.
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
         #[arg(long, default_value = "1d", value_parser = parse_age)]
@@ -103,6 +120,9 @@ pub enum Tool {
         /// Where contents are copied to.
         #[arg(long, value_name = "PLACE")]
         to: ContentPlace,
+        /// Name all, in place of the first twenty of a kind.
+        #[arg(long)]
+        all: bool,
     },
     /// Make the data directory, or the store, the database's, after a refusal that named both ids.
     AdoptDataDir {

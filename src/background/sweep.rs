@@ -29,7 +29,7 @@ pub struct Swept {
 
 /// The sweep of the background thread, which leaves no work. A refusal is only logged; the next sweep decides anew.
 pub fn run(background: &Background) -> Result<i64, Error> {
-    let report = |line: String| log::info!("{line}");
+    let report = |_, line: String| log::info!("{line}");
     let Background { storage, db, config, .. } = background;
     let swept = sweep(storage, db, config.trash_days, false, report)?;
     let (moved, days) = (swept.moved, config.trash_days);
@@ -59,19 +59,23 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 ///
 /// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or
 /// listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
-/// be from before the record was removed, nor if the database is a standby. Passes a line for each change to `report`.
+/// be from before the record was removed, nor if the database is a standby. Passes a line for each change to `report`,
+/// with a word for the kind of change.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
     trash_days: u32,
     is_confirmed: bool,
-    mut report: impl FnMut(String),
+    mut report: impl FnMut(&'static str, String),
 ) -> Result<Swept, Error> {
     // Nothing is changed before all lookups have succeeded.
     let mut orphans = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/backup/pause_removals.sql` says why that is enough.
     if !orphans.is_empty() && db::files::is_backup_running(db)? {
-        report("a backup is running: contents without a record stay until a later sweep".into());
+        report(
+            "",
+            "a backup is running: contents without a record stay until a later sweep".into(),
+        );
         orphans.clear();
     }
     let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
@@ -83,12 +87,12 @@ pub fn sweep(
     }
     // This comes before contents are moved, because on a full disk it frees the space that moving may need.
     for path in removed {
-        report(format!("removed {}", path.display()));
+        report("removed", format!("removed {}", path.display()));
         swept.removed += 1;
     }
     if swept.refusal.is_none() {
         let report = |line| {
-            report(line);
+            report("moved", line);
             swept.moved += 1;
         };
         match storage.directory() {

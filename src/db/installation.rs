@@ -31,13 +31,25 @@ pub fn check_settings(settings: &Config) -> Result<(), String> {
 }
 
 /// Applies pending migrations and opens the pool, whose first connection is the one that migrated: to open another
-/// would take a quarter of the start. On failure: what to tell the operator.
-pub fn open_and_migrate(settings: &Config) -> Result<Database, String> {
+/// would take a quarter of the start. Passes the database's side of the comparison with the contents to `check` before
+/// it changes anything, and fails if that does. On failure: what to tell the operator.
+pub fn open_and_migrate(
+    settings: &Config,
+    check: impl FnOnce(&DatabaseSide) -> Result<(), String>,
+) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
     let (mut client, deadline) = wait_for_database(&connector)?;
-    migrate(&mut client, &|step| {
+    let begin = |step: &str| {
         supervisor::starting(step, MAX_MIGRATION_TIME);
         deadline.set(MAX_MIGRATION_TIME);
+    };
+    migrate(&mut client, &begin, |client, is_new| {
+        let rows = match is_new {
+            true => Ok(Vec::new()),
+            false => client.query_typed(sql!("installation/find"), &[]),
+        };
+        let rows = rows.map_err(|e| format!("installation id: {}", describe(&e)))?;
+        check(&rows.first().map(DatabaseSide::of).unwrap_or_default())
     })?;
     Ok(Database::new(connector, Some((client, deadline)), settings))
 }
@@ -75,7 +87,8 @@ fn wait_for_database(connector: &Connector) -> Result<(Client, Deadline), String
 /// How long the comparison may take, including the wait for other processes that compare.
 const MAX_COMPARISON: Duration = Duration::from_secs(60);
 
-/// The database's side of the comparison with the data directory.
+/// The database's side of the comparison with the data directory. That of a database without a schema is empty.
+#[derive(Default)]
 pub struct DatabaseSide {
     /// The installation id; `None` if it has none yet.
     pub id: Option<Uuid>,

@@ -52,15 +52,21 @@ pub fn too_old(version: i32) -> Option<String> {
 /// Makes the schema in a new database, or applies the migrations that another one lacks, under an advisory lock: of
 /// several processes that start together one does so, and the others find nothing to do. Fails, before it changes
 /// anything, if the database has migrations that do not suit this program, or is too old for it. Calls `begin` before
-/// each step, whose time begins then, with what it is.
-pub(super) fn migrate(client: &mut Client, begin: &dyn Fn(&str)) -> Result<(), String> {
-    migrate_by(MIGRATIONS, client, begin)
+/// each step, whose time begins then, with what it is, and before all steps `check`, with whether the database is new:
+/// if that fails, nothing is changed.
+pub(super) fn migrate(
+    client: &mut Client,
+    begin: &dyn Fn(&str),
+    check: impl FnOnce(&mut Client, bool) -> Result<(), String>,
+) -> Result<(), String> {
+    migrate_by(MIGRATIONS, client, begin, check)
 }
 
 fn migrate_by(
     migrations: &[Migration],
     client: &mut Client,
     begin: &dyn Fn(&str),
+    check: impl FnOnce(&mut Client, bool) -> Result<(), String>,
 ) -> Result<(), String> {
     let newest = newest_version(migrations);
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
@@ -69,6 +75,7 @@ fn migrate_by(
     let applied = find_applied(client).map_err(failed)?;
     verify(migrations, &applied)?;
     let version = applied.last().map(|row| row.get("version"));
+    check(client, version.is_none())?;
     if version > Some(newest) {
         log::info!(
             "the database has schema version {}, which suits this program too",
@@ -245,7 +252,8 @@ mod tests {
         /// Migrates it as a program with these migrations would, and returns what each step was called.
         fn migrate(&self, migrations: &[Migration]) -> Result<Vec<String>, String> {
             let steps = Mutex::new(Vec::new());
-            migrate_by(migrations, &mut self.client(), &|step| lock(&steps).push(step.to_owned()))?;
+            let begin = |step: &str| lock(&steps).push(step.to_owned());
+            migrate_by(migrations, &mut self.client(), &begin, |_, _| Ok(()))?;
             let mut steps = steps.into_inner().expect("no panic");
             assert_eq!(steps.remove(0), "Waiting for another process that migrates");
             Ok(steps)

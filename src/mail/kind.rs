@@ -36,7 +36,7 @@ macro_rules! kind {
 }
 
 /// All that the outbox holds, and what is sent in its place.
-static KINDS: [MailKind; 13] = [
+static KINDS: [MailKind; 14] = [
     kind!("password_reset", Some(MailLink::PasswordReset), "Reset your Cloakroom password"),
     kind!("invitation", Some(MailLink::Invitation), "You have a Cloakroom account"),
     kind!(
@@ -65,6 +65,7 @@ static KINDS: [MailKind; 13] = [
     kind!("recovery_code_used", None, "A recovery code of your Cloakroom account was used"),
     kind!("recovery_codes_renewed", None, "New recovery codes of your Cloakroom account were made"),
     kind!("too_many_wrong_codes", None, "The password of your Cloakroom account must be reset"),
+    kind!("files_lost", None, "Files of your Cloakroom account were lost"),
 ];
 
 /// The kind with this word; `None` if there is none.

@@ -357,6 +357,12 @@ mod tests {
                 time,
                 "Reset your password now",
             ),
+            (
+                "files_lost",
+                "Files of your Cloakroom account were lost",
+                time,
+                "If you have copies of what is missing now, upload them again",
+            ),
         ] {
             let message = composed("noreply@example.org", "bo@example.com", &mail(kind, &token));
             let parsed = parse(&message);

@@ -8,12 +8,25 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::config::Config;
 use crate::db::installation::DatabaseSide;
 use crate::db::{self, Database};
 use crate::storage::Storage;
 
 /// Pause before a store that is away is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Opens and migrates the database, unless the contents have an id and it is not theirs: then it is not changed. If the
+/// contents cannot be reached, they are not compared. On failure: what to tell the operator.
+pub fn open_database(config: &Config, storage: &Storage) -> Result<Database, String> {
+    db::open_and_migrate(config, |side| {
+        let is_reached = storage.reach()?.is_none();
+        match is_reached && storage.installation_id()?.is_some() {
+            true => compare(side, storage).map(drop),
+            false => Ok(()),
+        }
+    })
+}
 
 /// Makes sure that the database and the contents belong together. A side without an id gets one if neither side
 /// has anything to lose, or if neither has an id yet. On failure: what to tell the operator.

@@ -71,7 +71,8 @@ fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
 
 /// `cloakroom migrate`: waits for the database and applies pending migrations.
 pub fn migrate() -> Result<(), CommandError> {
-    db::open_and_migrate(&start(UsedSettings::Installation)?)?;
+    let config = start(UsedSettings::Installation)?;
+    installation::open_database(&config, &Storage::at(&config)?)?;
     print("The database is up to date.\n")?;
     Ok(())
 }
@@ -130,7 +131,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     let storage = Arc::new(Storage::open(&config)?);
     warn_of_space(&config, &storage);
     let secret = secrets::load(&config)?;
-    let db = db::open_and_migrate(&config)?;
+    let db = installation::open_database(&config, &storage)?;
     let is_reached = storage.reach()?.is_none();
     if is_reached {
         installation::check(&db, &storage)?;

@@ -110,7 +110,7 @@ pub struct DiskSpace {
 
 impl DiskSpace {
     /// Asks the file system of `directory`.
-    pub(super) fn of(directory: &Path) -> io::Result<DiskSpace> {
+    pub fn of(directory: &Path) -> io::Result<DiskSpace> {
         let found = rustix::fs::statvfs(directory)?;
         Ok(DiskSpace {
             total_bytes: found.f_blocks.saturating_mul(found.f_frsize),

@@ -1,6 +1,7 @@
 //! `cloakroom check`: compares the database with the contents, and looks for damage in either. It may run beside a
 //! service: whatever looks wrong is looked up once more before it is reported, in an order that no upload and no
-//! deletion upsets. It changes nothing, unless it is to bring contents back from the trash.
+//! deletion upsets. It changes nothing, unless it is to bring contents back from
+//! the trash, or to delete the files of those that are lost.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::backup::manifest::CONTENTS;
 use super::database::{FileOfOwner, RecordedContent, batches, read_at_length, with_owners};
 use super::files::{Damage, FoundContents, examine};
 use super::open_installation;
@@ -17,7 +19,8 @@ use super::output::{Findings, Progress, count, print_line};
 use crate::config::Config;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
-use crate::storage::{MIN_SWEPT_AGE, Storage, age, id_of, sync_directory, translate};
+use crate::storage::file_system::{LAST_BACKUP, last_backup};
+use crate::storage::{MIN_SWEPT_AGE, Storage, age, exists, id_of, sync_directory, translate};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
@@ -32,10 +35,10 @@ struct Check<'a> {
     findings: Findings,
 }
 
-/// Runs the command. Fails if there is any fault; each has been printed by then.
-pub fn check(config: &Config, repairs: bool) -> Result<(), String> {
+/// Runs the command. Fails if there is any fault; if `all`, each has been printed by then.
+pub fn check(config: &Config, repairs: bool, all: bool) -> Result<(), String> {
     let begin = Instant::now();
-    let mut findings = Findings::default();
+    let mut findings = Findings::new(all);
     let (storage, db) = match open_installation(config) {
         Ok(opened) => opened,
         Err(reason) => {
@@ -50,6 +53,51 @@ pub fn check(config: &Config, repairs: bool) -> Result<(), String> {
     check.run("totals", Check::compare_totals);
     print_line(format_args!("checked in {:.1} s", begin.elapsed().as_secs_f64()));
     check.findings.finish()
+}
+
+/// Deletes these files for good, whose contents are lost, with an event for each and a mail to each owner. Leaves and
+/// names each whose content is in its place, whole or not, in the trash, or in the last backup; then it fails, as for an
+/// id without a record.
+pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
+    let (storage, db) = open_installation(config)?;
+    let backup = last_backup(&config.data_dir).map(|(_, path)| path.join(CONTENTS));
+    if let Some(Err(e)) = backup.as_ref().map(fs::read_dir) {
+        let mark = config.data_dir.join(LAST_BACKUP).display().to_string();
+        return Err(format!(
+            "the last backup, which {mark} names, may have them, and cannot be read: {e}. If it is gone for good, \
+             remove {mark}"
+        ));
+    }
+    let mut lost = Vec::new();
+    for id in ids {
+        match find(&storage, backup.as_deref(), *id)? {
+            Some(place) => print_line(format_args!("files/{id} is left: it is {place}")),
+            None => lost.push(*id),
+        }
+    }
+    let files = with_owners(&db, &lost)?;
+    let lost: Vec<Uuid> = files.iter().map(|file| file.id).collect();
+    db.write(sql!("restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
+    files.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
+    let left: Vec<_> = ids.iter().filter(|id| !lost.contains(id)).collect();
+    let fault = format!("left, because they have a content, or no record: {left:?}");
+    if left.is_empty() { Ok(()) } else { Err(fault) }
+}
+
+/// Returns where the content of a file is, whole or not; `None` if it is nowhere. `backup` has those of a backup.
+fn find(storage: &Storage, backup: Option<&Path>, id: Uuid) -> Result<Option<String>, Error> {
+    if storage.content_directory().is_none() && storage.sizes(&[id])?.contains_key(&id) {
+        return Ok(Some(format!("in {}", storage.place().0)));
+    }
+    let directories = [storage.content_directory(), backup].into_iter().flatten();
+    let mut paths: Vec<_> = directories.map(|path| path.join(id.to_string())).collect();
+    paths.extend(storage.trash().map_or(Ok(Vec::new()), |trash| copies_in_trash(trash, id))?);
+    for path in paths {
+        if exists(&path).map_err(translate)? {
+            return Ok(Some(path.display().to_string()));
+        }
+    }
+    Ok(None)
 }
 
 impl Check<'_> {
@@ -166,6 +214,7 @@ impl Check<'_> {
             contents += ids.len();
             progress.advance(ids.len() as u64);
         }
+        self.findings.end_kind();
         for name in foreign_entries(self.storage)? {
             self.findings
                 .warning(format_args!("files/: {name:?} is no content of this program"), "");
@@ -205,6 +254,7 @@ impl Check<'_> {
             );
             self.findings.fault(text, "");
         }
+        self.findings.end_kind();
         for row in read_at_length(self.db, sql!("checks/copies"))? {
             let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
             let text =

@@ -11,9 +11,11 @@ use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
 use crate::db::audit::AuditOrigin;
-use crate::db::{self, one_row, second_factors, sql};
+use crate::db::{one_row, second_factors, sql};
 use crate::error::Problem;
 use crate::model::rules;
+use crate::serve::installation::open_database;
+use crate::storage::Storage;
 
 /// Creates an account with the role `admin`. If there is an account with this e-mail address, it gets the role and the
 /// password instead: it becomes active, keeps its username, and its sessions end. `resets_second_factor` takes its
@@ -30,7 +32,7 @@ pub fn create_admin(
     let email = rules::email(email).map_err(refuse("email"))?;
     let username = username.map(rules::username).transpose().map_err(refuse("username"))?;
     let password = new_password(&email, refused)?;
-    let db = db::open_and_migrate(config)?;
+    let db = open_database(config, &Storage::at(config)?)?;
     let salt = random_bytes()?;
     let hash = password::hash(&password, salt, config.scrypt)?;
     let (id, email_in_ascii) = (Uuid::new_v4(), rules::email_in_ascii(&email));

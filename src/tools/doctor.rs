@@ -1,9 +1,13 @@
-//! `cloakroom doctor`: looks at everything that the service depends on, and says what is wrong and what to do about it.
-//! It changes nothing, and whatever is wrong with one thing does not keep it from looking at the others.
+//! `cloakroom doctor`: looks at everything that the service depends on, and at the service itself, and says what is
+//! wrong and what to do about it. It takes back whatever it changes to see whether it can, and whatever is wrong with one thing does not keep it from looking at the others.
 
+use std::io::{self, ErrorKind, Read, Write};
 use std::iter;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::database::{self, DedicatedConnection};
 use super::output::{Findings, Level, bytes};
@@ -19,10 +23,13 @@ use crate::mail::{MailError, smtp};
 use crate::serve::{ignore_file_size_signal, installation, warnings};
 use crate::storage::{Storage, directory, refuse_partial};
 
-/// The longest wait for a connection to the database, if the settings allow longer ones.
+/// The longest wait for a connection to the database, if the settings allow longer ones, and for one to the service
+/// and each piece of its answer.
 const MAX_CONNECT: Duration = Duration::from_secs(5);
 /// How long the dialogue with the mail server may take.
 const MAX_DIALOGUE: Duration = Duration::from_secs(10);
+/// More than the service ever answers.
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 /// The oldest major version of PostgreSQL with which all works: its `pg_dump` has `--extension`.
 const MIN_POSTGRES: u32 = 14;
 /// The part of the file system, in percent, that should be free.
@@ -34,13 +41,14 @@ pub fn doctor() -> Result<(), String> {
     ignore_file_size_signal()?;
     config.database_timeout = config.database_timeout.min(MAX_CONNECT);
     let config = Arc::new(config);
-    let mut findings = Findings::default();
+    let mut findings = Findings::new(true);
     judge_settings(&mut findings, &config, &refused);
     let database = judge_database(&mut findings, &config);
     if let Err(fault) = judge_contents(&mut findings, &config, database.as_ref()) {
         findings.fault(format_args!("contents: {fault}"), "");
     }
     judge_mail(&mut findings, &config);
+    judge_service(&mut findings, config.listen);
     findings.finish()
 }
 
@@ -98,22 +106,23 @@ struct Server {
     version: String,
     role: String,
     is_standby: bool,
-    /// Whether transactions are read-only, as they always are on a standby.
-    is_read_only: bool,
     /// Whether the role may change rows or, in an empty database, make tables.
     may_change: bool,
+    /// Why a change fails that every role may make, as on a full disk, or where transactions are read-only.
+    failure: Option<String>,
 }
 
 /// Connects, without the pool, which would try again for a while and not say why a connection fails.
 fn ask_server(config: &Config) -> Result<Server, String> {
     let mut connection = DedicatedConnection::open(config)?;
     let row = connection.query_one(sql!("database/facts"))?;
+    let failure = connection.execute(sql!("database/try_page")).err();
     Ok(Server {
         name: connection.server,
         version: row.get("version"),
         role: row.get("role"),
         is_standby: row.get("is_standby"),
-        is_read_only: row.get("is_read_only"),
+        failure,
         may_change: row.get("may_change"),
     })
 }
@@ -160,9 +169,10 @@ fn judge_server(findings: &mut Findings, server: &Server) {
              primary; or promote this one if the primary is lost.",
         ),
         (
-            server.is_read_only && !server.is_standby,
-            "takes no changes".to_owned(),
-            "Set default_transaction_read_only to off, for the server, the database and the role.",
+            server.failure.is_some() && !server.is_standby,
+            format!("takes no changes: {}", server.failure.as_deref().unwrap_or_default()),
+            "Make room on its disk. If transactions are read-only, set default_transaction_read_only to off, for the \
+             server, the database and the role.",
         ),
         (
             !server.may_change,
@@ -306,4 +316,37 @@ fn session_encryption(server: &MailServer) -> Result<Option<String>, MailError> 
     let version = session.stream.tls_version();
     session.quit();
     Ok(version)
+}
+
+/// Asks the service whether it is ready, at the address on which it listens by the settings, unless that has no port.
+fn judge_service(findings: &mut Findings, address: SocketAddr) {
+    if address.port() == 0 {
+        return;
+    }
+    let answer = within_max_wait(move || ask_service(address));
+    let (level, said) = match answer.unwrap_or_else(|| Err(ErrorKind::TimedOut.into())) {
+        Ok(body) if body["status"] == "ok" => (Level::Ok, "is ready".to_owned()),
+        Ok(body) => (Level::Fault, format!("is not as it should be: {body}")),
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+            (Level::Warning, "is not in use: nothing listens there".to_owned())
+        }
+        Err(e) => (Level::Fault, format!("does not answer, or something else listens: {e}")),
+    };
+    findings.report(
+        level,
+        format_args!("service: {address} {said}"),
+        "Start it, or see its log, and who has the port: `ss --listening --tcp --processes`.",
+    );
+}
+
+/// Asks the service whether it is ready, and returns the body of its response.
+fn ask_service(address: SocketAddr) -> io::Result<Value> {
+    let mut stream = TcpStream::connect_timeout(&address, MAX_CONNECT)?;
+    stream.set_read_timeout(Some(MAX_CONNECT))?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer)?;
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    Ok(serde_json::from_str(body)?)
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::database::{FileOfOwner, batches, with_owners};
-use super::output::print_line;
+use super::output::{Names, print_line};
 use super::require_store;
 use crate::background::sweep;
 use crate::config::Config;
@@ -18,17 +18,20 @@ const MAX_REMOVED: i64 = 1000;
 /// Moves contents without a record to the trash, or lists those of a store for removal, and reports records whose
 /// content is missing. It may run beside a server, which sweeps in the same way every hour. Unless `is_confirmed`, it
 /// fails, and moves nothing, if suspiciously many contents have no record. Fails too if a content is missing.
-pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
+pub fn gc(config: &Config, is_confirmed: bool, all: bool) -> Result<(), String> {
     let storage = Storage::open(config)?;
-    let db = db::open_and_migrate(config)?;
+    let db = installation::open_database(config, &storage)?;
     require_store(&storage)?;
     installation::check(&db, &storage)?;
     while sweep::remove_deleted(&storage, &db, config.trash_days, MAX_REMOVED)? > 0 {}
-    let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, print_line)?;
+    let mut names = Names::new(all);
+    let report = |kind, line| names.print(kind, line);
+    let swept = sweep::sweep(&storage, &db, config.trash_days, is_confirmed, report)?;
     let missing = missing_contents(&storage, &db)?;
     for file in &missing {
-        print_line(format_args!("{file} is missing"));
+        names.print("missing", format_args!("{file} is missing"));
     }
+    names.end();
     let (moved, removed) = (swept.moved, swept.removed);
     let taken = if storage.trash().is_some() { "moved to the trash" } else { "listed for removal" };
     print_line(format_args!(
@@ -36,8 +39,8 @@ pub fn gc(config: &Config, is_confirmed: bool) -> Result<(), String> {
          files without a content: {}.",
         missing.len()
     ));
-    let are_missing =
-        "contents are missing: restore them from a backup, or delete their files for good";
+    let are_missing = "contents are missing: restore them from a backup, or delete their files by `cloakroom check \
+                       --remove-lost ID ...`";
     let missing = (!missing.is_empty()).then(|| are_missing.to_owned());
     let faults: Vec<_> = swept.refusal.into_iter().chain(missing).collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
@@ -61,7 +64,7 @@ fn missing_contents(storage: &Storage, db: &Database) -> Result<Vec<FileOfOwner>
 /// another id than `expected`, which is what the refusal has named: then it is another one than that in the refusal.
 pub fn adopt_data_dir(config: &Config, expected: Option<Uuid>) -> Result<(), String> {
     let storage = Storage::open(config)?;
-    let db = db::open_and_migrate(config)?;
+    let db = db::open_and_migrate(config, |_| Ok(()))?;
     require_store(&storage)?;
     let (place, _) = storage.place();
     db::installation::reconcile(&db, |database| {

@@ -38,18 +38,23 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
             let refused = refused_passwords(&config)?;
             create_admin::create_admin(&config, &refused, &email, username.as_deref(), resets)?;
         }
-        Tool::Gc { confirm } => gc::gc(&config()?, confirm)?,
-        Tool::Check { repair } => check::check(&config()?, repair)?,
-        Tool::Backup { directory, verify: true, .. } => backup::manifest::verify(&directory)?,
-        Tool::Backup { directory, verify_share, keep, .. } => {
-            backup::backup(&config()?, &directory, verify_share, keep)?;
+        Tool::Gc { confirm, all } => gc::gc(&config()?, confirm, all)?,
+        Tool::Check { remove_lost: ids, .. } if !ids.is_empty() => {
+            check::remove_lost(&config()?, &ids)?
         }
-        Tool::Restore { backup, skip_damaged } => {
-            restore::restore(&config()?, &backup, skip_damaged)?;
+        Tool::Check { repair, all, .. } => check::check(&config()?, repair, all)?,
+        Tool::Backup { directory, verify: true, all, .. } => {
+            backup::manifest::verify(&directory, all)?;
+        }
+        Tool::Backup { directory, verify_share, keep, all, .. } => {
+            backup::backup(&config()?, &directory, verify_share, keep, all)?;
+        }
+        Tool::Restore { backup, skip_damaged, all } => {
+            restore::restore(&config()?, &backup, skip_damaged, all)?;
         }
         Tool::Audit { since, follow } => audit::print_audit(&config()?, since, follow)?,
         #[cfg(feature = "s3")]
-        Tool::MoveContents { to } => move_contents::move_contents(&config()?, to)?,
+        Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,
         Tool::AdoptDataDir { id } => gc::adopt_data_dir(&config()?, id.0)?,
         Tool::SendTestMail { to } => {
             send_test_mail::send_test_mail(&start(UsedSettings::WithoutDatabase)?, &to)?;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::database::{self, RecordedContent, batches, with_owners};
 use super::files::{Damage, FoundContents, lock};
-use super::output::{Progress, count, print_line};
+use super::output::{Names, Progress, count, print_line};
 use super::require_store;
 use crate::arguments::tools::ContentPlace;
 use crate::config::Config;
@@ -32,11 +32,12 @@ struct Move {
     damaged: u64,
     /// All contents.
     total: u64,
+    names: Names,
 }
 
 /// Runs the command. The service may use either place, whose installation id is that of the database. The other place
 /// gets it, if it is empty.
-pub fn move_contents(config: &Config, to: ContentPlace) -> Result<(), CommandError> {
+pub fn move_contents(config: &Config, to: ContentPlace, all: bool) -> Result<(), CommandError> {
     if config.store.is_none() {
         let fault = "CLOAKROOM_STORAGE_URL is not set; move-contents needs it in both directions";
         return Err(CommandError::Settings(vec![fault.to_owned()]));
@@ -54,7 +55,8 @@ pub fn move_contents(config: &Config, to: ContentPlace) -> Result<(), CommandErr
     let refusal = "another `cloakroom move-contents` is running: nothing was copied";
     let _lock = lock(&config.data_dir.join(LOCK), refusal)?;
     check_ids(&db, &from, &to)?;
-    let mut work = Move { from, to, db, copied: 0, damaged: 0, total: 0 };
+    let names = Names::new(all);
+    let mut work = Move { from, to, db, copied: 0, damaged: 0, total: 0, names };
     work.copy_all()?;
     Ok(work.sum_up()?)
 }
@@ -88,8 +90,9 @@ impl Move {
             let faults = self.copy_batch(&found, &lacking)?;
             self.copied += (lacking.len() - faults.len()) as u64;
             progress.advance(seen);
-            self.damaged += print_faults(&self.db, &self.from, &faults)?;
+            self.damaged += print_faults(&self.db, &self.from, &faults, &mut self.names)?;
         }
+        self.names.end();
         Ok(())
     }
 
@@ -134,7 +137,7 @@ impl Move {
     }
 
     /// Names what was uploaded since its id was passed, and says what is left to do.
-    fn sum_up(self) -> Result<(), String> {
+    fn sum_up(mut self) -> Result<(), String> {
         let (place, _) = self.to.place();
         let done = format!(
             "{} copied to {place}, {} there already",
@@ -151,9 +154,11 @@ impl Move {
         for batch in batches(&self.db) {
             for content in lacking(&self.to, batch?)? {
                 later += 1;
-                print_line(format_args!("files/{} was uploaded meanwhile", content.id));
+                let line = format_args!("files/{} was uploaded meanwhile", content.id);
+                self.names.print("new", line);
             }
         }
+        self.names.end();
         let next = match (self.copied, later) {
             (0, 0) => "nothing is left to do",
             (_, 0) => "all are there; run it again to be sure",
@@ -172,14 +177,19 @@ fn lacking(to: &Storage, contents: Vec<RecordedContent>) -> Result<Vec<RecordedC
     Ok(contents.into_iter().filter(lacks).collect())
 }
 
-/// Prints a line for each of these contents that still has a record, and returns how many those are.
-fn print_faults(db: &Database, from: &Storage, faults: &[(Uuid, Damage)]) -> Result<u64, Error> {
+/// Names those of these contents that still have a record, and returns how many those are.
+fn print_faults(
+    db: &Database,
+    from: &Storage,
+    faults: &[(Uuid, Damage)],
+    names: &mut Names,
+) -> Result<u64, Error> {
     let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
     let recorded = with_owners(db, &ids)?;
     let (place, _) = from.place();
     for (id, damage) in faults {
         if recorded.iter().any(|file| file.id == *id) {
-            print_line(format_args!("files/{id} of {place} {damage}"));
+            names.print("damaged", format_args!("files/{id} of {place} {damage}"));
         }
     }
     Ok(recorded.len() as u64)

@@ -32,6 +32,48 @@ pub fn bytes(number: u64) -> String {
     }
 }
 
+/// How many lines about things of one kind are printed, unless all are asked for.
+const MAX_NAMED: u64 = 20;
+
+/// Prints lines that name one thing each: of a kind at most twenty, unless all are to be named, and how many more there
+/// are.
+pub struct Names {
+    all: bool,
+    /// What each line begins with.
+    prefix: &'static str,
+    kind: &'static str,
+    /// Things of all kinds, and of those before this one.
+    total: u64,
+    before: u64,
+}
+
+impl Names {
+    pub fn new(all: bool) -> Names {
+        Names { all, prefix: "", kind: "", total: 0, before: 0 }
+    }
+
+    /// Names another thing, unless there were many of its kind. One of another kind than the last ends that kind.
+    pub fn print(&mut self, kind: &'static str, line: impl Display) {
+        if kind != self.kind {
+            self.end();
+            self.kind = kind;
+        }
+        self.total += 1;
+        if self.all || self.total - self.before <= MAX_NAMED {
+            print_line(format_args!("{}{line}", self.prefix));
+        }
+    }
+
+    /// Ends a kind: says how many of it were not named, if any.
+    pub fn end(&mut self) {
+        let unnamed = (self.total - self.before).saturating_sub(MAX_NAMED);
+        self.before = self.total;
+        if unnamed > 0 && !self.all {
+            print_line(format_args!("{}and {unnamed} more", self.prefix));
+        }
+    }
+}
+
 /// Time between two lines on a terminal.
 const TERMINAL_PERIOD: Duration = Duration::from_secs(10);
 /// Time between two lines elsewhere, such as in a log.
@@ -79,10 +121,9 @@ impl Progress {
 }
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// All is as it should be.
-    #[default]
     Ok,
     /// Something works, but may harm later or is probably not intended.
     Warning,
@@ -91,23 +132,31 @@ pub enum Level {
 }
 
 /// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
-#[derive(Default)]
 pub struct Findings {
-    warnings: usize,
-    faults: usize,
+    warnings: Names,
+    faults: Names,
     /// The worst since the last summary.
     worst: Level,
 }
 
 impl Findings {
+    /// No findings yet. Of a kind at most twenty warnings and twenty faults are printed, unless `all` are to be.
+    pub fn new(all: bool) -> Findings {
+        let names = |level| Names { prefix: word(level), ..Names::new(all) };
+        let (warnings, faults) = (names(Level::Warning), names(Level::Fault));
+        Findings { warnings, faults, worst: Level::Ok }
+    }
+
     /// Prints and counts a finding. `advice` says what to do unless all is well; it may be empty if `text` does.
     pub fn report(&mut self, level: Level, text: impl Display, advice: &str) {
-        self.warnings += usize::from(level == Level::Warning);
-        self.faults += usize::from(level == Level::Fault);
         self.worst = self.worst.max(level);
-        print(level, text);
+        match level {
+            Level::Ok => print(level, text),
+            Level::Warning => self.warnings.print("", without_controls(text)),
+            Level::Fault => self.faults.print("", without_controls(text)),
+        }
         if level != Level::Ok && !advice.is_empty() {
-            print_line(format_args!("        {}", advice.replace(char::is_control, " ")));
+            print_line(format_args!("        {}", without_controls(advice)));
         }
     }
 
@@ -123,33 +172,48 @@ impl Findings {
         self.report(Level::Fault, text, advice);
     }
 
-    /// Prints a line that sums up what was found since the last summary. It is as bad as the worst of that, and not
-    /// counted itself.
+    /// Ends a kind of findings.
+    pub fn end_kind(&mut self) {
+        self.warnings.end();
+        self.faults.end();
+    }
+
+    /// Ends a kind, and prints a line that sums up what was found since the last summary. It is as bad as the worst of
+    /// that, and not counted itself.
     pub fn sum_up(&mut self, text: impl Display) {
-        print(mem::take(&mut self.worst), text);
+        self.end_kind();
+        print(mem::replace(&mut self.worst, Level::Ok), text);
     }
 
     /// Prints how much was found. Fails if there are faults; warnings are no failure.
     pub fn finish(self) -> Result<(), String> {
         let shown = |number, noun| match number {
             0 => format!("no {noun}s"),
-            _ => count(number as u64, noun),
+            _ => count(number, noun),
         };
-        let (faults, warnings) = (shown(self.faults, "fault"), shown(self.warnings, "warning"));
-        print_line(format_args!("{faults}, {warnings}."));
-        if self.faults == 0 { Ok(()) } else { Err(format!("{faults} found")) }
+        let faults = shown(self.faults.total, "fault");
+        print_line(format_args!("{faults}, {}.", shown(self.warnings.total, "warning")));
+        if self.faults.total == 0 { Ok(()) } else { Err(format!("{faults} found")) }
     }
 }
 
-/// Prints a line. Parts of it may come from a server or a file name: control characters, which could begin another line
-/// or be commands for the terminal, become blanks.
+/// What a line about a finding begins with.
+fn word(level: Level) -> &'static str {
+    match level {
+        Level::Ok => "ok      ",
+        Level::Warning => "warning ",
+        Level::Fault => "fault   ",
+    }
+}
+
 fn print(level: Level, text: impl Display) {
-    let word = match level {
-        Level::Ok => "ok",
-        Level::Warning => "warning",
-        Level::Fault => "fault",
-    };
-    print_line(format_args!("{word:<7} {}", text.to_string().replace(char::is_control, " ")));
+    print_line(format_args!("{}{}", word(level), without_controls(text)));
+}
+
+/// A text, parts of which may come from a server or a file name: control characters, which could begin another line or
+/// be commands for the terminal, become blanks.
+fn without_controls(text: impl Display) -> String {
+    text.to_string().replace(char::is_control, " ")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::backup::manifest::{Backup, CONTENTS, DUMP, DamagedParts, Manifest};
 use super::database::{DedicatedConnection, Totals, count_second_factors};
 use super::files::{copy_hashed, open_regular};
-use super::output::{Progress, count, print_line};
+use super::output::{Names, Progress, count, print_line};
 use super::postgres_programs;
 use super::restoration::Restoration;
 use crate::config::Config;
@@ -45,9 +45,9 @@ const MAX_CHANGE_TIME: Duration = Duration::from_secs(3600);
 /// How much of the messages of `pg_restore` is read, in bytes.
 const MAX_MESSAGES: u64 = 64 * 1024;
 
-/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless `skip_damaged`. A damaged
+/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless it `skips` damaged ones. A damaged
 /// dump, list or manifest cannot be restored at all.
-pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(), String> {
+pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result<(), String> {
     ignore_file_size_signal()?;
     let backup = Backup::open(backup)?;
     let mut empty = EmptyDatabase::lock(config)?;
@@ -55,8 +55,8 @@ pub fn restore(config: &Config, backup: &Path, skip_damaged: bool) -> Result<(),
     let postgresql: String = empty.0.query_one(sql!("database/version"))?.get("version");
     check_versions(&backup.manifest, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
-    let damage = backup.find_damage()?;
-    refuse_damage(&damage, skip_damaged)?;
+    let damage = backup.find_damage(Names::new(all))?;
+    refuse_damage(&damage, skips)?;
     let mut restoration = Restoration::begin(config)?;
     let filled = copy_contents(&backup, &damage.contents, &mut restoration)
         .and_then(|()| restore_dump(pg_restore, &backup));
@@ -227,7 +227,7 @@ fn finish(
     damaged: &[Uuid],
     restoration: Restoration,
 ) -> Result<(), String> {
-    let db = db::open_and_migrate(config)?;
+    let db = db::open_and_migrate(config, |_| Ok(()))?;
     let restored = totals(&db)?;
     let installation_id = Uuid::new_v4();
     let [sessions, tokens, links] = renew(&db, installation_id, damaged)?;
@@ -259,7 +259,8 @@ fn finish(
 fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64; 3], Error> {
     db.run(MAX_CHANGE_TIME, |client| {
         let mut transaction = client.transaction()?;
-        transaction.execute(sql!("restore/remove_files"), &[&damaged])?;
+        let (action, reason) = ("file.delete", "damaged in the backup");
+        transaction.execute(sql!("restore/remove_files"), &[&damaged, &action, &reason, &false])?;
         let row = transaction.query_one(sql!("restore/renew"), &[&installation_id])?;
         transaction.commit()?;
         Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::database::OpenTransaction;
@@ -84,12 +85,14 @@ impl HeldBackup {
         self.process.wait_with_output().expect("the binary ends")
     }
 
-    /// Kills it as `kill -9` does. Its `pg_dump` ends once it writes to the pipe that nobody reads any more.
-    pub fn kill(mut self, api: &Server) {
-        self.process.kill().expect("it runs");
-        self.process.wait().expect("the binary ends");
+    /// Ends it by this signal, and returns its exit status. Its `pg_dump` ends once it writes to the pipe that nobody
+    /// reads any more.
+    pub fn end_by(mut self, signal: Signal, api: &Server) -> Option<i32> {
+        kill_process(Pid::from_child(&self.process), signal).expect("it runs");
+        let status = self.process.wait().expect("the binary ends");
         self.lock.roll_back();
         wait_until(|| api.database.connections("application_name = 'pg_dump'") == 0);
+        status.code()
     }
 }
 

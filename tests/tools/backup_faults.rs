@@ -5,6 +5,8 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
+use rustix::process::Signal;
+
 use crate::harness::*;
 
 /// Asserts that an interrupted run has left only a backup that is not whole, and that the next run makes a whole one.
@@ -23,12 +25,17 @@ fn next_is_whole(api: &Server, backups: &Backups) {
 }
 
 #[test]
-fn kill_9_while_the_database_is_dumped_leaves_a_partial_backup_and_no_lock() {
+fn a_signal_while_the_database_is_dumped_leaves_a_partial_backup_and_no_lock() {
     let (api, backups) = (Server::start(&[]), Backups::create());
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "content");
-    backups.begin(&api).kill(&api);
-    next_is_whole(&api, &backups);
+    for (signal, status) in
+        [(Signal::KILL, None), (Signal::TERM, Some(143)), (Signal::INT, Some(130))]
+    {
+        assert_eq!(backups.begin(&api).end_by(signal, &api), status);
+        next_is_whole(&api, &backups);
+        backups.whole().iter().for_each(|path| fs::remove_dir_all(path).expect("removed"));
+    }
     api.delete_for_good(&ann, &file).expect(204);
     wait_until(|| api.data.contents().is_empty());
 }
@@ -81,7 +88,7 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
     let error = format!(
         "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their \
-         files for good. {} is not whole\n",
+         files by `cloakroom check --remove-lost ID ...`. {} is not whole\n",
         partial.display()
     );
     assert_eq!(output.err(), error);
@@ -214,4 +221,27 @@ fn a_place_that_cannot_be_written_is_named() {
     let api = Server::start(&[]);
     fs::write(api.data.join("a file"), "").expect("a file");
     api.run_beside(&["backup", "a file"]).exits(1).reports("a file");
+}
+
+#[test]
+fn a_backup_that_does_not_fit_beside_five_percent_of_the_disk_is_not_begun() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let ann = api.sign_up("ann");
+    let (whole, _) = backups.make(&api);
+    // More than any disk has.
+    api.database.insert_files(ann.id(), &[8 << 50]);
+    let former = backups.path().join("2020-01-02T03-04-05Z.partial");
+    fs::create_dir(&former).expect("a directory");
+    let output = api.run_beside(&backups.arguments()).exits(1);
+    assert_eq!(output.out(), format!("removed {}, which was not whole\n", former.display()));
+    let place = format!("the disk of {} has ", backups.path().display());
+    let output = output.reports("cloakroom: the backup may take 8192.00 TiB, ").reports(&place);
+    let error = output.err();
+    assert!(error.ends_with("iB beside the 5 % that stay free: nothing was begun\n"), "{error}");
+    assert_eq!((error.lines().count(), backups.partial().len()), (1, 0));
+    // What the last backup holds takes no room.
+    let id: String = api.database.value("SELECT id::text FROM files");
+    fs::write(whole.join("files").join(id), "").expect("a file");
+    api.run_beside(&backups.arguments()).exits(1).prints(" is missing");
+    assert_eq!(backups.partial().len(), 1, "it was begun");
 }

@@ -201,7 +201,7 @@ fn ten_thousand_files_and_users_are_compared() {
          DELETE FROM files WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM files) f
                                         WHERE n % 4 = 2)",
     );
-    let faults = service.faults(&[]);
+    let faults = service.faults(&["--all"]);
     let named = |line: &str| Some(line.strip_prefix("files/")?.get(..36)?.to_owned());
     let named: BTreeMap<_, _> =
         faults.iter().filter_map(|line| Some((named(line)?, line))).collect();

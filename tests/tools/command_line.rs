@@ -1,5 +1,11 @@
 //! What all commands have in common: progress, settings, exit statuses.
 
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::harness::*;
 
 #[test]
@@ -152,4 +158,101 @@ fn a_reader_that_closes_the_pipe_early_is_no_failure() {
     // Standard error may be closed, too; the status says that the command failed.
     let mut command = command("", &api.data, &[]);
     command.arg("config").stderr(pipe()).output().expect("it runs").exits(2);
+}
+
+#[test]
+fn a_command_that_a_signal_ends_has_the_status_of_the_signal() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    let (backup, _) = backups.make(&api);
+    let backup = backup.to_str().expect("a path of the test");
+    let proxy = DatabaseProxy::start(&api.database.url);
+    proxy.hold(b"");
+    let settings = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
+    for arguments in [
+        &["migrate"][..],
+        &["doctor"],
+        &["create-admin", "--email", "root@example.com"],
+        &["gc"],
+        &["check"],
+        &["check", "--remove-lost", UNKNOWN_ID],
+        &backups.arguments(),
+        &["restore", backup],
+        &["audit"],
+        &["audit", "--follow"],
+        &["adopt-data-dir", "none"],
+    ] {
+        for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+            let held = proxy.held();
+            let mut command = command(&proxy.url, &api.data, &settings);
+            command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut process = command.spawn().expect("the binary runs");
+            wait_until(|| proxy.held() > held);
+            kill_process(Pid::from_child(&process), signal).expect("it runs");
+            let ended = process.wait().expect("it ends");
+            assert_eq!(ended.code(), Some(status), "{arguments:?}");
+        }
+    }
+}
+
+/// Fails unless an output names twenty things of this kind, and then how many more there are.
+#[track_caller]
+fn names_twenty(printed: &str, kind: &str, more: &str) {
+    let lines: Vec<_> = printed.lines().collect();
+    let named = lines.iter().filter(|line| line.contains(kind)).count();
+    assert_eq!(named, 20, "{kind}: {printed}");
+    let last = lines.iter().rposition(|line| line.contains(kind)).expect("a line");
+    assert_eq!(lines.get(last + 1), Some(&more), "{kind}: {printed}");
+}
+
+#[test]
+fn of_each_kind_twenty_are_named_and_then_how_many_more_unless_all_are_to_be() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    fill(&api, 70);
+    let whole = backups.make(&api).0;
+    let whole = whole.to_str().expect("a path of the test");
+    let ids = api.database.texts("SELECT id::text FROM files ORDER BY id");
+    ids[..23].iter().for_each(|id| fs::remove_file(api.data.content(id)).expect("removed"));
+    for n in 1..=24 {
+        let path = api.data.content(&uuid(n));
+        fs::write(&path, "").expect("a file");
+        make_older(&path, 3);
+        let foreign = api.data.content(&format!("{n}.txt"));
+        fs::write(&foreign, "").expect("a file");
+        make_older(&foreign, 3);
+    }
+    let run = |arguments: &[&str]| {
+        let limited = api.run_beside(arguments).exits(1).out();
+        let all = api.run_beside(&[arguments, &["--all"]].concat()).exits(1).out();
+        assert!(!all.contains("more"), "{all}");
+        (limited, all)
+    };
+    let (limited, all) = run(&["check"]);
+    names_twenty(&limited, ") is missing", "fault   and 3 more");
+    names_twenty(&limited, "has no record", "fault   and 4 more");
+    names_twenty(&limited, "is no content of this program", "warning and 4 more");
+    assert!(limited.ends_with("\n47 faults, 24 warnings.\n"), "{limited}");
+    let count = |text: &str, part: &str| text.lines().filter(|line| line.contains(part)).count();
+    let kinds = [") is missing", "has no record", "is no content"].map(|kind| count(&all, kind));
+    assert_eq!(kinds, [23, 24, 24]);
+    let (limited, all) = run(&backups.arguments());
+    names_twenty(&limited, ") is missing", "and 3 more");
+    assert_eq!(count(&all, ") is missing"), 23);
+    let limited = api.run_beside(&["gc", "--confirm"]).exits(1).out();
+    names_twenty(&limited, "moved /", "and 4 more");
+    names_twenty(&limited, ") is missing", "and 3 more");
+    assert_eq!(count(&api.run_beside(&["gc", "--all"]).exits(1).out(), ") is missing"), 23);
+
+    for (n, id) in ids[..22].iter().enumerate() {
+        let path = Path::new(whole).join("files");
+        fs::rename(path.join(id), path.join(n.to_string())).expect("renamed");
+    }
+    let target = Installation::empty();
+    for arguments in [&["restore", whole], &["backup", whole]] {
+        let all = if arguments[0] == "backup" { vec!["--verify", "--all"] } else { vec!["--all"] };
+        let run = |more: &[&str]| target.run(&[&arguments[..], more].concat(), &[]).exits(1).out();
+        let limited = run(&all[..all.len() - 1]);
+        names_twenty(&limited, " is missing", "and 2 more");
+        names_twenty(&limited, " is not in contents.sha256", "and 2 more");
+        assert_eq!(count(&run(&all), " is missing"), 22);
+    }
 }

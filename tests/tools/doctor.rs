@@ -1,8 +1,8 @@
 //! `cloakroom doctor`: what it finds, that it goes on where something is wrong, and that it changes nothing.
 
 use std::fs::{self, Permissions};
-use std::io;
-use std::net::TcpStream;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
@@ -304,4 +304,51 @@ fn a_standby_and_a_certificate_of_a_stranger_are_faults() {
     cluster.stop();
     standby.has("fault", "database", "is a standby");
     no_primary.has("fault", "database", "");
+}
+
+#[test]
+fn a_disk_of_the_database_without_room_for_a_new_page_is_a_fault() {
+    let cluster = Cluster::start("doctor-disk");
+    let api = cluster.serve(&[]);
+    let (database, data) = (api.database.clone(), api.data.clone());
+    drop(api);
+    doctor(&database.url, &data, &[]).has("ok", "database", "takes changes of the role");
+    assert_eq!(database.count("pg_class WHERE relname = 'cloakroom_page'"), 0);
+    // Pages that are there can be changed, and no file can be made, as on a full disk.
+    let number: i64 =
+        database.value("SELECT oid::bigint FROM pg_database WHERE datname = current_database()");
+    let files = cluster.directory.join(format!("cluster/base/{number}"));
+    fs::set_permissions(&files, Permissions::from_mode(0o500)).expect("a mode");
+    database.run("UPDATE users SET updated_at = now()");
+    let report = doctor(&database.url, &data, &[]);
+    fs::set_permissions(&files, Permissions::from_mode(0o700)).expect("a mode");
+    report.has("fault", "database", "takes no changes: ").has("ok", "schema", "");
+}
+
+#[test]
+fn the_service_is_asked_where_the_setting_names_a_port() {
+    let api = Server::start(&[]);
+    let listens = |at: &str| doctor(&api.database.url, &api.data, &[("CLOAKROOM_LISTEN", at)]);
+    let own = &api.address;
+    listens(own).has("ok", "service", &format!("{own} is ready"));
+    let (_, port) = own.rsplit_once(':').expect("a port");
+    listens(&format!("0.0.0.0:{port}")).has("ok", "service", "is ready");
+    fs::rename(api.data.join("tmp"), api.data.join("away")).expect("renamed");
+    wait_until(|| api.readyz().text().contains("degraded"));
+    listens(own).has("fault", "service", "DATA_DIRECTORY_REFUSES_CONTENTS");
+    fs::rename(api.data.join("away"), api.data.join("tmp")).expect("renamed back");
+    // Something else: it says nothing that the service says, closes at once, or does not answer.
+    for answer in [Some("HTTP/1.1 200 OK\r\n\r\n<p>hello"), Some(""), None] {
+        let other = Port::open(move |mut client| {
+            if let Some(text) = answer {
+                let _ = client.read(&mut [0; 1000]);
+                let _ = client.write_all(text.as_bytes());
+                let _ = client.shutdown(Shutdown::Both);
+            }
+        });
+        let at = other.address.to_string();
+        listens(&at).has("fault", "service", "does not answer, or something else listens");
+        other.close();
+        listens(&at).has("warning", "service", "nothing listens there");
+    }
 }

@@ -189,7 +189,8 @@ fn a_content_that_is_missing_or_cut_is_a_500_and_reported() {
     let output = api.run_beside(&["gc"]).exits(1);
     let line = format!("files/{missing} (\"a.txt\", owner ann) is missing\n");
     assert_eq!(output.out(), line + &swept(0, 0, 1));
-    let advice = "contents are missing: restore them from a backup, or delete their files for good";
+    let advice = "contents are missing: restore them from a backup, or delete their files by \
+                  `cloakroom check --remove-lost ID ...`";
     assert_eq!(output.err(), format!("cloakroom: {advice}\n"));
     api.delete_for_good(&ann, &missing).expect(204);
     assert_eq!(api.collect_garbage(), swept(0, 0, 0));

@@ -79,6 +79,23 @@ fn check_compares_records_with_the_store() {
 }
 
 #[test]
+fn a_file_that_the_store_has_lost_for_good_is_deleted_where_asked() {
+    let (world, backups) = (World::create(), Backups::create());
+    let [one, two, ..] = &world.ids;
+    world.remove(one);
+    let output = world.run(&["check", "--remove-lost", one, two]).exits(1);
+    let left = format!("files/{two} is left: it is in ");
+    output.prints(&left).prints(&format!("files/{one} (\"a.txt\", owner ann) was deleted"));
+    world.run(&backups.arguments()).exits(0).prints("3 files");
+    let proxy = StoreProxy::start(&world.store);
+    proxy.misbehave(StoreFault::Drop, "GET /");
+    run_on(&world.service, &proxy.url(), &["check", "--remove-lost", two]).exits(1);
+    world.remove(two);
+    run_on(&world.service, &proxy.url(), &["check", "--remove-lost", two]).exits(1);
+    assert_eq!(world.service.database.count("files"), 3);
+}
+
+#[test]
 fn a_backup_of_a_store_is_restored_into_another_one_or_a_directory() {
     let (world, backups) = (World::create(), Backups::create());
     world.run(&backups.arguments()).exits(0).prints("4 copied, 0 linked");

@@ -15,7 +15,7 @@ use crate::tools::database::{DedicatedConnection, FileOfOwner, RecordedContent, 
 use crate::tools::files::{
     Damage, FoundContents, create_directory, create_file, describe, examine,
 };
-use crate::tools::output::{Progress, print_line};
+use crate::tools::output::{Names, Progress};
 
 /// The database as it was at one moment, from which `pg_dump` and the list of contents are made, so that they agree
 /// while the service goes on. As long as this exists, no other backup runs, and no content that the snapshot names is
@@ -28,6 +28,8 @@ pub struct Snapshot {
     /// The number of the last applied migration.
     pub schema_version: i32,
     pub totals: Totals,
+    /// Bytes that the database takes on its disk, more than a dump of it.
+    pub database_size: u64,
 }
 
 impl Snapshot {
@@ -50,27 +52,49 @@ impl Snapshot {
             installation_id: installation_id
                 .ok_or("the database has no installation id yet: start the service once")?,
             schema_version: row.get("schema_version"),
+            database_size: row.get::<_, i64>("database_size").unsigned_abs(),
             totals: Totals::of(&connection.query_one(sql!("backup/counts"))?),
             connection,
         })
     }
 
-    /// Returns the thousand contents whose ids follow `after`, or what is left of them, in order. Those of deleted
-    /// users are left out.
-    fn contents_after(&mut self, after: Uuid) -> Result<Vec<RecordedContent>, String> {
-        let rows = self.connection.query(sql!("files/contents_after"), &[&after])?;
-        Ok(rows.iter().map(RecordedContent::of).collect())
+    /// Passes all contents to `visit`, a thousand at a time, in the order of their ids. Those of deleted users are left
+    /// out.
+    fn each_batch(
+        &mut self,
+        mut visit: impl FnMut(&mut Snapshot, Vec<RecordedContent>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut newest = Uuid::nil();
+        loop {
+            let rows = self.connection.query(sql!("files/contents_after"), &[&newest])?;
+            let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
+            let Some(last) = batch.last() else { return Ok(()) };
+            newest = last.id;
+            visit(self, batch)?;
+        }
     }
 
-    /// Prints a line for each of these damaged contents, which are in the order of their ids.
-    fn print_faults(&mut self, faults: &[(Uuid, Damage)]) -> Result<(), String> {
+    /// Counts the bytes of the contents that are not in this directory, which has those of another backup.
+    pub fn bytes_beside(&mut self, contents: Option<&Path>) -> Result<u64, String> {
+        let is_there = |id: Uuid| contents.is_some_and(|path| path.join(id.to_string()).exists());
+        let mut bytes = 0;
+        self.each_batch(|_, batch| {
+            let new = batch.iter().filter(|content| !is_there(content.id));
+            bytes += new.map(|content| content.size).sum::<u64>();
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// Names these damaged contents, which are in the order of their ids.
+    fn print_faults(&mut self, faults: &[(Uuid, Damage)], names: &mut Names) -> Result<(), String> {
         if faults.is_empty() {
             return Ok(());
         }
         let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
         let rows = self.connection.query(sql!("files/with_owners"), &[&ids])?;
         for (file, (_, damage)) in rows.iter().map(FileOfOwner::of).zip(faults) {
-            print_line(format_args!("{file} {damage}"));
+            names.print("damaged", format_args!("{file} {damage}"));
         }
         Ok(())
     }
@@ -98,6 +122,12 @@ impl VerifiedShare {
     }
 }
 
+/// The directory of the contents of a backup. A symbolic link would show what is elsewhere, such as the data directory.
+pub fn contents_of(backup: &Path) -> Option<PathBuf> {
+    let contents = backup.join(CONTENTS);
+    fs::symlink_metadata(&contents).is_ok_and(|found| found.is_dir()).then_some(contents)
+}
+
 /// Puts contents into a backup, and counts them.
 pub struct ContentCopier<'a> {
     storage: &'a Storage,
@@ -117,35 +147,33 @@ pub struct ContentCopier<'a> {
 }
 
 impl<'a> ContentCopier<'a> {
-    /// `backup` is the directory of a new backup, and `last` that of the backup before it.
+    /// `backup` is the directory of a new backup, and `last` has the contents of the backup before it.
     pub fn new(
         storage: &'a Storage,
         backup: &'a Path,
         last: Option<PathBuf>,
         share: VerifiedShare,
     ) -> ContentCopier<'a> {
-        let last = last.map(|path| path.join(CONTENTS));
-        // A symbolic link would show what is elsewhere, such as the data directory.
-        let last = last.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()));
         let (copied, linked, verified, rotted, lost) = (0, 0, 0, 0, 0);
         ContentCopier { storage, backup, last, share, copied, linked, verified, rotted, lost }
     }
 
     /// Puts all contents that the snapshot names into the backup, and lists them. A content that is missing or damaged
-    /// is printed as a line, and the others follow nevertheless, so that one run names all; then it fails. On failure:
-    /// what to tell the operator.
-    pub fn copy_all(&mut self, snapshot: &mut Snapshot) -> Result<Checksum, String> {
+    /// is named, and the others follow nevertheless, so that one run names all; then it fails. On failure: what to tell
+    /// the operator.
+    pub fn copy_all(
+        &mut self,
+        snapshot: &mut Snapshot,
+        names: &mut Names,
+    ) -> Result<Checksum, String> {
         let Totals { files, bytes, .. } = snapshot.totals;
         create_directory(&self.backup.join(CONTENTS))?;
         let path = self.backup.join(LIST);
         let failed = |e| describe(&path, &e);
         let mut list = BufWriter::new(create_file(&path)?);
         let mut progress = Progress::begin("copying contents", Some(files));
-        let (mut all_bytes, mut newest) = (0, Uuid::nil());
-        loop {
-            let batch = snapshot.contents_after(newest)?;
-            let Some(last) = batch.last() else { break };
-            newest = last.id;
+        let mut all_bytes = 0;
+        snapshot.each_batch(|snapshot, batch| {
             let found = FoundContents::find(self.storage, &batch)?;
             let mut faults = Vec::new();
             for content in batch {
@@ -154,13 +182,14 @@ impl<'a> ContentCopier<'a> {
                 all_bytes += content.size;
                 progress.advance(1);
             }
-            snapshot.print_faults(&faults)?;
-        }
+            snapshot.print_faults(&faults, names)
+        })?;
+        names.end();
         list.flush().map_err(failed)?;
         if self.lost > 0 {
             return Err(format!(
                 "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their \
-                 files for good. {} is not whole",
+                 files by `cloakroom check --remove-lost ID ...`. {} is not whole",
                 self.lost,
                 self.backup.display()
             ));

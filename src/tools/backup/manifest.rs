@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::tools::database::Totals;
 use crate::tools::files::{copy_hashed, create_file, describe, open_regular, read_verified};
-use crate::tools::output::{Progress, bytes, count, print_line};
+use crate::tools::output::{Names, Progress, bytes, count, print_line};
 
 /// The manifest, in the directory of a backup.
 pub const MANIFEST: &str = "manifest.json";
@@ -159,9 +159,9 @@ impl Backup {
         }))
     }
 
-    /// Reads the dump and every content, and prints a line for each that is missing, damaged, or not in the list. Fails
-    /// only if that cannot be found out.
-    pub fn find_damage(&self) -> Result<DamagedParts, String> {
+    /// Reads the dump and every content, and names what is missing, damaged, or not in the list. Fails only if that
+    /// cannot be found out.
+    pub fn find_damage(&self, mut names: Names) -> Result<DamagedParts, String> {
         let (manifest, contents) = (&self.manifest, self.path.join(CONTENTS));
         // A symbolic link would show what is elsewhere.
         if !fs::symlink_metadata(&contents).is_ok_and(|found| found.is_dir()) {
@@ -171,9 +171,10 @@ impl Backup {
         let mut damage = DamagedParts::default();
         // The ids of a million contents take 16 MB.
         let mut ids = Vec::new();
-        let is_damaged = |name: &str, size, sha256: &str| {
+        let mut is_damaged = |name: &str, size, sha256: &str| {
             let damage = read_verified(&self.path.join(name), size, sha256);
-            damage.inspect(|damage| print_line(format_args!("{name} {damage}"))).is_some()
+            let name_it = |damage: &_| names.print("damaged", format_args!("{name} {damage}"));
+            damage.inspect(name_it).is_some()
         };
         damage.dump = is_damaged(DUMP, Some(manifest.dump.size), &manifest.dump.sha256);
         for content in self.contents()? {
@@ -184,7 +185,8 @@ impl Backup {
             }
             progress.advance(1);
         }
-        damage.unknown = report_unknown(&contents, &ids)?;
+        damage.unknown = report_unknown(&contents, &ids, &mut names)?;
+        names.end();
         Ok(damage)
     }
 }
@@ -196,9 +198,9 @@ fn parse(line: &str) -> Option<(Uuid, String)> {
     Some((id.parse().ok()?, sha256.to_owned()))
 }
 
-/// Prints a line for each entry of the directory of contents that is not named by one of these ids, which are in
-/// ascending order. Returns their number.
-fn report_unknown(directory: &Path, ids: &[Uuid]) -> Result<u64, String> {
+/// Names each entry of the directory of contents that none of these ids names, which are in ascending order. Returns
+/// their number.
+fn report_unknown(directory: &Path, ids: &[Uuid], names: &mut Names) -> Result<u64, String> {
     let failed = |e: io::Error| describe(directory, &e);
     let mut unknown = 0;
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -207,7 +209,8 @@ fn report_unknown(directory: &Path, ids: &[Uuid]) -> Result<u64, String> {
         // A UUID can be spelt in several ways, of which a backup uses one.
         let id = Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name);
         if id.is_none_or(|id| ids.binary_search(&id).is_err()) {
-            print_line(format_args!("{CONTENTS}/{} is not in {LIST}", name.escape_debug()));
+            let line = format_args!("{CONTENTS}/{} is not in {LIST}", name.escape_debug());
+            names.print("unknown", line);
             unknown += 1;
         }
     }
@@ -232,11 +235,10 @@ impl DamagedParts {
 }
 
 /// Runs `cloakroom backup --verify DIR/<UTC time>`: reads everything that a backup consists of. It uses no database and
-/// no settings, so that backups can be verified on any machine. Fails if anything is damaged, after it has printed a
-/// line for each.
-pub fn verify(directory: &Path) -> Result<(), String> {
+/// no settings, so that backups can be verified on any machine. Fails if anything is damaged, after it has named that.
+pub fn verify(directory: &Path, all: bool) -> Result<(), String> {
     let backup = Backup::open(directory)?;
-    let damage = backup.find_damage()?;
+    let damage = backup.find_damage(Names::new(all))?;
     let Backup { path, manifest: Manifest { totals, dump, .. } } = backup;
     if let Some(summary) = damage.summary() {
         return Err(format!("{} is damaged: {summary}", path.display()));

@@ -16,16 +16,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uuid::Uuid;
 
 use super::database::Totals;
-use super::files::{copy_hashed, create_file};
-use super::output::{self, Progress, count, print_line};
+use super::files::{copy_hashed, create_file, describe};
+use super::output::{self, Names, Progress, count, print_line};
 use super::{open_installation, postgres_programs};
 use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::file_system::{LAST_BACKUP, write_aside};
+use crate::storage::file_system::{DiskSpace, LAST_BACKUP, write_aside};
 use crate::storage::sync_directory;
-use contents::{ContentCopier, Snapshot, VerifiedShare};
+use contents::{ContentCopier, Snapshot, VerifiedShare, contents_of};
 use directory::BackupDirectory;
 use manifest::{CONTENTS, Checksum, DUMP, LAYOUT, Manifest};
 
@@ -35,6 +35,8 @@ use manifest::{CONTENTS, Checksum, DUMP, LAYOUT, Manifest};
 const EXTENSIONS: [&str; 2] = ["--extension=plpgsql", "--extension=pg_trgm"];
 /// How long `pg_dump` may wait for the lock of a table, such as that of a migration, in milliseconds.
 const MAX_LOCK_WAIT: &str = "--lock-wait-timeout=60000";
+/// The part of the disk, in percent, that a backup leaves free.
+const KEPT_FREE_PERCENT: u64 = 5;
 /// How long `pg_dump` may write nothing. It has no such limit itself, and would wait for a server that hangs.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
@@ -47,9 +49,10 @@ pub fn backup(
     directory: &Path,
     verify_share: u32,
     keep: Option<usize>,
+    all: bool,
 ) -> Result<(), String> {
     ignore_file_size_signal()?;
-    let begin = Instant::now();
+    let (begin, mut names) = (Instant::now(), Names::new(all));
     let (storage, db) = open_installation(config)?;
     let postgresql = db::server_version(&db)?;
     // The snapshot has a connection of its own.
@@ -58,13 +61,15 @@ pub fn backup(
     let backups = BackupDirectory::open(directory)?;
     backups.remove_partial()?;
     let mut snapshot = Snapshot::take(config)?;
-    let partial = backups.begin()?;
     let last = backups.backups_of(snapshot.installation_id)?.into_iter().next();
     let sequence = last.as_ref().map_or(0, |(_, manifest)| manifest.sequence);
+    let last = last.and_then(|(path, _)| contents_of(&path));
+    check_room(directory, snapshot.database_size + snapshot.bytes_beside(last.as_deref())?)?;
+    let partial = backups.begin()?;
     let dump = dump(pg_dump, &snapshot.id, &partial.path)?;
     let share = VerifiedShare { parts: verify_share, sequence };
-    let mut copier = ContentCopier::new(&storage, &partial.path, last.map(|(path, _)| path), share);
-    let contents = copier.copy_all(&mut snapshot)?;
+    let mut copier = ContentCopier::new(&storage, &partial.path, last, share);
+    let contents = copier.copy_all(&mut snapshot, &mut names)?;
     let ContentCopier { copied, linked, verified, rotted, .. } = copier;
     let (at, totals, installation_id) =
         (Timestamp(partial.time), snapshot.totals, snapshot.installation_id);
@@ -84,7 +89,8 @@ pub fn backup(
     snapshot.finish()?;
     let path = backups.finish(partial)?;
     note(config, at, &path);
-    let removed = keep.map_or(Ok(()), |keep| remove_old(&backups, installation_id, &path, keep));
+    let remove_old = |keep| remove_old(&backups, installation_id, &path, keep, &mut names);
+    let removed = keep.map_or(Ok(()), remove_old);
     let Totals { users, files, bytes } = totals;
     print_line(format_args!(
         "{} is whole: {}, {} ({}), {copied} copied, {linked} linked to the backup before; {verified} of {files} \
@@ -104,6 +110,20 @@ pub fn backup(
             path.join(CONTENTS).display()
         )),
     }
+}
+
+/// Fails if a backup of so many bytes does not fit on the disk of `directory` beside the part that is to stay free.
+fn check_room(directory: &Path, needed: u64) -> Result<(), String> {
+    let space = DiskSpace::of(directory).map_err(|e| describe(directory, &e))?;
+    let room = space.free_bytes.saturating_sub(space.total_bytes / 100 * KEPT_FREE_PERCENT);
+    if needed <= room {
+        return Ok(());
+    }
+    let (needed, room, place) = (output::bytes(needed), output::bytes(room), directory.display());
+    Err(format!(
+        "the backup may take {needed}, for the database and what the last backup does not hold, and the disk of \
+         {place} has {room} beside the {KEPT_FREE_PERCENT} % that stay free: nothing was begun"
+    ))
 }
 
 /// A process that is killed if this is dropped before its end.
@@ -172,12 +192,14 @@ fn remove_old(
     installation: Uuid,
     made: &Path,
     keep: usize,
+    names: &mut Names,
 ) -> Result<(), String> {
     let others = backups.backups_of(installation)?.into_iter().filter(|(other, _)| other != made);
     for (old, _) in others.skip(keep - 1) {
         backups.remove(&old)?;
-        print_line(format_args!("removed {}", old.display()));
+        names.print("removed", format_args!("removed {}", old.display()));
     }
+    names.end();
     Ok(())
 }
 

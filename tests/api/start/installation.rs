@@ -162,3 +162,28 @@ fn a_file_that_holds_no_id_is_refused_and_named() {
     let all = [SERVE, GC, DOCTOR, &["adopt-data-dir", "none"]];
     refuses(&service, &all, &["installation-id holds no id"]);
 }
+
+#[test]
+fn a_wrong_database_is_noticed_before_anything_is_made_in_it() {
+    let (full, id) = service_with_a_file();
+    let (other, _) = service_with_a_file();
+    let admin = ["create-admin", "--email", "root@example.com"];
+    let accounts = other.database.count("users");
+    for database in [&Database::create(), &other.database] {
+        let service = Installation { database: database.clone(), data: full.data.clone() };
+        let tables = service.tables();
+        for arguments in [SERVE, &["migrate"], &admin, GC] {
+            let output = service.run(arguments, &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)]);
+            let refusal = format!("that of {} is {id}", service.data.path().display());
+            output.exits(1).reports("do not belong together").reports(&refusal);
+            assert_eq!(service.tables(), tables, "{arguments:?}");
+        }
+    }
+    assert_eq!(other.database.count("users"), accounts);
+    // Its own is as good as before, and one beside which nothing can be lost.
+    full.run(&["migrate"], &[]).exits(0);
+    full.run(&admin, &[("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)]).exits(0);
+    let (unused, ()) = Installation::after(|_| ());
+    let service = Installation { database: Database::create(), data: unused.data };
+    service.run(&["migrate"], &[]).exits(0);
+}
