@@ -56,8 +56,8 @@ pub fn check(config: &Config, repairs: bool, all: bool) -> Result<(), String> {
 }
 
 /// Deletes these files for good, whose contents are lost, with an event for each and a mail to each owner. Leaves and
-/// names each whose content is in its place, whole or not, in the trash, or in the last backup; then it fails, as for an
-/// id without a record.
+/// names each whose content is in its place, whole or not, in the trash, or in the last backup; then it fails, as it
+/// does for an id without a record.
 pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
     let (storage, db) = open_installation(config)?;
     let backup = last_backup(&config.data_dir).map(|(_, path)| path.join(CONTENTS));

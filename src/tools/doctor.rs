@@ -1,5 +1,6 @@
 //! `cloakroom doctor`: looks at everything that the service depends on, and at the service itself, and says what is
-//! wrong and what to do about it. It takes back whatever it changes to see whether it can, and whatever is wrong with one thing does not keep it from looking at the others.
+//! wrong and what to do about it. It takes back whatever it changes to see whether it can, and whatever is wrong with
+//! one thing does not keep it from looking at the others.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::iter;

@@ -45,8 +45,8 @@ const MAX_CHANGE_TIME: Duration = Duration::from_secs(3600);
 /// How much of the messages of `pg_restore` is read, in bytes.
 const MAX_MESSAGES: u64 = 64 * 1024;
 
-/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless it `skips` damaged ones. A damaged
-/// dump, list or manifest cannot be restored at all.
+/// Restores `backup`. If any content of the backup is damaged, it changes nothing unless it `skips` damaged ones. A
+/// damaged dump, list or manifest cannot be restored at all.
 pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result<(), String> {
     ignore_file_size_signal()?;
     let backup = Backup::open(backup)?;
