@@ -154,7 +154,8 @@ fn whatever_is_damaged_is_named_and_nothing_is_restored() {
     // A dump that PostgreSQL cannot read, though it is the one of the manifest.
     fs::rename(&partial, &backup).expect("renamed");
     fs::write(backup.join("database.dump"), "no dump").expect("written");
-    adopt_dump(&backup, 23);
+    let version = manifest(&backup)["schema_version"].as_i64().expect("a version");
+    adopt_dump(&backup, i32::try_from(version).expect("a version"));
     let error = target.restore(&backup).exits(1).err();
     assert!(error.contains("pg_restore failed (exit status: 1): error: "), "{error}");
     assert!(error.ends_with("Nothing was restored.\n"), "{error}");
