@@ -15,32 +15,41 @@ use super::file_system::{create_file, exists};
 /// directory as unusable.
 pub const PARTIAL_RESTORATION: &str = "restore.partial";
 
-/// Creates the directory, readable only for this user, unless it exists, and checks it. The error says what is wrong
-/// with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller has to
-/// sync the one that it is in. Most starts create none and need not wait for the disk.
+/// Creates the directory, readable only for this user, unless it exists, and checks it, but does not mind if it is full:
+/// nothing has to be written to a directory that is in use already, and deletions make room. The error says what is
+/// wrong with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller has
+/// to sync the one that it is in. Most starts create none and need not wait for the disk.
 pub fn prepare(path: &Path) -> Result<bool, String> {
     let exists = path.exists();
     if !exists {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|e| format!("cannot be made by user {}: {e}", user()))?;
     }
-    check(path)?;
+    examine(path)?;
     Ok(!exists)
 }
 
 /// Reads the directory, and writes a file there to see whether that works: permissions alone do not tell it, as on a
 /// read-only or full file system. The error says what is wrong, and is meant to follow the name of the directory.
 pub fn check(path: &Path) -> Result<(), String> {
+    examine(path)?.map_or(Ok(()), |error| Err(format!("is full: {error}")))
+}
+
+/// Does the work of [`check`], but returns the error of a full directory as a value.
+fn examine(path: &Path) -> Result<Option<io::Error>, String> {
     if !path.is_dir() {
         return Err("is a file, not a directory".into());
     }
-    write_probe(path).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => format!("is not writable by user {}", user()),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!("is full: {error}"),
-        _ => format!("is not writable: {error}"),
-    })?;
+    let full = match write_probe(path).map_err(|error| (error.kind(), error)) {
+        Ok(()) => None,
+        Err((ErrorKind::StorageFull | ErrorKind::QuotaExceeded, error)) => Some(error),
+        Err((ErrorKind::PermissionDenied, _)) => {
+            return Err(format!("is not writable by user {}", user()));
+        }
+        Err((_, error)) => return Err(format!("is not writable: {error}")),
+    };
     fs::read_dir(path).map_err(|e| format!("is not readable by user {}: {e}", user()))?;
-    Ok(())
+    Ok(full)
 }
 
 /// Creates a file, writes a byte to it, and removes it.

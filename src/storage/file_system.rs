@@ -41,9 +41,11 @@ pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<bool> {
 pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let temporary = path.with_extension(Uuid::new_v4().to_string());
     let mut file = create_file(&temporary)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    Ok(temporary)
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if written.is_err() {
+        remove_file(&temporary); // otherwise each attempt on a full disk would leave one
+    }
+    written.map(|()| temporary)
 }
 
 /// Makes the names in a directory survive a loss of power.
