@@ -1022,6 +1022,8 @@ CREATE TABLE outbox (
     -- When the message may be taken. Taking it sets this to a later time, after which others may take it: the process
     -- that took it may have crashed. A failed attempt sets it to the time of the next one.
     due_at timestamptz NOT NULL DEFAULT now(),
+    -- Whether the last attempt failed because the mail server could not be used, whatever the recipient.
+    waits_for_server boolean NOT NULL DEFAULT false,
     -- Set once the message is given up, with the reason. The address is erased then.
     failed_at timestamptz,
     error text,
@@ -1032,6 +1034,7 @@ CREATE TABLE outbox (
 -- In the order of sending: resets first, because somebody waits for them, and nobody waits for a notice.
 CREATE INDEX outbox_due ON outbox ((kind <> 'password_reset'), due_at, id) WHERE failed_at IS NULL;
 CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
+CREATE INDEX outbox_waiting ON outbox (due_at) WHERE waits_for_server;
 -- For the removal of accounts that were not confirmed, as sessions_user.
 CREATE INDEX outbox_user ON outbox (user_id);
 -- For each account at most one message about a password reset waits to be sent, however many are requested.

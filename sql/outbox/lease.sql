@@ -8,7 +8,7 @@
 -- account has that address, its owner is told so instead. Messages from before version 12 of the schema have no
 -- address.
 WITH leased AS (
-    UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes'
+    UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes', waits_for_server = false
     WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now()
                 ORDER BY kind <> 'password_reset', due_at, id LIMIT 1
                 FOR UPDATE SKIP LOCKED)

@@ -79,39 +79,43 @@ impl OutboxSender {
     fn send_next(&self) -> Result<Next, Error> {
         let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
         let LeasedMessage { id, user_id: user, ref kind, .. } = message;
-        let Err(error) = self.send(&message)? else {
-            outbox::remove(&self.db, id)?;
-            return Ok(Next::Continue);
+        let error = match self.send(&message)? {
+            Ok(is_sent) => {
+                outbox::remove(&self.db, id, is_sent)?;
+                return Ok(Next::Continue);
+            }
+            Err(error) => error,
         };
         let retry = !error.is_final;
-        if outbox::defer(&self.db, &message, &error.to_string(), retry)? {
+        // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
+        let is_unusable = retry && error.phase <= Phase::MailFrom;
+        if outbox::defer(&self.db, &message, &error.to_string(), retry, is_unusable)? {
             log::error!("mail {id} ({kind}, user {user}) given up: {error}");
         } else {
             log::warn!("mail {id} ({kind}, user {user}) not sent, tried again later: {error}");
         }
-        // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
-        let is_unusable = retry && error.phase <= Phase::MailFrom;
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
     /// Sends a message, unless its account is gone or there is no mail server. The inner result is that of the
-    /// delivery; the outer one fails only if no token could be made, or a newer version of the program knows the kind.
-    fn send(&self, message: &LeasedMessage) -> Result<Result<(), MailError>, Error> {
-        let Some(address) = &message.address else { return Ok(Ok(())) };
+    /// delivery, and says whether there was one; the outer one fails only if no token could be made, or a newer version
+    /// of the program knows the kind.
+    fn send(&self, message: &LeasedMessage) -> Result<Result<bool, MailError>, Error> {
+        let Some(address) = &message.address else { return Ok(Ok(false)) };
         // The setting was switched off since: no page takes the token.
         if message.kind == "email_confirmation" && !self.config.confirms_email() {
-            return Ok(Ok(()));
+            return Ok(Ok(false));
         }
         let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));
         let kind = mail_kind(&message.kind).ok_or_else(unknown)?;
         let mail = Mail::new(kind, message.created_at, |link| self.make_token(message, link))?
             .about(message.username.clone(), message.network.clone());
-        let Some(mailer) = &self.mailer else { return Ok(Ok(())) };
+        let Some(mailer) = &self.mailer else { return Ok(Ok(false)) };
         let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {
             self.metrics.mail_sent.inc();
         }
-        Ok(outcome)
+        Ok(outcome.map(|()| true))
     }
 
     /// Makes the token of a link, and returns it with the time of its expiry. One to set a password names the version

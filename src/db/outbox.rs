@@ -52,20 +52,23 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     Ok(rows.first().map(read))
 }
 
-/// Removes a message that was sent, or that must not be sent any more.
-pub fn remove(db: &Database, id: i64) -> Result<(), Error> {
-    db.write(sql!("outbox/remove"), &[&id]).map(drop)
+/// Removes a message that was sent, if `is_sent`, or else must not be sent any more. Once one was sent, those are due
+/// that wait because the mail server could not be used.
+pub fn remove(db: &Database, id: i64, is_sent: bool) -> Result<(), Error> {
+    db.write(sql!("outbox/remove"), &[&id, &is_sent]).map(drop)
 }
 
 /// Stores why a message could not be sent. If `retry` is set and the message is not yet a day old, it becomes due again
-/// later; otherwise it is given up. Returns whether it was given up.
+/// later; otherwise it is given up. `is_unusable` says that no message could have been sent. Returns whether it was given
+/// up.
 pub fn defer(
     db: &Database,
     message: &LeasedMessage,
     reason: &str,
     retry: bool,
+    is_unusable: bool,
 ) -> Result<bool, Error> {
-    let params: SqlParams = &[&message.id, &message.attempts, &reason, &retry];
+    let params: SqlParams = &[&message.id, &message.attempts, &reason, &retry, &is_unusable];
     let rows = db.write(sql!("outbox/defer"), params)?;
     Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
 }

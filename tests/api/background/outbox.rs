@@ -13,6 +13,11 @@ fn make_due(database: &Database) {
     database.run("UPDATE outbox SET due_at = now() WHERE failed_at IS NULL");
 }
 
+/// Makes the messages to one account due now.
+fn make_due_of(database: &Database, user: &Tokens) {
+    database.run(&format!("UPDATE outbox SET due_at = now() WHERE user_id = '{}'", user.id()));
+}
+
 /// In how many seconds the only message is due.
 fn seconds_until_due(database: &Database) -> f64 {
     database.value("SELECT extract(epoch FROM due_at - now())::float8 FROM outbox")
@@ -131,6 +136,53 @@ fn pauses_double_up_to_a_quarter_of_an_hour_and_after_a_day_a_message_is_given_u
     database.run("UPDATE outbox SET created_at = now() - interval '1 day', due_at = now()");
     wait_until(|| database.count("outbox WHERE failed_at IS NOT NULL") == 1);
     api.logged("given up: RCPT TO: 450 4.2.1");
+}
+
+/// Waits until this many messages were tried in vain, and makes them wait for a quarter of an hour.
+fn hold(database: &Database, count: i64) {
+    wait_until(|| {
+        // One that is being sent is due in ten minutes.
+        database.run(
+            "UPDATE outbox SET due_at = now() + interval '15 minutes'
+             WHERE error IS NOT NULL AND due_at < now() + interval '9 minutes'",
+        );
+        database.count(HELD) == count
+    });
+}
+
+const HELD: &str = "outbox WHERE due_at > now() + interval '11 minutes'";
+
+#[test]
+fn once_a_mail_is_delivered_those_follow_that_waited_for_the_mail_server_and_no_others() {
+    let (smtp, api) = service_with_mail(&[]);
+    let database = &api.database;
+    let [ann, _, cyd, _, fay] = ["ann", "bob", "cyd", "eve", "fay"].map(|name| api.sign_up(name));
+    let request_reset = |name: &str| {
+        api.request_reset(&format!("{name}@example.com")).expect(200);
+    };
+    smtp.misbehave_for("eve@example.com", SmtpStep::Rcpt, Misbehaviour::Reply("450 4.2.1 later"));
+    request_reset("eve");
+    hold(database, 1);
+    smtp.port.close();
+    ["ann", "bob", "cyd", "fay"].iter().copied().for_each(request_reset);
+    hold(database, 5);
+    // A message that is removed unsent tells nothing about the mail server.
+    api.delete_me(&fay, PASSWORD).expect(204);
+    make_due_of(database, &fay);
+    wait_until(|| database.count("outbox") == 4);
+    assert_eq!(database.count(HELD), 4);
+    // As if another process had taken this one.
+    let taken =
+        format!("UPDATE outbox SET waits_for_server = false WHERE user_id = '{}'", cyd.id());
+    database.run(&taken);
+    smtp.port.open_again();
+    make_due_of(database, &ann);
+    for name in ["ann", "bob"] {
+        smtp.wait_for_mail_to(&format!("{name}@example.com"));
+    }
+    wait_until(|| database.count("outbox") == 2);
+    assert_eq!(database.count(HELD), 2);
+    assert_eq!(smtp.received().len(), 2);
 }
 
 #[test]
