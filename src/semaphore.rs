@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ struct SemaphoreState<K> {
     /// Has only the keys of which a permit is taken, so that clients cannot make it grow with keys of the past.
     keys: HashMap<K, KeyState>,
     next_ticket: u64,
+    /// Nobody may wait any more.
+    is_closed: bool,
 }
 
 #[derive(Default)]
@@ -46,37 +48,47 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
 
     /// Like [`Semaphore::new`], but at most `max_waiting` threads may wait for each key.
     pub fn with_queue(size: usize, max_waiting: usize) -> Arc<Semaphore<K>> {
-        let state = SemaphoreState { keys: HashMap::new(), next_ticket: 0 };
+        let state = SemaphoreState { keys: HashMap::new(), next_ticket: 0, is_closed: false };
         Arc::new(Semaphore { size, max_waiting, state: Mutex::new(state) })
     }
 
-    /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if too many wait.
+    /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if too many wait or the
+    /// semaphore is closed.
     pub fn acquire(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
         let permit = |key| Some(Permit { semaphore: self.clone(), key });
         let (ticket, receiver) = {
             let mut state = lock(&self.state);
-            let ticket = state.next_ticket;
+            let (ticket, is_closed) = (state.next_ticket, state.is_closed);
             state.next_ticket += 1;
             let own = state.keys.entry(key.clone()).or_default();
             if own.taken < self.size {
                 own.taken += 1;
                 return permit(key);
             }
-            if own.queue.len() >= self.max_waiting {
+            if is_closed || own.queue.len() >= self.max_waiting {
                 return None;
             }
             let (sender, receiver) = sync_channel(1);
             own.queue.push_back((ticket, sender));
             (ticket, receiver)
         };
-        // The permit may have been handed over just after the timeout.
-        if receiver.recv_timeout(timeout).is_ok() || !self.leave_queue(&key, ticket) {
-            return permit(key);
+        match receiver.recv_timeout(timeout) {
+            Ok(()) => permit(key),
+            Err(RecvTimeoutError::Timeout) if self.leave_queue(&key, ticket) => None,
+            // The permit was handed over just after the timeout, or else the semaphore was closed.
+            Err(_) => receiver.try_recv().ok().and_then(|()| permit(key)),
         }
-        None
     }
 
-    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit.
+    /// Ends all waits without a permit. From now on only free permits are given.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.is_closed = true;
+        state.keys.values_mut().for_each(|own| own.queue.clear());
+    }
+
+    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit or the
+    /// queue was closed.
     fn leave_queue(&self, key: &K, ticket: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(own) = state.keys.get_mut(key) else {
@@ -147,6 +159,26 @@ mod tests {
         assert!(semaphore.acquire("a", Duration::from_secs(60)).is_none());
         assert!(began.elapsed() < Duration::from_secs(60));
         assert!(semaphore.acquire("b", Duration::ZERO).is_some());
+    }
+
+    #[test]
+    fn closing_ends_all_waits_and_leaves_free_permits() {
+        let semaphore = Semaphore::new(1);
+        std::thread::scope(|scope| {
+            let held = semaphore.acquire((), Duration::ZERO);
+            let wait = || semaphore.acquire((), Duration::MAX).is_none();
+            let waiting = [scope.spawn(wait), scope.spawn(wait)];
+            while semaphore.waiting() < waiting.len() {
+                std::thread::yield_now();
+            }
+            semaphore.close();
+            assert!(waiting.into_iter().all(|thread| thread.join().is_ok_and(|is_none| is_none)));
+            assert!(wait(), "nobody waits from now on");
+            assert_eq!(semaphore.in_use(), 1);
+            drop(held);
+            assert!(semaphore.acquire((), Duration::ZERO).is_some());
+        });
+        assert_eq!(semaphore.in_use(), 0);
     }
 
     #[test]

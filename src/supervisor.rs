@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use sd_notify::{NotifyState, notify};
 
-/// What a start waits for may take its whole time, and the supervisor must not give it up just then.
+/// A step may take its whole time, and the supervisor must not give the process up just then.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The start has reached a step that takes at most `max`: until then the supervisor must not give it up.
 pub fn starting(step: &str, max: Duration) {
-    let microseconds = u32::try_from((max + GRACE).as_micros()).unwrap_or(u32::MAX);
-    send(step, &[NotifyState::ExtendTimeoutUsec(microseconds)]);
+    send(step, &[extension(max)]);
 }
 
 /// The start has failed.
@@ -25,9 +24,15 @@ pub fn ready(address: std::net::SocketAddr) {
     send(&format!("Listening on http://{address}"), &[NotifyState::Ready]);
 }
 
-/// No more connections are accepted.
-pub fn stopping() {
-    send("Stopping: open requests are finished", &[NotifyState::Stopping]);
+/// No more connections are accepted, and open requests may take `max` to finish.
+pub fn stopping(max: Duration) {
+    send("Stopping: open requests are finished", &[NotifyState::Stopping, extension(max)]);
+}
+
+/// Asks for the time that a step may take.
+fn extension(max: Duration) -> NotifyState<'static> {
+    let microseconds = (max + GRACE).as_micros();
+    NotifyState::ExtendTimeoutUsec(u32::try_from(microseconds).unwrap_or(u32::MAX))
 }
 
 /// Sends a change of state and a line that says more. The line ends at a line break: the next line would be a message

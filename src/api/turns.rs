@@ -62,6 +62,15 @@ impl Turns {
         }
     }
 
+    /// Ends all waits with [`Error::Unavailable`]. From now on a turn is had at once or not at all.
+    pub fn close(&self) {
+        self.exports.close();
+        self.exports_of_networks.close();
+        self.searches.close();
+        self.all_searches.close();
+        self.lists_of_all_accounts.close();
+    }
+
     /// Waits until `owner` may begin an export, and so may the network. Fails with [`Error::TimedOut`] if that takes
     /// longer than `deadline`.
     pub fn export(
@@ -71,9 +80,10 @@ impl Turns {
         deadline: Instant,
     ) -> Result<ExportTurn, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let own = self.exports.acquire(owner, left()).ok_or(Error::TimedOut)?;
+        let refusal = || if left().is_zero() { Error::TimedOut } else { Error::Unavailable };
+        let own = self.exports.acquire(owner, left()).ok_or_else(refusal)?;
         let of_network = |network| self.exports_of_networks.acquire(network, left());
-        let of_network = network.map(|network| of_network(network).ok_or(Error::TimedOut));
+        let of_network = network.map(|network| of_network(network).ok_or_else(refusal));
         Ok((own, of_network.transpose()?))
     }
 

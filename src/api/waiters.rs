@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -16,10 +15,8 @@ use crate::semaphore::lock;
 /// Most waiting requests of a user's sessions, and as many of the user's personal access tokens.
 const MAX_WAITING: usize = 4;
 
-/// The time between two looks at the database, as a number of pauses. After each pause, all requests are answered if
-/// the process is asked to stop.
-const PAUSES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(100);
+/// The time between two looks at the database.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Who waits, and for what.
 pub struct Waiter {
@@ -45,27 +42,29 @@ struct State {
 }
 
 impl Waiters {
-    /// Until [`Waiters::start`] is called, no request may wait.
+    /// Until [`Waiters::start`] is called, and after [`Waiters::close`], no request may wait.
     pub fn new() -> Waiters {
         let state = State { waiting: HashMap::new(), next_number: 0, max: 0 };
         Waiters { state: Mutex::new(state), begun: Condvar::new() }
     }
 
-    /// Lets up to `max` requests wait until `stop` is set, and starts the thread that asks the database for them.
-    pub fn start(
-        self: &Arc<Self>,
-        max: usize,
-        db: Arc<Database>,
-        stop: Arc<AtomicBool>,
-    ) -> io::Result<()> {
+    /// Lets up to `max` requests wait, and starts the thread that asks the database for them.
+    pub fn start(self: &Arc<Self>, max: usize, db: Arc<Database>) -> io::Result<()> {
         lock(&self.state).max = max;
         let waiters = self.clone();
-        let run = move || while waiters.look(&db, &stop) {};
+        let run = move || while waiters.look(&db) {};
         thread::Builder::new().name("changes".into()).spawn(run).map(drop)
     }
 
-    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`, nor after the
-    /// process was asked to stop. Returns false at once if too many others wait.
+    /// Ends all waits at once.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        state.max = 0;
+        state.waiting.clear();
+    }
+
+    /// Waits until the user has changes that the request has not seen, but not longer than `timeout`, nor after
+    /// [`Waiters::close`]. Returns false at once if too many others wait.
     pub fn wait(&self, waiter: Waiter, timeout: Duration) -> bool {
         let (wake, woken) = sync_channel(1);
         let number = {
@@ -96,33 +95,25 @@ impl Waiters {
         lock(&self.state).waiting.len()
     }
 
-    /// Waits for waiting requests, and then asks the database once. Returns false if the process stops, after it has
-    /// woken all of them.
-    fn look(&self, db: &Database, stop: &AtomicBool) -> bool {
+    /// Waits for waiting requests, and then asks the database once. Returns false if none may wait any more.
+    fn look(&self, db: &Database) -> bool {
         let is_idle = |state: &mut State| state.waiting.is_empty();
         let idle = self.begun.wait_while(lock(&self.state), is_idle);
         drop(idle.unwrap_or_else(PoisonError::into_inner));
-        for _ in 0..PAUSES {
-            if stop.load(Ordering::SeqCst) {
-                let mut state = lock(&self.state);
-                state.max = 0;
-                state.waiting.clear();
-                return false;
-            }
-            thread::sleep(PAUSE);
-        }
+        thread::sleep(PAUSE);
         let mut users: Vec<Uuid> =
             lock(&self.state).waiting.values().map(|(waiter, _)| waiter.user).collect();
         users.sort_unstable();
         users.dedup();
         // If the database cannot be asked, it is in a second. The log has a line about the outage.
         let latest = changes::latest(db, &users).unwrap_or_default();
-        for (waiter, wake) in lock(&self.state).waiting.values() {
+        let state = lock(&self.state);
+        for (waiter, wake) in state.waiting.values() {
             if latest.get(&waiter.user).is_some_and(|latest| *latest > waiter.seen) {
                 // One message is enough.
                 let _ = wake.try_send(());
             }
         }
-        true
+        state.max > 0
     }
 }

@@ -49,6 +49,8 @@ struct QueueState {
     next_ticket: u64,
     /// In the order of asking.
     waiting: VecDeque<(u64, HashRequest)>,
+    /// Nobody may wait any more.
+    is_closed: bool,
 }
 
 impl HashQueue {
@@ -64,8 +66,14 @@ impl HashQueue {
         (state.running, state.waiting.len())
     }
 
-    /// Waits for a turn, which lasts until it is dropped. Fails with [`Error::Unavailable`] if the queue is full, or if
-    /// the turn does not come in time.
+    /// Ends all waits. From now on a hash begins at once or not at all.
+    pub fn close(&self) {
+        lock(&self.state).is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a turn, which lasts until it is dropped. Fails with [`Error::Unavailable`] if the queue is full or
+    /// closed, or if the turn does not come in time.
     pub fn wait(&self, request: HashRequest) -> Result<HashTurn<'_>, Error> {
         let mut state = lock(&self.state);
         if !state.admits(request) {
@@ -74,11 +82,13 @@ impl HashQueue {
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.waiting.push_back((ticket, request));
-        let must_wait = |state: &mut QueueState| state.next(self.size) != Some(ticket);
+        let is_next = |state: &QueueState| state.next(self.size) == Some(ticket);
+        let must_wait = |state: &mut QueueState| !state.is_closed && !is_next(state);
         let waited = self.changed.wait_timeout_while(state, self.max_wait, must_wait);
-        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let has_turn = is_next(&state);
         state.waiting.retain(|(other, _)| *other != ticket);
-        if waited.timed_out() {
+        if !has_turn {
             return Err(Error::Unavailable);
         }
         state.count(request.is_signed_in, true);
@@ -187,6 +197,23 @@ mod tests {
         assert!(queue.wait(SIGNED_IN).is_ok());
         assert_eq!(queue.load(), (0, 0));
         Ok(())
+    }
+
+    #[test]
+    fn a_closed_queue_lets_nobody_wait() -> Result<(), Error> {
+        let queue = HashQueue { max_wait: Duration::MAX, ..HashQueue::new(1) };
+        std::thread::scope(|scope| {
+            let held = queue.wait(LOGIN)?;
+            let waiting = scope.spawn(|| queue.wait(LOGIN).is_err());
+            while queue.load().1 == 0 {
+                std::thread::yield_now();
+            }
+            queue.close();
+            assert!(waiting.join().is_ok_and(|is_refused| is_refused));
+            assert!(matches!(queue.wait(LOGIN), Err(Error::Unavailable)));
+            drop(held);
+            queue.wait(LOGIN).map(drop)
+        })
     }
 
     #[test]

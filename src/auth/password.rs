@@ -35,7 +35,8 @@ pub struct PasswordHasher {
     dummy: String,
     /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked.
     work: AtomicU64,
-    queue: HashQueue,
+    /// Who computes a hash, and who waits for that.
+    pub queue: HashQueue,
 }
 
 impl PasswordHasher {
@@ -46,11 +47,6 @@ impl PasswordHasher {
         let dummy = dummy_hash(random_bytes()?, output, cost).map_err(Error::Internal)?;
         let work = AtomicU64::new(cost.work());
         Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
-    }
-
-    /// How many hashes run, and how many wait for their turn.
-    pub fn load(&self) -> (usize, usize) {
-        self.queue.load()
     }
 
     /// Hashes a new password and returns the PHC string. Fails with [`Error::Unavailable`] if its turn does not come in

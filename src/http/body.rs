@@ -79,12 +79,14 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The meaning of the errors by which the builtin server reports a slow client or bad chunked framing.
+    /// The meaning of the errors by which the builtin server reports a slow client, bad chunked framing, or that it waits
+    /// no longer because the process stops.
     fn read_error(&self, error: io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,
             io::ErrorKind::InvalidData => Error::BodyMalformed,
             io::ErrorKind::FileTooLarge => Error::BodyTooLarge(self.limit),
+            io::ErrorKind::ConnectionAborted => Error::Unavailable,
             _ => Error::BodyCutShort,
         }
     }

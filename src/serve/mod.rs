@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 use log::Level;
 
@@ -130,6 +131,8 @@ fn start_and_serve() -> Result<(), CommandError> {
     ignore_file_size_signal()?;
     let storage = Arc::new(Storage::open(&config)?);
     warn_of_space(&config, &storage);
+    // Says so if they are full. Then the service does what it can, and the first to ask `/readyz` hears of it at once.
+    storage.takes_contents();
     let secret = secrets::load(&config)?;
     let db = installation::open_database(&config, &storage)?;
     let is_reached = storage.reach()?.is_none();
@@ -207,7 +210,9 @@ pub fn ignore_file_size_signal() -> Result<(), String> {
 
 /// Runs the configured HTTP server until the process is asked to stop. `postgres` is the version of the database.
 fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
+    let stopping = app.clone();
     let stop = ShutdownSignal::on_signals().map_err(|e| format!("signals: {e}"))?;
+    let stop = stop.calling(move || begin_stop(&stopping));
     let address = app.config.listen;
     let announce = |address| announce(&app, postgres, address);
     let bind_error = |e: &dyn Display| format!("cannot listen on {address}: {e}");
@@ -221,7 +226,7 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
             // Half of the connections is left to requests that do not wait.
             app.waiters
-                .start(server.connections.max_open() / 2, app.db.clone(), stop.flag())
+                .start(server.connections.max_open() / 2, app.db.clone())
                 .map_err(|e| format!("thread of changes: {e}"))?;
             server::run(&Arc::new(server), listener, &stop);
         }
@@ -233,6 +238,16 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Says that the process stops, and ends all waits for a turn or for changes. Returns how long open requests may take.
+fn begin_stop(app: &App) -> Duration {
+    log::info!("stopping: open requests are finished");
+    supervisor::stopping(app.config.max_stop);
+    app.turns.close();
+    app.hasher.queue.close();
+    app.waiters.close();
+    app.config.max_stop
 }
 
 /// Says that the service is ready: to the log with versions, data directory and address in one line, and to the

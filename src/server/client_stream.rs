@@ -9,10 +9,10 @@ use memchr::memchr;
 #[cfg(target_os = "linux")]
 use socket2::SockRef;
 
-use super::connection::Connection;
+use super::connection::{Awaited, Connection};
 use super::limits::{
     ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES,
-    MAX_UNSENT, SHUTDOWN_GRACE,
+    MAX_UNSENT, SHUTDOWN_GRACE, STOP_PERIOD,
 };
 use crate::error::Error;
 use crate::http::response::FileRange;
@@ -56,7 +56,7 @@ impl ClientStream {
     /// Sets the socket's options and allocates the read buffer.
     pub fn new(connection: Arc<Connection>, limits: ClientLimits) -> io::Result<ClientStream> {
         connection.socket.set_nodelay(true)?;
-        connection.socket.set_write_timeout(Some(limits.max_write_stall / 6))?;
+        connection.socket.set_write_timeout(Some(limits.max_write_stall / 30))?;
         #[cfg(target_os = "linux")]
         SockRef::from(&connection.socket).set_tcp_notsent_lowat(MAX_UNSENT)?;
         Ok(ClientStream {
@@ -105,7 +105,7 @@ impl ClientStream {
         let ClientLimits { head_timeout, idle_timeout, .. } = self.limits;
         let timeout = if self.has_begun_head() { head_timeout } else { idle_timeout };
         let deadline = Instant::now() + timeout;
-        self.connection.start_waiting(true);
+        self.connection.start_waiting(Awaited::Head);
         let outcome = self.wait_for_head(search, deadline);
         self.connection.stop_waiting().map_err(|_| HeadError::Closed)?;
         outcome
@@ -123,7 +123,7 @@ impl ClientStream {
         }
         loop {
             let had_begun = self.has_begun_head();
-            match self.fill(deadline) {
+            match self.fill(deadline, Duration::MAX) {
                 Ok(()) => {}
                 Err(e) if had_begun && e.kind() == io::ErrorKind::TimedOut => {
                     return Err(HeadError::Refused(Error::HeadTooSlow));
@@ -164,8 +164,8 @@ impl ClientStream {
     /// many reads. Fails with `TimedOut` at the deadline.
     pub fn fill_for_body(&mut self, deadline: Instant) -> io::Result<()> {
         self.buffer.resize(MAX_HEAD, 0);
-        self.connection.start_waiting(false);
-        let outcome = self.fill(deadline);
+        self.connection.start_waiting(Awaited::Body);
+        let outcome = self.fill(deadline, STOP_PERIOD);
         self.connection.stop_waiting()?;
         outcome
     }
@@ -174,8 +174,9 @@ impl ClientStream {
     /// with `TimedOut` at the deadline and with `UnexpectedEof` if the client has closed the connection.
     pub fn read(&mut self, out: &mut [u8], deadline: Instant) -> io::Result<usize> {
         if self.start == self.end {
-            self.connection.start_waiting(false);
-            let outcome = receive(&self.connection, &mut self.read_timeout, out, deadline);
+            self.connection.start_waiting(Awaited::Body);
+            let timeout = &mut self.read_timeout;
+            let outcome = receive(&self.connection, timeout, out, deadline, STOP_PERIOD);
             self.connection.stop_waiting()?;
             return outcome;
         }
@@ -185,7 +186,7 @@ impl ClientStream {
         Ok(count)
     }
 
-    fn fill(&mut self, deadline: Instant) -> io::Result<()> {
+    fn fill(&mut self, deadline: Instant, max_wait: Duration) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -194,7 +195,7 @@ impl ClientStream {
             self.buffer.resize(MAX_HEAD, 0);
         }
         let free = &mut self.buffer[self.end..];
-        self.end += receive(&self.connection, &mut self.read_timeout, free, deadline)?;
+        self.end += receive(&self.connection, &mut self.read_timeout, free, deadline, max_wait)?;
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl ClientStream {
         mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
     ) -> io::Result<()> {
         let mut last_progress = Instant::now();
-        self.connection.start_waiting(false);
+        self.connection.start_waiting(Awaited::Receipt);
         while left > 0 {
             let start = Instant::now();
             match write(&self.connection.socket, left) {
@@ -249,7 +250,8 @@ impl ClientStream {
             self.write_waited += start.elapsed();
             let limits = &self.limits;
             let earned = self.written.saturating_mul(1000) / limits.min_response_rate;
-            if last_progress.elapsed() >= limits.max_write_stall
+            if (left > 0 && self.connection.waiting_since().is_none())
+                || last_progress.elapsed() >= limits.max_write_stall
                 || self.write_waited >= limits.response_grace + Duration::from_millis(earned)
             {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -289,15 +291,16 @@ fn send_file(_: &TcpStream, _: &FileRange, _: usize) -> io::Result<usize> {
 }
 
 /// Reads from the socket once. Fails with `TimedOut` at the deadline and with `UnexpectedEof` at the end of the stream.
-/// `read_timeout` is the timeout that is set on the socket.
+/// Looks each `max_wait` whether it is to wait no longer. `read_timeout` is the timeout that is set on the socket.
 fn receive(
     connection: &Connection,
     read_timeout: &mut Duration,
     out: &mut [u8],
     deadline: Instant,
+    max_wait: Duration,
 ) -> io::Result<usize> {
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now()).min(max_wait);
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -308,7 +311,9 @@ fn receive(
         }
         match (&connection.socket).read(out) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                connection.waiting_since().ok_or(io::ErrorKind::ConnectionAborted)?;
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             outcome => return outcome,
         }

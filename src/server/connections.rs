@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 
 use super::connection::Connection;
-use super::limits::{RETRY_PAUSE, SHUTDOWN_GRACE};
+use super::limits::{MAX_CLIENT_STOP, RETRY_PAUSE, SHUTDOWN_GRACE, STOP_PERIOD};
 use crate::http::client_address::{is_trusted_proxy, network, site};
 use crate::semaphore::lock;
 
@@ -114,20 +114,27 @@ impl Connections {
         ConnectionGuard { connections: self.clone(), connection, peer }
     }
 
-    /// Closes the connections that are between two requests, and waits up to `timeout` for the others to finish.
-    /// Returns how many are still open then.
+    /// Closes the connections that are between two requests, and waits up to `timeout` for the others to finish, but no
+    /// longer than [`MAX_CLIENT_STOP`] for clients alone. Returns how many were cut off.
     pub fn shut_down(&self, timeout: Duration) -> usize {
-        let deadline = Instant::now() + timeout;
-        let open = self.wait_until_empty(SHUTDOWN_GRACE);
-        for connection in
-            open.by_socket.values().filter(|connection| connection.is_between_requests())
-        {
-            // Bytes that have already arrived can still be read, so a complete head among them is answered.
-            let _ = connection.socket.shutdown(Shutdown::Read);
+        let began = Instant::now();
+        let (mut pause, mut computed_at, mut cut) = (SHUTDOWN_GRACE, began, 0);
+        loop {
+            let open = self.wait_until_empty(pause.min(timeout.saturating_sub(began.elapsed())));
+            if open.by_socket.is_empty() || began.elapsed() >= timeout {
+                return open.by_socket.len().max(cut);
+            }
+            // All of them are asked, because idle ones end by that.
+            let computing = open.by_socket.values().filter(|it| it.wind_down(false)).count();
+            computed_at = if computing > 0 { Instant::now() } else { computed_at };
+            if computed_at.elapsed() >= MAX_CLIENT_STOP {
+                cut = open.by_socket.len().max(cut);
+                for connection in open.by_socket.values() {
+                    connection.wind_down(true);
+                }
+            }
+            pause = STOP_PERIOD;
         }
-        drop(open);
-        let timeout = deadline.saturating_duration_since(Instant::now());
-        self.wait_until_empty(timeout).by_socket.len()
     }
 
     fn wait_until_empty(&self, timeout: Duration) -> MutexGuard<'_, OpenConnections> {

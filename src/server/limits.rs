@@ -66,8 +66,10 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 // Shutdown.
 
-/// Longest time that requests may take to finish after the process was asked to stop.
-pub const MAX_STOP: Duration = Duration::from_secs(30);
+/// How long a stop waits for clients alone, to send or receive, while no request is computed.
+pub const MAX_CLIENT_STOP: Duration = Duration::from_secs(5);
+/// How often a stop looks whether requests are computed, and a thread whether it is to wait no longer for a body.
+pub const STOP_PERIOD: Duration = Duration::from_secs(1);
 /// How long idle connections stay open after the process was asked to stop. Requests that are on their way through
 /// the network at that moment still arrive and are answered.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
@@ -88,7 +90,7 @@ pub struct ClientLimits {
     /// The longest wait that a client can save up by sending faster. Otherwise the 10 MiB of a file, sent at once but
     /// for the last byte, would allow 42 minutes.
     pub max_body_allowance: Duration,
-    /// How long a client may accept no byte of a response before its connection is closed. A sixth of it is the longest
+    /// How long a client may accept no byte of a response before its connection is closed. A thirtieth of it is the longest
     /// single wait of a write, after which this is looked at.
     pub max_write_stall: Duration,
     /// How long a client may keep the server waiting for it to accept a response, beyond the time that

@@ -11,11 +11,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use socket2::{Domain, Socket, Type};
 
 use super::Server;
-use super::limits::{LISTEN_BACKLOG, MAX_STOP, RETRY_PAUSE, THREAD_STACK};
+use super::limits::{LISTEN_BACKLOG, RETRY_PAUSE, THREAD_STACK};
 use super::request_loop::serve_connection;
 use super::shutdown::ShutdownSignal;
 use crate::http::client_address::network;
-use crate::supervisor;
 
 /// Shortest time between two log lines about clients with too many connections.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
@@ -39,7 +38,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections until the process is asked to stop. Then it closes the idle ones and returns when the requests
-/// of the others are finished, or after [`MAX_STOP`].
+/// of the others are finished, or have been waited for long enough.
 pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
     let mut reported_at = None;
     while !stop.is_requested() {
@@ -66,9 +65,7 @@ pub fn run(server: &Arc<Server>, listener: TcpListener, stop: &ShutdownSignal) {
         }
     }
     drop(listener);
-    log::info!("stopping: open requests are finished");
-    supervisor::stopping();
-    match server.connections.shut_down(MAX_STOP) {
+    match server.connections.shut_down(stop.begin_stop()) {
         0 => log::info!("stopped"),
         left => log::warn!("stopped; requests cut off: {left}"),
     }

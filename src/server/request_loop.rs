@@ -211,7 +211,7 @@ mod tests {
         let (took, is_whole) =
             read_slowly(ClientLimits { max_write_stall: short, ..PATIENT }, 0, LONG / 2);
         assert!(took >= short && took < LONG / 2 && !is_whole, "it read nothing: {took:?}");
-        // A write waits for a sixth of the stall at most, so the rate is looked at soon enough.
+        // A write waits for a thirtieth of the stall at most, so the rate is looked at soon enough.
         let limits = ClientLimits { response_grace: short, max_write_stall: 6 * short, ..PATIENT };
         let (took, is_whole) = read_slowly(limits, 100, LONG / 2);
         assert!(took >= short && took < LONG / 2 && !is_whole, "10 kB a second: {took:?}");

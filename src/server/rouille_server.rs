@@ -8,11 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RequestHandler;
-use super::limits::MAX_STOP;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
 use crate::http::response::{BodyBatches, Response, ResponseBody};
-use crate::supervisor;
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -41,7 +39,7 @@ impl RouilleServer {
     /// Answers requests until the process is asked to stop, then finishes those that are being answered.
     ///
     /// `rouille` only notices a stop in a pause between requests, and it cannot be told to refuse new ones.
-    /// So this returns after [`MAX_STOP`] in any case.
+    /// So this returns after the time for open requests in any case.
     pub fn run(self, stop: ShutdownSignal) {
         let stop = Arc::new(stop);
         let polled = stop.clone();
@@ -52,8 +50,7 @@ impl RouilleServer {
             self.0.join();
         });
         stop.wait();
-        supervisor::stopping();
-        let deadline = Instant::now() + MAX_STOP;
+        let deadline = Instant::now() + stop.begin_stop();
         while !serving.is_finished() && Instant::now() < deadline {
             thread::sleep(POLL_PERIOD);
         }

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -17,6 +18,8 @@ pub struct ShutdownSignal {
     requested: Arc<AtomicBool>,
     /// One end of a socket pair; the signal handlers write a byte to the other.
     receiver: UnixStream,
+    /// What a stop begins with, see [`ShutdownSignal::begin_stop`].
+    begin_stop: Box<dyn Fn() -> Duration + Send + Sync>,
 }
 
 impl ShutdownSignal {
@@ -31,7 +34,21 @@ impl ShutdownSignal {
             flag::register(signal, requested.clone())?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(ShutdownSignal { requested, receiver })
+        Ok(ShutdownSignal { requested, receiver, begin_stop: Box::new(|| Duration::ZERO) })
+    }
+
+    /// Has a server call `begin_stop` when it has accepted its last connection. That returns how long open requests may
+    /// take to finish.
+    pub fn calling(
+        self,
+        begin_stop: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> ShutdownSignal {
+        ShutdownSignal { begin_stop: Box::new(begin_stop), ..self }
+    }
+
+    /// Says that no more connections are accepted. Returns how long open requests may take to finish.
+    pub fn begin_stop(&self) -> Duration {
+        (self.begin_stop)()
     }
 
     /// Whether a signal has arrived.

@@ -125,9 +125,11 @@ mod server {
     mod overload;
     mod request_heads;
     mod slow_clients;
+    mod stop;
 }
 
 mod start {
+    mod full_disk;
     mod installation;
     mod production;
     mod settings;

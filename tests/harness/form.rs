@@ -86,16 +86,21 @@ impl Server {
         self.upload(sender, filename, content).expect(201).id()
     }
 
-    /// Begins a download by a client with small buffers, so that the server learns at once how slowly it reads.
+    /// Begins a download, as [`Server::begin_slow_request`] does.
     pub fn begin_download(&self, sender: impl Credentials, file: &str) -> TcpStream {
+        self.begin_slow_request(sender, &format!("/uploads/{file}/download"))
+    }
+
+    /// Begins a request below `/api/v1` by a client with small buffers, so that the server learns at once how slowly it
+    /// reads.
+    pub fn begin_slow_request(&self, sender: impl Credentials, path: &str) -> TcpStream {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_recv_buffer_size(4096).expect("a small buffer");
         let address: SocketAddr = self.address.parse().expect("an address");
         socket.connect(&address.into()).expect("a connection");
         let mut stream = TcpStream::from(socket);
         let head = format!(
-            "GET /api/v1/uploads/{file}/download HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
-             Authorization: Bearer {}\r\n\r\n",
+            "GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
             sender.access_token().expect("a token")
         );
         stream.write_all(head.as_bytes()).expect("the head is sent");

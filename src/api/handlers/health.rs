@@ -58,7 +58,7 @@ fn readings(app: &App) -> impl Iterator<Item = Reading> {
     let (stored, disk) = (stats::stored(db).ok(), storage.disk_space().ok());
     let (stored, disk) = (stored.as_ref(), disk.as_ref());
     let is_writable = stored.map(|_| app.database_state() == DatabaseState::Writable);
-    let (hashes_running, hashes_waiting) = app.hasher.load();
+    let (hashes_running, hashes_waiting) = app.hasher.queue.load();
     let backup = last_backup(&config.data_dir).map(|(at, _)| at.0.unix_timestamp());
     #[rustfmt::skip] // One row a gauge, as in a table.
     let readings = [

@@ -66,7 +66,11 @@ fn a_supervisor_hears_of_each_step_then_that_it_is_ready_and_then_that_it_stops(
     for server in ["builtin", "rouille"] {
         let (database, data) = (Database::create(), Arc::new(Directory::create()));
         let supervisor = Supervisor::start(&data);
-        let settings = [("NOTIFY_SOCKET", &*supervisor.path), ("CLOAKROOM_HTTP_SERVER", server)];
+        let settings = [
+            ("NOTIFY_SOCKET", &*supervisor.path),
+            ("CLOAKROOM_HTTP_SERVER", server),
+            ("CLOAKROOM_STOP_SECONDS", "3600"),
+        ];
         let api = Server::start_with(&database, &data, &settings);
         let mut messages = supervisor.up_to("READY=1");
         let ready = messages.pop().expect("a message");
@@ -82,7 +86,9 @@ fn a_supervisor_hears_of_each_step_then_that_it_is_ready_and_then_that_it_stops(
             assert!(messages.concat().iter().any(|line| line == step), "{step}: {messages:?}");
         }
         api.signal(Signal::TERM);
-        assert!(supervisor.message().contains(&"STOPPING=1".to_owned()));
+        let stopping = supervisor.message();
+        assert!(stopping.contains(&"STOPPING=1".to_owned()), "{stopping:?}");
+        assert!(extended_by(&stopping) > 3_600_000_000, "{stopping:?}");
         assert_eq!(api.exit_code(), Some(0));
     }
 }

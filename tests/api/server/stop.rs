@@ -1,0 +1,196 @@
+//! How long a stop waits, and for whom. `lifecycle` has what it waits for at most a moment.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::harness::*;
+
+/// What waits for a lock of the test does not give up.
+const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "120");
+/// Far longer than a test takes: what ends before is not ended by this.
+const LONG_STOP: (&str, &str) = ("CLOAKROOM_STOP_SECONDS", "600");
+/// Keeps all queries for files waiting until it is rolled back.
+const LOCK: &str = "LOCK TABLE files IN ACCESS EXCLUSIVE MODE";
+const BUSY: &str = "Service temporarily unavailable";
+
+/// Sends a request without a body, and does not wait for the response.
+fn begin(api: &Server, path: &str, sender: impl Credentials) -> RawConnection {
+    let token = sender.access_token().expect("a token");
+    let mut connection = RawConnection::open(&api.address);
+    let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n");
+    connection.send(head);
+    connection
+}
+
+/// Reads so many bytes twenty times a second, until the server closes the connection. Returns how many those were.
+fn read_slowly(mut stream: TcpStream, bytes: usize) -> JoinHandle<usize> {
+    thread::spawn(move || {
+        let (mut buffer, mut total) = (vec![0; bytes], 0);
+        while let Ok(count @ 1..) = stream.read(&mut buffer) {
+            total += count;
+            thread::sleep(Duration::from_millis(50));
+        }
+        total
+    })
+}
+
+/// Sends a byte twenty times a second, until there is an answer, which is returned.
+fn send_slowly(mut stream: TcpStream) -> JoinHandle<RawAnswer> {
+    thread::spawn(move || {
+        stream.set_nonblocking(true).expect("a mode");
+        while stream.peek(&mut [0]).is_err() && stream.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(50));
+        }
+        stream.set_nonblocking(false).expect("a mode");
+        RawConnection::over(stream).expect("a connection").answer()
+    })
+}
+
+/// The number of requests that have no response yet, without the one that asks for it.
+fn running(api: &Server) -> usize {
+    api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1
+}
+
+#[test]
+fn clients_that_send_or_read_slowly_hold_up_a_stop_for_five_seconds() {
+    let (api, [ann, root]) = Server::with_users(&[LONG_STOP], ["ann", "root"]);
+    let content = numbers(8 << 20);
+    let file = api.new_file(&ann, "large.txt", &content);
+    // Batches of which each is read within a second or two: the export is computed now and then.
+    api.database.run(
+        "INSERT INTO users (id, email, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 100), '-' FROM generate_series(1, 60000) i",
+    );
+    let export = api.begin_slow_request(&root, "/users/export-full");
+    let form = file_form("a.txt", "text/plain", &[b'x'; 200_000]).bytes();
+    let upload = api.begin_upload(&ann, "Content-Length: 200000", &form[..100_000]);
+    let json = RawConnection::open(&api.address);
+    let mut login = json.socket().try_clone().expect("a clone");
+    let head = "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
+    login.write_all(head.as_bytes()).expect("a head");
+    // Each has begun.
+    wait_until(|| api.data.contents().len() == 2 && running(&api) == 2);
+    let downloads = [2_000, 20_000].map(|rate| (api.begin_download(&ann, &file), rate));
+    let readers: Vec<_> =
+        downloads.into_iter().chain([(export, 20_000)]).map(|(s, n)| read_slowly(s, n)).collect();
+    let senders = [upload, login].map(send_slowly);
+    let begin = Instant::now();
+    api.signal(Signal::TERM);
+    for sender in senders {
+        let answer = sender.join().expect("no panic");
+        assert_eq!((answer.status, &answer.json()["detail"]), (503, &json!(BUSY)));
+        assert!(answer.has("Retry-After: 5") && answer.has("Connection: close"), "{}", answer.head);
+    }
+    for reader in readers {
+        let received = reader.join().expect("no panic");
+        assert!(received < content.len(), "it is whole: {received} bytes");
+    }
+    let line = api.logged("stopped");
+    assert!(line.ends_with("requests cut off: 5"), "{line}");
+    assert!(begin.elapsed() >= Duration::from_secs(5), "{:?}", begin.elapsed());
+    let data = api.data.clone();
+    assert_eq!(api.exit_code(), Some(0));
+    assert_eq!(data.contents(), [data.content(&file)], "the draft is gone");
+}
+
+#[test]
+fn a_request_that_is_computed_is_waited_for_and_slow_clients_meanwhile_too() {
+    let (api, [ann]) = Server::with_users(&[LONG_STOP, PATIENT], ["ann"]);
+    let content = numbers(4 << 20);
+    let file = api.new_file(&ann, "large.txt", &content);
+    let mut download = api.begin_download(&ann, &file);
+    download.read_exact(&mut [0; 1000]).expect("the beginning");
+    let lock = api.database.begin(LOCK);
+    let mut list = begin(&api, "/api/v1/uploads", &ann);
+    wait_until(|| api.database.blocked_statements() == 1);
+    api.signal(Signal::TERM);
+    // Longer than a stop waits for clients alone. Nothing tells that it goes on waiting.
+    thread::sleep(Duration::from_secs(8));
+    lock.roll_back();
+    let answer = list.answer();
+    assert_eq!((answer.status, &answer.json()["total"]), (200, &json!(1)));
+    let mut rest = Vec::new();
+    download.read_to_end(&mut rest).expect("the rest");
+    assert!(rest.ends_with(&content.as_bytes()[content.len() - 1000..]), "it is whole");
+    api.logged("stopped");
+    assert!(!api.log().contains("cut off"), "{}", api.log());
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+#[test]
+fn a_request_that_takes_longer_than_a_stop_may_is_cut_off() {
+    for server in ["builtin", "rouille"] {
+        let settings =
+            [("CLOAKROOM_STOP_SECONDS", "1"), ("CLOAKROOM_HTTP_SERVER", server), PATIENT];
+        let (api, [ann]) = Server::with_users(&settings, ["ann"]);
+        let _lock = api.database.begin(LOCK);
+        let mut list = begin(&api, "/api/v1/uploads", &ann);
+        wait_until(|| api.database.blocked_statements() == 1);
+        let begin = Instant::now();
+        let (_, _, status) = api.end(Signal::TERM);
+        assert_eq!(status, Some(0), "{server}");
+        assert!(begin.elapsed() >= Duration::from_secs(1), "{server}: {:?}", begin.elapsed());
+        list.closed();
+    }
+}
+
+#[test]
+fn what_waits_for_its_turn_is_refused_at_once_and_what_has_its_turn_is_finished() {
+    let (api, [ann, root]) = Server::with_users(&[LONG_STOP, PATIENT], ["ann", "root"]);
+    // More than the buffers between the server and its client hold.
+    api.database.run(
+        "INSERT INTO users (id, email, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 3000), '-' FROM generate_series(1, 8000) i",
+    );
+    let export = |_| begin(&api, "/api/v1/users/export-full", &root);
+    let mut exports: Vec<_> = (0..2).map(export).collect();
+    for export in &mut exports {
+        assert!(export.head().expect("a head").starts_with("HTTP/1.1 200"));
+    }
+    let lock = api.database.begin(LOCK);
+    let search = || begin(&api, "/api/v1/uploads?search=x", &ann);
+    let mut first = search();
+    wait_until(|| api.database.blocked_statements() == 1);
+    let waiting = [search(), export(3)];
+    wait_until(|| running(&api) == 3);
+    api.signal(Signal::TERM);
+    for mut refused in waiting {
+        let answer = refused.answer();
+        assert_eq!((answer.status, &answer.json()["detail"]), (503, &json!(BUSY)));
+    }
+    // As long as another request is computed, nobody who has begun is cut off.
+    assert!(exports.pop().expect("two").rest().ends_with(b"0\r\n\r\n"), "it is complete");
+    lock.roll_back();
+    assert_eq!(first.answer().status, 200);
+    // Nobody reads the other one.
+    let line = api.logged("stopped");
+    assert!(line.ends_with("requests cut off: 1"), "{line}");
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+#[test]
+fn hashes_that_have_not_begun_are_refused_at_a_stop() {
+    // Several hashes take seconds.
+    let api = Server::start(&[LONG_STOP, ("CLOAKROOM_SCRYPT", "15,8,8")]);
+    let body = json!({"username": "nobody", "password": "wrong"}).to_string();
+    let logins: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from) + 9)
+        .map(|_| {
+            let mut connection = RawConnection::open(&api.address);
+            connection.send(format!(
+                "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+            connection
+        })
+        .collect();
+    wait_until(|| api.metric("cloakroom_hashes_waiting") >= Some(6.0));
+    api.signal(Signal::TERM);
+    let statuses = tally(logins.into_iter().map(|mut login| login.answer().status));
+    assert!(statuses[&503] >= 1 && statuses[&401] >= 1 && statuses.len() == 2, "{statuses:?}");
+    assert_eq!(api.exit_code(), Some(0));
+}
