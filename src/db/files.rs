@@ -5,6 +5,7 @@ use postgres::types::Type;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
+use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
 use crate::model::file::{DeletedFile, File, FileQuotas, VersionConditions};
@@ -71,8 +72,12 @@ pub struct Deletion {
     pub is_permanent: bool,
 }
 
+/// How often a permanent deletion is tried, if other requests of the owner delete and restore the file at the moment.
+const MAX_DELETE_ATTEMPTS: usize = 5;
+
 /// Deletes a file of `user`. Others that the user has deleted go for good if they exceed the quotas of one user. Fails
-/// with [`Error::FileNotFound`], [`Error::NotPermitted`] or [`Error::PreconditionFailed`].
+/// with [`Error::FileNotFound`], [`Error::NotPermitted`] or [`Error::PreconditionFailed`], and with
+/// [`Error::Unavailable`] after [`MAX_DELETE_ATTEMPTS`].
 pub fn delete(
     db: &Database,
     id: Uuid,
@@ -82,31 +87,32 @@ pub fn delete(
     conditions: &VersionConditions,
     origin: &AuditOrigin,
 ) -> Result<(), Error> {
-    let delete = || {
-        let rows = db.write(
-            sql!("files/delete"),
-            &[
-                &id,
-                &user,
-                &origin.address,
-                &origin.request_id,
-                &conditions.allowed,
-                &conditions.refused,
-                &conditions.unmodified_since,
-                &deletion.is_restorable,
-                &(quotas.user_bytes as i64),
-                &i64::from(quotas.user_files),
-                &deletion.is_permanent,
-            ],
-        )?;
+    let params: SqlParams = &[
+        &id,
+        &user,
+        &origin.address,
+        &origin.request_id,
+        &conditions.allowed,
+        &conditions.refused,
+        &conditions.unmodified_since,
+        &deletion.is_restorable,
+        &(quotas.user_bytes as i64),
+        &i64::from(quotas.user_files),
+        &deletion.is_permanent,
+    ];
+    for _ in 0..MAX_DELETE_ATTEMPTS {
+        let rows = db.write(sql!("files/delete"), params)?;
         let row = rows.first().ok_or(Error::FileNotFound)?;
-        if row.get("is_deleted") { Ok(()) } else { Err(why_unchanged(row, user)) }
-    };
-    match delete() {
-        // While the statement waited for the owner's row, another request may have deleted or restored the file.
-        Err(Error::FileNotFound | Error::PreconditionFailed) if deletion.is_permanent => delete(),
-        outcome => outcome,
+        if row.get("is_deleted") {
+            return Ok(());
+        }
+        match why_unchanged(row, user) {
+            // Another request has deleted or restored it meanwhile: the next statement sees where it is now.
+            Error::FileNotFound if deletion.is_permanent => {}
+            error => return Err(error),
+        }
     }
+    Err(Error::Unavailable)
 }
 
 /// The deleted files that a user asks back.
