@@ -1,6 +1,6 @@
--- The account with username or e-mail address $1, for a login of a client with address $2, and whether the account has
--- signed in from the client's network within the last 30 days. $3: ASCII form of the e-mail address, if it differs. An
--- address means the account that has confirmed it, or else the newest one that waits for that. A username cannot
+-- The account with username or e-mail address $1, for a login of a client with address $2, and the client's network,
+-- if the account has signed in from there within the last 30 days. $3: ASCII form of the e-mail address, if it differs.
+-- An address means the account that has confirmed it, or else the newest one that waits for that. A username cannot
 -- contain "@", so at most one account matches, other than one that was made for tests; then that with the address
 -- counts. If none matches, the one row has no id: the work is the same for every name. name_hash tells names that no
 -- account has apart as the database does, whose lower() depends on its locale. is_refused: no code is taken until the
@@ -12,11 +12,11 @@ SELECT id, username, email, name, role, permissions, is_active, created_at, upda
        wrong_codes >= 100 AS is_refused,
        extract(epoch FROM wrong_code_wait(wrong_code_times, wrong_code_networks, $2))::double precision AS wait_seconds,
        sha256(convert_to(lower(coalesce($3, $1)), 'UTF8')) AS name_hash,
-       EXISTS (
-           SELECT FROM sign_in_networks
+       (
+           SELECT network::text FROM sign_in_networks
            WHERE user_id = coalesce(found.id, '00000000-0000-0000-0000-000000000000')
              AND network = sign_in_network($2) AND last_sign_in_at > now() - interval '30 days'
-       ) AS knows_network
+       ) AS known_network
 FROM (SELECT) AS always LEFT JOIN LATERAL (
     SELECT users.*
     FROM (

@@ -45,13 +45,14 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub turns: Turns,
     pub waiters: Arc<Waiters>,
-    pub buckets: TokenBuckets<BucketKey>,
-    /// Accounts that were registered lately. These buckets fill in a day.
-    pub registrations: TokenBuckets<BucketOwner>,
-    /// Failed sign-ins to an account, or with a name that no account has.
-    pub failed_logins: TokenBuckets<LoginName>,
-    /// Sign-ins of accounts with a second factor whose password was right and whose code was missing.
-    pub missing_codes: TokenBuckets<Uuid>,
+    /// By [`BucketKey`].
+    pub buckets: TokenBuckets,
+    /// Accounts that were registered lately, by [`BucketOwner`]. These buckets fill in a day.
+    pub registrations: TokenBuckets,
+    /// Failed sign-ins, by [`LoginBucketKey`].
+    pub failed_logins: TokenBuckets,
+    /// Sign-ins of accounts with a second factor whose password was right and whose code was missing, by account.
+    pub missing_codes: TokenBuckets,
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
     pub failures: Arc<FailureChannel>,
@@ -69,6 +70,10 @@ pub struct App {
 
 /// The key of a token bucket: the name of a rate limit, and whose requests count against it.
 pub type BucketKey = (&'static str, BucketOwner);
+
+/// The key of a token bucket for failed sign-ins: to an account, or with a name that no account has; and the network, if
+/// it is one that the account knows. All others count together.
+pub type LoginBucketKey = (LoginName, Option<String>);
 
 /// The client or user whose requests count against a rate limit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -158,7 +163,7 @@ impl App {
         self.readiness.check(move || health::state(&db))
     }
 
-    /// Makes the background thread look for work now. If the channel is full, it is about to do so anyway.
+    /// Makes the background thread look for work at the next full second. If the channel is full, it is about to do so anyway.
     pub fn wake_background(&self) {
         let _ = self.background.try_send(());
     }

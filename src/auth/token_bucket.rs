@@ -5,17 +5,18 @@
 //! (GCRA). Taking a token moves that moment ahead by the interval at which tokens come back. The bucket is empty if the
 //! moment would then be more than a period ahead. A bucket whose moment has passed is full, and need not be stored.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Mutex, MutexGuard};
+use std::net::IpAddr;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::semaphore::lock;
 
-/// Number of maps, each with its own lock. With sixteen, two requests rarely wait for the same one.
+/// Number of shards, each with its own lock. With sixteen, two requests rarely wait for the same one.
 const SHARDS: usize = 16;
-/// Most buckets in one generation of one shard. With two generations there are at most 2 * 16 * 4096 buckets in all.
-const MAX_GENERATION: usize = 4096;
+/// Most buckets of one shard, so 114,688 in all: as many as a hash map of 8,192 places takes, with about 50 bytes each.
+const MAX_BUCKETS: usize = 7168;
 
 /// The result of asking a bucket for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,51 +59,100 @@ fn take(
     (full_at, decision)
 }
 
-/// A part of the buckets, in two generations. After a period, or when the young generation holds too many buckets, it
-/// becomes the old one and a new one begins. The previous old generation is dropped with the buckets that were not used
-/// since. Normally those are a period old and full again, so nothing is lost. Under a flood of keys generations are
-/// shorter and some buckets are forgotten too early, but memory stays bounded.
-struct Shard<K> {
-    young: HashMap<K, Duration>,
-    old: HashMap<K, Duration>,
-    began: Duration,
+/// A part of the buckets. Once in a period those that are full are dropped. If there are too many, the oldest one of
+/// the network with the most goes, which so forgets only what its own requests have made: a flood of addresses of one
+/// provider takes nothing from the clients of another.
+#[derive(Default)]
+struct Shard {
+    /// When each bucket is full again, by the hash of its key. Nobody can look for two keys with the same hash, because
+    /// the hasher's own key is random.
+    full_at: HashMap<u64, Duration>,
+    /// The buckets that requests of a network have made, the oldest first.
+    made_by: HashMap<IpAddr, VecDeque<u64>>,
+    /// All of these networks by the number of their buckets.
+    sizes: BTreeSet<(usize, IpAddr)>,
+    swept_at: Duration,
 }
 
-/// Token buckets by key, in bounded memory.
-pub struct TokenBuckets<K> {
+impl Shard {
+    /// Adds a bucket that a request of `network` makes.
+    fn insert(&mut self, hash: u64, network: IpAddr, full_at: Duration) {
+        if self.full_at.len() >= MAX_BUCKETS {
+            self.remove_oldest_of_largest();
+        }
+        self.full_at.insert(hash, full_at);
+        let made = self.made_by.entry(network).or_default();
+        self.sizes.remove(&(made.len(), network));
+        made.push_back(hash);
+        self.sizes.insert((made.len(), network));
+    }
+
+    fn remove_oldest_of_largest(&mut self) {
+        let Some((size, network)) = self.sizes.pop_last() else { return };
+        let oldest = self.made_by.get_mut(&network).and_then(VecDeque::pop_front);
+        oldest.map(|hash| self.full_at.remove(&hash));
+        match size {
+            1 => drop(self.made_by.remove(&network)),
+            _ => drop(self.sizes.insert((size - 1, network))),
+        }
+    }
+
+    /// Drops all buckets that are full. That takes less than a millisecond.
+    fn sweep(&mut self, now: Duration) {
+        self.full_at.retain(|_, full_at| *full_at > now);
+        self.made_by.retain(|_, made| {
+            made.retain(|hash| self.full_at.contains_key(hash));
+            !made.is_empty()
+        });
+        self.sizes = self.made_by.iter().map(|(network, made)| (made.len(), *network)).collect();
+        self.swept_at = now;
+    }
+}
+
+/// Token buckets by key, in bounded memory. All keys are of one type.
+pub struct TokenBuckets {
     /// The time in which an empty bucket becomes full.
     period: Duration,
-    shards: [Mutex<Shard<K>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
 }
 
-impl<K: Hash + Eq> TokenBuckets<K> {
+impl TokenBuckets {
     /// Makes buckets that become full again in `period`. None is stored yet, so all are full.
-    pub fn new(period: Duration) -> TokenBuckets<K> {
-        let shard = |_| {
-            Mutex::new(Shard { young: HashMap::new(), old: HashMap::new(), began: Duration::ZERO })
-        };
-        TokenBuckets { period, shards: std::array::from_fn(shard), hasher: RandomState::new() }
+    pub fn new(period: Duration) -> TokenBuckets {
+        let shards = std::array::from_fn(|_| Mutex::default());
+        TokenBuckets { period, shards, hasher: RandomState::new() }
     }
 
-    /// Takes a token from the bucket of `key`, if it has one. `now` is counted from any fixed start.
-    pub fn take(&self, key: K, limit: u32, now: Duration) -> BucketDecision {
-        let mut shard = self.shard(&key);
-        if now.saturating_sub(shard.began) >= self.period || shard.young.len() >= MAX_GENERATION {
-            shard.old = std::mem::take(&mut shard.young);
-            shard.began = now;
+    /// Takes a token from the bucket of `key`, if it has one, for a request from `network`, see
+    /// `client_address::provider_network`. `now` is counted from any fixed start.
+    pub fn take(
+        &self,
+        key: &impl Hash,
+        network: IpAddr,
+        limit: u32,
+        now: Duration,
+    ) -> BucketDecision {
+        let (hash, shard) = self.shard(key);
+        let mut shard = lock(shard);
+        if now.saturating_sub(shard.swept_at) >= self.period {
+            shard.sweep(now);
         }
-        let known = shard.young.get(&key).or_else(|| shard.old.get(&key));
-        let (full_at, decision) = take(known.copied().unwrap_or_default(), limit, self.period, now);
-        shard.young.insert(key, full_at);
+        let known = shard.full_at.get_mut(&hash);
+        let (full_at, decision) =
+            take(known.as_deref().copied().unwrap_or_default(), limit, self.period, now);
+        match known {
+            Some(known) => *known = full_at,
+            None => shard.insert(hash, network, full_at),
+        }
         decision
     }
 
     /// Puts a token back that was taken from the bucket of `key` and was not used after all.
-    pub fn give_back(&self, key: K, limit: u32) {
-        let shard = &mut *self.shard(&key);
+    pub fn give_back(&self, key: &impl Hash, limit: u32) {
+        let (hash, shard) = self.shard(key);
         // A bucket that is not stored is full.
-        if let Some(full_at) = shard.young.get_mut(&key).or_else(|| shard.old.get_mut(&key)) {
+        if let Some(full_at) = lock(shard).full_at.get_mut(&hash) {
             *full_at = full_at.saturating_sub(self.interval(limit));
         }
     }
@@ -112,17 +162,22 @@ impl<K: Hash + Eq> TokenBuckets<K> {
         self.period / limit
     }
 
-    /// Locks the part that holds the bucket of `key`.
-    fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K>> {
-        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
+    /// The hash of a key, and the part that holds its bucket.
+    fn shard(&self, key: &impl Hash) -> (u64, &Mutex<Shard>) {
+        let hash = self.hasher.hash_one(key);
+        (hash, &self.shards[hash as usize % SHARDS])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 0, 0));
 
     const fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -132,91 +187,134 @@ mod tests {
     fn a_full_bucket_gives_its_limit_and_then_refuses() {
         let buckets = TokenBuckets::new(MINUTE);
         for left in (0..5).rev() {
-            let d = buckets.take("a", 5, at(100));
+            let d = buckets.take(&"a", HERE, 5, at(100));
             assert_eq!((d.allowed, d.remaining), (true, left));
         }
-        let d = buckets.take("a", 5, at(100));
+        let d = buckets.take(&"a", HERE, 5, at(100));
         assert_eq!((d.allowed, d.remaining, d.retry_in, d.full_in), (false, 0, at(12), at(60)));
-        assert!(buckets.take("b", 5, at(100)).allowed, "another key has its own bucket");
+        assert!(buckets.take(&"b", HERE, 5, at(100)).allowed, "another key has its own bucket");
     }
 
     #[test]
     fn tokens_come_back_at_even_intervals() {
         let buckets = TokenBuckets::new(MINUTE);
         for _ in 0..5 {
-            buckets.take("a", 5, at(0));
+            buckets.take(&"a", HERE, 5, at(0));
         }
-        let d = buckets.take("a", 5, at(11));
+        let d = buckets.take(&"a", HERE, 5, at(11));
         assert_eq!((d.allowed, d.retry_in), (false, at(1)));
-        assert!(buckets.take("a", 5, at(12)).allowed);
-        assert!(!buckets.take("a", 5, at(12)).allowed);
-        assert_eq!(buckets.take("a", 5, at(72)).remaining, 4, "full again after a minute");
+        assert!(buckets.take(&"a", HERE, 5, at(12)).allowed);
+        assert!(!buckets.take(&"a", HERE, 5, at(12)).allowed);
+        assert_eq!(buckets.take(&"a", HERE, 5, at(72)).remaining, 4, "full again after a minute");
     }
 
     #[test]
     fn a_refused_request_takes_no_token() {
         let buckets = TokenBuckets::new(MINUTE);
         for _ in 0..1000 {
-            buckets.take("a", 5, at(0));
+            buckets.take(&"a", HERE, 5, at(0));
         }
-        assert!(buckets.take("a", 5, at(12)).allowed);
+        assert!(buckets.take(&"a", HERE, 5, at(12)).allowed);
     }
 
     #[test]
     fn a_token_that_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_its_limit() {
         let buckets = TokenBuckets::new(MINUTE);
         for _ in 0..5 {
-            assert!(buckets.take("a", 5, at(0)).allowed);
+            assert!(buckets.take(&"a", HERE, 5, at(0)).allowed);
         }
-        buckets.give_back("a", 5);
-        assert!(buckets.take("a", 5, at(0)).allowed);
-        assert!(!buckets.take("a", 5, at(0)).allowed);
+        buckets.give_back(&"a", 5);
+        assert!(buckets.take(&"a", HERE, 5, at(0)).allowed);
+        assert!(!buckets.take(&"a", HERE, 5, at(0)).allowed);
         // The bucket has become full meanwhile.
-        buckets.give_back("a", 5);
-        buckets.give_back("a", 5);
-        let allowed = (0..10).filter(|_| buckets.take("a", 5, at(61)).allowed).count();
+        buckets.give_back(&"a", 5);
+        buckets.give_back(&"a", 5);
+        let allowed = (0..10).filter(|_| buckets.take(&"a", HERE, 5, at(61)).allowed).count();
         assert_eq!(allowed, 5);
-        buckets.give_back("unknown", 5);
+        buckets.give_back(&"unknown", 5);
     }
 
     #[test]
     fn a_longer_period_gives_tokens_back_more_slowly_and_remembers_longer() {
         let buckets = TokenBuckets::new(at(3600));
         for _ in 0..100 {
-            assert!(buckets.take("a", 100, at(0)).allowed);
+            assert!(buckets.take(&"a", HERE, 100, at(0)).allowed);
         }
-        let d = buckets.take("a", 100, at(10));
+        let d = buckets.take(&"a", HERE, 100, at(10));
         assert_eq!((d.allowed, d.retry_in, d.full_in), (false, at(26), at(3590)));
-        let allowed = (36..=3600).filter(|second| buckets.take("a", 100, at(*second)).allowed);
+        let allowed =
+            (36..=3600).filter(|second| buckets.take(&"a", HERE, 100, at(*second)).allowed);
         assert_eq!(allowed.count(), 100, "one every 36 seconds");
     }
 
     #[test]
-    fn a_bucket_in_use_survives_changes_of_generation() {
+    fn a_bucket_in_use_survives_sweeps() {
         let buckets = TokenBuckets::new(MINUTE);
-        let allowed = (0..600).filter(|second| buckets.take("a", 5, at(*second)).allowed).count();
+        let allowed =
+            (0..600).filter(|second| buckets.take(&"a", HERE, 5, at(*second)).allowed).count();
         assert_eq!(allowed, 5 + 49, "the first five, then one every twelve seconds");
     }
 
+    /// A network of its own for each number.
+    fn network(n: u32) -> IpAddr {
+        Ipv4Addr::from(n << 16).into()
+    }
+
+    /// How many buckets are stored. The shards know the same number in each of their ways to find them.
+    fn stored(buckets: &TokenBuckets) -> usize {
+        let of_shard = |shard: &Mutex<Shard>| {
+            let shard = lock(shard);
+            let by_network = || shard.made_by.iter().map(|(network, made)| (made.len(), *network));
+            assert_eq!(by_network().map(|(size, _)| size).sum::<usize>(), shard.full_at.len());
+            assert_eq!(by_network().collect::<BTreeSet<_>>(), shard.sizes);
+            shard.full_at.len()
+        };
+        buckets.shards.iter().map(of_shard).sum()
+    }
+
     #[test]
-    fn a_flood_of_keys_does_not_grow_memory() {
-        let buckets = TokenBuckets::new(MINUTE);
-        for key in 0..1_000_000_u32 {
-            buckets.take(key, 5, at(0));
+    fn a_flood_of_keys_does_not_grow_memory_and_idle_buckets_go_after_a_period() {
+        for networks in [1, 7, 1_000_000] {
+            let buckets = TokenBuckets::new(MINUTE);
+            for key in 0..150_000_u32 {
+                buckets.take(&key, network(key % networks), 5, at(0));
+            }
+            let kept = stored(&buckets);
+            assert_eq!(kept, SHARDS * MAX_BUCKETS);
+            for key in 0..1000 {
+                buckets.take(&key, HERE, 5, at(60));
+            }
+            assert!((1..=1000).contains(&stored(&buckets)));
         }
-        let kept: usize = buckets
-            .shards
-            .iter()
-            .map(|s| s.lock().map_or(0, |s| s.young.len() + s.old.len()))
-            .sum();
-        assert!(kept <= 2 * SHARDS * MAX_GENERATION, "{kept}");
+    }
+
+    #[test]
+    fn a_flood_of_one_network_or_of_some_forgets_only_buckets_of_their_own() {
+        for networks in [1, 3] {
+            let buckets = TokenBuckets::new(MINUTE);
+            let others = 0..20_000_u32;
+            for key in others.clone() {
+                assert!(buckets.take(&key, network(key % 200), 1, at(0)).allowed);
+            }
+            for key in 1_000_000..1_150_000_u32 {
+                buckets.take(&key, network(1000 + key % networks), 1, at(1));
+            }
+            assert_eq!(stored(&buckets), SHARDS * MAX_BUCKETS);
+            for key in others {
+                assert!(!buckets.take(&key, network(key % 200), 1, at(2)).allowed, "{key}");
+            }
+            // Of those of the flood the latest are still there.
+            assert!(!buckets.take(&1_149_999, HERE, 1, at(2)).allowed);
+            assert!(buckets.take(&1_000_000, HERE, 1, at(2)).allowed);
+        }
     }
 
     #[test]
     fn a_full_bucket_gives_exactly_its_limit() {
         for limit in [1, 2, 3, 7, 100, 200, 999_983, 1_000_000] {
             let buckets = TokenBuckets::new(MINUTE);
-            let allowed = (0..limit + 5).filter(|_| buckets.take((), limit, at(9)).allowed).count();
+            let allowed =
+                (0..limit + 5).filter(|_| buckets.take(&(), HERE, limit, at(9)).allowed).count();
             assert_eq!(allowed, limit as usize);
         }
     }

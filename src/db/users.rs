@@ -57,9 +57,9 @@ pub enum LoginName {
 pub struct LoginLookup {
     /// What a failure counts for.
     pub counted: LoginName,
-    /// Whether the account has signed in from the client's network within the last 30 days; false without an account. A
-    /// network is an IPv4 /24 or an IPv6 /48.
-    pub knows_network: bool,
+    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the last
+    /// 30 days.
+    pub known_network: Option<String>,
     pub account: Option<LoginAccount>,
 }
 
@@ -86,7 +86,7 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
         Some(account) => LoginName::OfAccount(account.user.id),
         None => LoginName::Unknown(row.get("name_hash")),
     };
-    Ok(LoginLookup { counted, knows_network: row.get("knows_network"), account })
+    Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
 
 /// Finds the password hash and the credentials version of an account. The development admin is found too, and has no

@@ -43,18 +43,26 @@ fn parse(hop: &str) -> Option<IpAddr> {
 /// The part of an address that a client cannot change at will. An IPv6 client commonly has a whole /64 to itself
 /// (RFC 8273), so the lower 64 bits of its address are cleared.
 pub fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),
-        v4 => v4,
-    }
+    first_bits(address, 32, 64)
 }
 
 /// The network of a site, to which providers hand out a /48 at most (RFC 6177), so the lower 80 bits of an IPv6 address
 /// are cleared. `None` for IPv4.
 pub fn site(address: IpAddr) -> Option<IpAddr> {
+    Some(first_bits(address, 32, 48)).filter(IpAddr::is_ipv6)
+}
+
+/// The network of a provider, in which all addresses of a client with many of them commonly are: a /16 in IPv4, and in
+/// IPv6 the /32 that registries allocate at least (ripe-738, 5.1.1).
+pub fn provider_network(address: IpAddr) -> IpAddr {
+    first_bits(address, 16, 32)
+}
+
+/// An address of which all but the first so many bits are cleared.
+fn first_bits(address: IpAddr, of_ipv4: u32, of_ipv6: u32) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(v6) => Some(IpAddr::V6((v6.to_bits() >> 80 << 80).into())),
-        IpAddr::V4(_) => None,
+        IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() & !(u32::MAX >> (of_ipv4 - 1) >> 1)).into()),
+        IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !(u128::MAX >> of_ipv6)).into()),
     }
 }
 
@@ -100,6 +108,11 @@ mod tests {
         assert_eq!(network("192.0.2.1".parse()?), "192.0.2.1".parse::<IpAddr>()?);
         assert_eq!(site("2001:db8:1:2:3:4:5:6".parse()?), Some("2001:db8:1::".parse()?));
         assert_eq!(site("::ffff:192.0.2.1".parse()?), None);
+        let provider = provider_network("2001:db8:1:2:3:4:5:6".parse()?);
+        assert_eq!(provider, "2001:db8::".parse::<IpAddr>()?);
+        for address in ["192.0.2.1", "::ffff:192.0.2.1"] {
+            assert_eq!(provider_network(address.parse()?), "192.0.0.0".parse::<IpAddr>()?);
+        }
         Ok(())
     }
 }

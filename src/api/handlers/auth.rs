@@ -133,10 +133,10 @@ fn check_password(
     found: LoginLookup,
     password: &str,
 ) -> Result<(LoginAccount, PasswordCheck), Error> {
-    let LoginLookup { counted, knows_network, account } = found;
+    let LoginLookup { counted, known_network, account } = found;
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request();
-    let attempt = rate_limit::begin_login(context, counted, knows_network)?;
+    let attempt = rate_limit::begin_login(context, (counted, known_network))?;
     let check = context.app.hasher.check(password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::api::app::{BucketKey, BucketOwner};
+use crate::api::app::{BucketKey, BucketOwner, LoginBucketKey};
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
-use crate::db::users::LoginName;
 use crate::error::Error;
-use crate::http::client_address::{network, site};
+use crate::http::client_address::{network, provider_network, site};
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
 
@@ -24,8 +23,8 @@ const SITE_FACTOR: u32 = 8;
 /// one after the other, to guess at another one or to keep the service busy.
 const SESSIONS_FACTOR: u32 = 4;
 
-/// Failed sign-ins to one account that are allowed in an hour, from all addresses together. NIST SP 800-63B, 5.2.2,
-/// allows at most 100 in a row.
+/// Failed sign-ins to one account that are allowed in an hour, from all addresses together, and from each network that
+/// it knows. NIST SP 800-63B, 5.2.2, allows at most 100 in a row.
 const MAX_FAILED_LOGINS: u32 = 100;
 
 /// Sign-ins of an account in an hour that lack only the code of the second factor and do not count. Clients that do not
@@ -100,7 +99,7 @@ pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Re
     }
     for (key, size) in buckets(context, limit, caller) {
         let (name, now) = (key.0, context.app.started.elapsed());
-        let decision = context.app.buckets.take(key, size, now);
+        let decision = context.app.buckets.take(&key, provider_network(context.client), size, now);
         if !decision.allowed {
             return Err(refuse(context, name, decision, limit == LOGIN));
         }
@@ -178,7 +177,7 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
 /// All tokens of the user that are of the kind that the request has.
 fn tokens(user: &CurrentUser) -> BucketOwner {
     match user.credential {
-        Credential::PersonalToken(_) => BucketOwner::PersonalTokens(user.id()),
+        Credential::PersonalToken(..) => BucketOwner::PersonalTokens(user.id()),
         Credential::AccessToken(_) | Credential::Nothing => BucketOwner::User(user.id()),
     }
 }
@@ -202,22 +201,22 @@ fn refuse(
 
 /// Tokens that were taken from buckets for an attempt. They are given back when this is dropped, unless the attempt
 /// counts.
-pub struct Attempt<'a, K: Eq + Hash> {
-    buckets: &'a TokenBuckets<K>,
+pub struct Attempt<'a, K: Hash> {
+    buckets: &'a TokenBuckets,
     taken: Vec<(K, u32)>,
 }
 
-impl<K: Eq + Hash> Attempt<'_, K> {
+impl<K: Hash> Attempt<'_, K> {
     /// Makes the attempt count: the tokens stay taken.
     pub fn count(mut self) {
         self.taken.clear();
     }
 }
 
-impl<K: Eq + Hash> Drop for Attempt<'_, K> {
+impl<K: Hash> Drop for Attempt<'_, K> {
     fn drop(&mut self) {
         for (key, size) in self.taken.drain(..) {
-            self.buckets.give_back(key, size);
+            self.buckets.give_back(&key, size);
         }
     }
 }
@@ -235,7 +234,8 @@ pub fn begin_registration<'a>(
     let site = network.and_then(site).map(|site| (BucketOwner::Site(site), SITE_FACTOR * size));
     let mut attempt = Attempt { buckets: &app.registrations, taken: Vec::new() };
     for (owner, size) in [address, site].into_iter().flatten() {
-        let decision = app.registrations.take(owner.clone(), size, app.started.elapsed());
+        let (provider, now) = (provider_network(context.client), app.started.elapsed());
+        let decision = app.registrations.take(&owner, provider, size, now);
         if !decision.allowed {
             return Err(refuse(context, name, decision, false));
         }
@@ -249,24 +249,23 @@ pub fn begin_registration<'a>(
 /// if the password is wrong, and is counted from its beginning, so that parallel ones cannot exceed the limit. Fails
 /// with [`Error::RateLimited`].
 ///
-/// A client in a network that the account knows is never refused: otherwise a stranger could lock the owner out.
+/// Each network that the account knows has the same limit of its own, and counts nowhere else: otherwise a stranger
+/// could lock the owner out.
 pub fn begin_login<'a>(
     context: &mut RequestContext<'a>,
-    name: LoginName,
-    knows_network: bool,
-) -> Result<Attempt<'a, LoginName>, Error> {
+    key: LoginBucketKey,
+) -> Result<Attempt<'a, LoginBucketKey>, Error> {
     let app = context.app;
     let mut attempt = Attempt { buckets: &app.failed_logins, taken: Vec::new() };
     if !app.config.rate_limit_enabled {
         return Ok(attempt);
     }
-    let now = app.started.elapsed();
-    let decision = app.failed_logins.take(name.clone(), MAX_FAILED_LOGINS, now);
-    if decision.allowed {
-        attempt.taken.push((name, MAX_FAILED_LOGINS));
-    } else if !knows_network {
+    let (network, now) = (provider_network(context.client), app.started.elapsed());
+    let decision = app.failed_logins.take(&key, network, MAX_FAILED_LOGINS, now);
+    if !decision.allowed {
         return Err(refuse(context, "login-name", decision, true));
     }
+    attempt.taken.push((key, MAX_FAILED_LOGINS));
     Ok(attempt)
 }
 
@@ -274,14 +273,14 @@ pub fn begin_login<'a>(
 /// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
     let app = context.app;
-    let now = app.started.elapsed();
+    let (network, now) = (provider_network(context.client), app.started.elapsed());
     if !app.config.rate_limit_enabled
-        || !app.missing_codes.take(account, MAX_MISSING_CODES, now).allowed
+        || !app.missing_codes.take(&account, network, MAX_MISSING_CODES, now).allowed
     {
         return;
     }
     for (key, size) in buckets(context, LOGIN, Caller::Anonymous) {
-        app.buckets.give_back(key, size);
+        app.buckets.give_back(&key, size);
     }
     if let Some(shown) = &mut context.limit {
         shown.remaining = shown.limit.min(shown.remaining + 1);

@@ -1,5 +1,5 @@
-//! The limit of failed sign-ins to one account or with one name, which counts over all addresses, and the networks that
-//! are exempt from it because the account has signed in from there.
+//! The limit of failed sign-ins to one account or with one name, which counts over all addresses, but for the networks
+//! that have a limit of their own because the account has signed in from there.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,9 +43,21 @@ fn fail_until_refused(api: &Server, name: &str) -> Answer {
 
 /// The same after `failures` that count for the same account, the first of them at `begin`.
 #[track_caller]
-fn go_on_until_refused(api: &Server, name: &str, mut failures: u64, begin: Instant) -> Answer {
-    loop {
-        let answer = login_from(api, &new_address(), name, "wrong horse");
+fn go_on_until_refused(api: &Server, name: &str, failures: u64, begin: Instant) -> Answer {
+    fail_from(api, name, |_| new_address(), failures, begin)
+}
+
+/// The same from the addresses that `address` gives for the numbers of the attempts.
+#[track_caller]
+fn fail_from(
+    api: &Server,
+    name: &str,
+    address: impl Fn(u64) -> String,
+    mut failures: u64,
+    begin: Instant,
+) -> Answer {
+    for attempt in 0.. {
+        let answer = login_from(api, &address(attempt), name, "wrong horse");
         if answer.status == 429 {
             let most = 100 + begin.elapsed().as_secs() / 36;
             assert!((100..=most).contains(&failures), "{failures} of {most}: {answer:?}");
@@ -57,6 +69,7 @@ fn go_on_until_refused(api: &Server, name: &str, mut failures: u64, begin: Insta
             failures += 1;
         }
     }
+    unreachable!("attempts have no end")
 }
 
 /// Also if the username is another one by then, and whatever the address was typed like.
@@ -178,6 +191,47 @@ fn owners_sign_in_from_where_they_did_before_while_strangers_fail() {
     // The other name of the account has the same limit and the same networks.
     login_from(&api, &new_address(), "ann@example.com", PASSWORD).refused(429, TOO_MANY);
     login_from(&api, "203.0.113.10", "ann@example.com", PASSWORD).expect(200);
+}
+
+/// Networks from which somebody fails, with the address of each attempt.
+type Network = (&'static str, fn(u64) -> String);
+
+const NETWORKS: [Network; 4] = [
+    ("all that the account does not know", |_| new_address()),
+    ("a /24 that it knows", |n| format!("203.0.113.{}", n % 250)),
+    ("another /24 that it knows", |n| format!("::ffff:198.51.100.{}", n % 250)),
+    ("a /48 that it knows", |n| format!("2001:db8:1:{}::{n:x}", n % 1000)),
+];
+
+#[test]
+fn each_network_that_an_account_knows_has_a_hundred_failures_of_its_own_and_so_have_all_others() {
+    for first in [0, 3] {
+        let api = Server::start(&[ON, TRUSTED, ("CLOAKROOM_RATE_LIMIT_AUTH", "1000")]);
+        ["ann", "bob"].iter().for_each(|name| drop(api.register(name).expect(201)));
+        for (_, address) in &NETWORKS[1..] {
+            login_from(&api, &address(1), "ann", PASSWORD).expect(200);
+        }
+        let order = (first..NETWORKS.len()).chain(0..first);
+        let mut exhausted = Vec::new();
+        for network in order {
+            let (name, address) = NETWORKS[network];
+            let refused = fail_from(&api, "ann", address, 0, Instant::now());
+            refused.refused(429, TOO_MANY);
+            exhausted.push(network);
+            for (n, (other, address)) in NETWORKS.into_iter().enumerate() {
+                let what = format!("from {other} after {name}");
+                let answer = login_from(&api, &address(200), "ann", PASSWORD).case(&what);
+                // The first one may have got a token back meanwhile.
+                match n {
+                    _ if n == network => answer.refused(429, TOO_MANY),
+                    _ if exhausted.contains(&n) => continue,
+                    _ => answer.expect(200),
+                };
+            }
+            // They are networks of this account alone.
+            login_from(&api, &address(201), "bob", PASSWORD).expect(200);
+        }
+    }
 }
 
 #[test]
