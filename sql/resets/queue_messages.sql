@@ -1,5 +1,7 @@
 -- Takes up to a hundred requests for password resets, the oldest first, and for each active account that has one of the
--- addresses writes an event and queues a message; returns how many requests it took.
+-- addresses writes an event and queues a message; returns how many requests there were, at least. Only those of former
+-- seconds are taken, by whichever process: so the time of the client's next request does not tell whether there was an
+-- account to work for.
 -- The account of an address is found as users/find_by_login does.
 -- The event is about the first request. If there was an event about the account within two minutes, it has a row in
 -- password_reset_counts, and all requests are only counted there: the number that is returned is smaller than that of
@@ -14,7 +16,8 @@
 WITH taken AS (
     DELETE FROM password_reset_requests
     WHERE id = ANY (ARRAY(
-        SELECT id FROM password_reset_requests WHERE NOT is_confirmation ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+        SELECT id FROM password_reset_requests WHERE NOT is_confirmation AND requested_at < date_trunc('second', now())
+        ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
     ))
     RETURNING id, email, email_ascii, requested_at, address, request_id
 ), known AS (
@@ -62,4 +65,4 @@ WITH taken AS (
     ORDER BY mailbox(coalesce(u.email_ascii, u.email))
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
 )
-SELECT count(*) AS requests FROM taken
+SELECT count(*) AS requests FROM password_reset_requests WHERE NOT is_confirmation

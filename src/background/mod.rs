@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use crate::config::Config;
 use crate::db::{self, Database, sql, sweep};
 use crate::error::Error;
+use crate::model::timestamp::unix_time;
 use crate::storage::Storage;
 
 /// How often expired records and contents without a record are looked for.
@@ -113,6 +114,9 @@ impl Background {
 
     /// Works until every sender is gone. The tasks take turns as long as any of them has work left, with a rest after
     /// each turn. A task that fails or panics is tried again later and does not keep the others from running.
+    ///
+    /// Work that a request has left begins at the next full second. So the time of the client's next request does not
+    /// tell how much work it is, which depends on whether an account has the address that was typed.
     fn run(&self, tasks: &[Row], rest: u32, woken: &Receiver<()>) {
         let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.2)).collect();
         loop {
@@ -129,8 +133,10 @@ impl Background {
             }
             let rest = (rest * began.elapsed()).min(POLL_PERIOD);
             let wait = if has_more { rest } else { POLL_PERIOD };
-            if woken.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
-                return;
+            match woken.recv_timeout(wait) {
+                Ok(()) => thread::sleep(until_next_second(unix_time())),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
@@ -149,6 +155,11 @@ impl Background {
             outcome => outcome,
         }
     }
+}
+
+/// The time from `now`, which counts from 1970, to the next full second.
+fn until_next_second(now: Duration) -> Duration {
+    Duration::from_secs(now.as_secs() + 1) - now
 }
 
 /// Stops the process as SIGTERM does, if a newer program has changed the database into one that does not suit this one:

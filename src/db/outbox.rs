@@ -89,7 +89,7 @@ pub fn request_link(
 
 /// Takes up to a hundred requests for password resets, and queues messages for the accounts that may get one. An
 /// account gets at most one message in two minutes, and after ten in a day one an hour. All other requests are dropped.
-/// Returns how many it took.
+/// Those of the present second are left. Returns how many there were.
 pub fn queue_messages(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("resets/queue_messages"), &[])?)?.get("requests"))
 }

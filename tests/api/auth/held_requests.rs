@@ -155,8 +155,11 @@ const REVOCATIONS: [Revocation; 7] = [
         w.api.change_password(&actor.other, PASSWORD, NEW_PASSWORD)
     }),
     ("a reset", INVALID, |w, actor| {
-        let token = w.api.reset_token(&format!("{}@example.com", actor.name));
-        w.api.reset_password(&token, NEW_PASSWORD)
+        let sql = "SELECT credentials_version FROM users WHERE id";
+        let version: i32 = w.api.database.value(&format!("{sql} = '{}'", actor.held.id()));
+        let token =
+            json!({"sub": actor.held.id(), "type": "password_reset", "ver": version, "iat": now()});
+        w.api.reset_password(&sign(with_member(&token, "exp", now() + 600)), NEW_PASSWORD)
     }),
     ("a sign-out everywhere", INVALID, |w, actor| w.api.logout(&actor.other)),
     (END_OF_SESSION, INVALID, |w, actor| w.api.end_session(&actor.other, &actor.held.session())),

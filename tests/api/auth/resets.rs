@@ -63,6 +63,22 @@ fn a_reset_token_dies_with_any_change_of_the_activity_and_is_none_while_the_acco
     assert_eq!(events(), before + 1);
 }
 
+/// So whoever asks cannot tell by the time of a next request whether there was an account to work for.
+#[test]
+fn a_request_is_worked_on_from_the_next_full_second_on() {
+    let (api, [_, ..]) = Server::with_users(&[], ["usr0", "usr1", "usr2", "usr3", "usr4"]);
+    let second = api.beside(&[]);
+    for n in 0..5 {
+        let process = if n % 2 == 0 { &api } else { &second };
+        process.request_reset(&format!("usr{n}@example.com")).expect(200);
+        wait_until(|| api.database.count("password_reset_messages") == n + 1);
+    }
+    let early = "password_reset_messages m
+                 JOIN audit_events e ON e.subject_id = m.user_id AND action = 'password.reset_request'
+                 WHERE date_trunc('second', m.sent_at[1]) <= e.at";
+    assert_eq!(api.database.count(early), 0);
+}
+
 #[test]
 fn tokens_that_are_no_reset_tokens_are_answered_alike() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
@@ -199,12 +215,15 @@ fn an_account_gets_a_message_in_two_minutes_and_after_ten_in_a_day_one_an_hour()
 fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one() {
     let database = Database::create_migrated();
     let mut client = database.client();
-    let insert = "INSERT INTO password_reset_requests (email) SELECT 'nobody@example.com' FROM generate_series";
+    let insert = "INSERT INTO password_reset_requests (email, requested_at)
+                  SELECT 'nobody@example.com', '2026-01-01' FROM generate_series";
     client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
     let sql = std::fs::read_to_string("sql/resets/queue_messages.sql").unwrap();
     let statement = client.prepare(&sql).unwrap();
     // PostgreSQL keeps the plan that it makes now.
     assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 1);
+    assert_eq!(database.count("password_reset_requests"), 0);
     client.batch_execute(&format!("{insert} (1, 1000)")).unwrap();
-    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 100);
+    assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 1000);
+    assert_eq!(database.count("password_reset_requests"), 900);
 }
