@@ -1,5 +1,5 @@
 -- The user of the personal access token with hash $1, the scope of the token, and the version of the user's
--- credentials. No row means that there is no such token, or that it has expired.
+-- credentials. No row means that there is no such token, or that it has expired more than $2 seconds ago.
 -- The same statement stores the hour of the use. It writes only at the first use of a token in an hour; all other uses
 -- only read. Running it twice has no further effect, so it may be repeated.
 WITH used AS (
@@ -13,5 +13,5 @@ SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.
        t.scope,
        u.credentials_version
 FROM personal_tokens t JOIN users u ON u.id = t.user_id
-WHERE t.token_hash = $1 AND t.expires_at > now()
+WHERE t.token_hash = $1 AND t.expires_at + make_interval(secs => $2) > now()
   AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

@@ -1,6 +1,7 @@
 //! One request, as handlers and middleware are given it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
@@ -22,7 +23,7 @@ use crate::telemetry::metrics::EndpointName;
 
 /// One request and what it needs on its way through the pipeline.
 pub struct RequestContext<'a> {
-    pub app: &'a App,
+    pub app: &'a Arc<App>,
     /// The database, which all queries of the request together may wait for as long as one may.
     pub db: Database,
     pub request: Request<'a>,
@@ -32,7 +33,7 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The endpoint, once it is found: the metrics name it also if a later check fails.
     pub endpoint: Option<EndpointName>,
-    /// Whether the endpoint is for administrators only.
+    /// Whether the endpoint is for administrators only, if need be by the settings.
     pub needs_admin: bool,
     /// The parameters of the path, in its order.
     pub path_params: Vec<PathParam>,

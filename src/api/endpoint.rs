@@ -1,7 +1,7 @@
 //! One entry of the router's table: the path, the handler and who may call it, the rate limit, and the feature.
 
 use super::context::{PathParam, RequestContext};
-use super::middleware::identity::{Admin, Credential, CurrentUser, RefreshToken};
+use super::middleware::identity::{Admin, Credential, CurrentUser, Exporter, RefreshToken};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
@@ -22,8 +22,8 @@ pub enum Handler {
     /// A signed-in user.
     User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
     Admin(fn(&mut RequestContext, &Admin) -> Outcome),
-    /// Whoever may export by the settings.
-    Export(fn(&mut RequestContext) -> Outcome),
+    /// Whoever may export by the settings, without a user if anyone may.
+    Export(fn(&mut RequestContext, Exporter) -> Outcome),
 }
 
 /// A part of the service that the settings can switch off.
@@ -151,13 +151,13 @@ impl Endpoint {
     /// is accepted for `GET`, and so for `HEAD`, which has the same endpoint.
     pub fn accept(&self, credential: Credential) -> Result<(), Error> {
         match credential {
-            Credential::PersonalToken(_) if !self.accepts_personal_tokens => {
+            Credential::PersonalToken(..) if !self.accepts_personal_tokens => {
                 Err(Error::NotPermitted(Forbidden::PersonalToken))
             }
-            Credential::PersonalToken(TokenScope::Read) if self.name.method != "GET" => {
+            Credential::PersonalToken(TokenScope::Read, _) if self.name.method != "GET" => {
                 Err(Error::NotPermitted(Forbidden::ReadOnlyToken))
             }
-            Credential::PersonalToken(TokenScope::Upload)
+            Credential::PersonalToken(TokenScope::Upload, _)
                 if (self.name.method, self.name.template) != ("POST", "/uploads") =>
             {
                 Err(Error::NotPermitted(Forbidden::UploadToken))

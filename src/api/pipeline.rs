@@ -2,8 +2,11 @@
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+use log::Level;
 
 use super::app::App;
 use super::context::RequestContext;
@@ -22,9 +25,10 @@ use crate::http::response::{Response, check_headers};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::access_log::{self, AccessLogEntry};
+use crate::telemetry::metrics::EndpointName;
 
 /// Answers one request. Does not panic, even if a handler does.
-pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
+pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
     let began = Instant::now();
     let _running = app.metrics.request_running();
     let request = Request::new(head, body);
@@ -60,7 +64,10 @@ pub fn answer(app: &App, head: &rouille::Request, body: Body) -> Response {
         client,
         id,
     };
-    access_log::write(&entry, app.config.log_format);
+    // Monitoring asks every few seconds, so its requests are of interest only if they fail.
+    let is_probe = context.endpoint.is_some_and(EndpointName::is_probe) && status < 400;
+    let level = if is_probe { Level::Debug } else { Level::Info };
+    access_log::write(&entry, level, app.config.log_format);
     response
 }
 
@@ -114,8 +121,8 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
                 .map_err(|error| why_refused(context, &user, error))
         }
         Handler::Export(handle) => {
-            admit_export(context, endpoint)?;
-            handle(context)
+            let user = admit_export(context, endpoint)?;
+            handle(context, user.as_ref())
         }
     }
 }
@@ -140,18 +147,22 @@ fn admit_refresh(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Re
     token
 }
 
-/// Admits whoever may export by the settings.
-fn admit_export(context: &mut RequestContext, endpoint: &Endpoint) -> Result<(), Error> {
+/// Admits whoever may export by the settings, and returns the user, if they ask for one.
+fn admit_export(
+    context: &mut RequestContext,
+    endpoint: &Endpoint,
+) -> Result<Option<CurrentUser>, Error> {
     let exporters = identity::exporters(context);
     let user = match exporters {
         Exporters::Anyone => None,
         Exporters::Users | Exporters::Admins => Some(authenticate(context)?),
     };
     admit(context, endpoint, user.as_ref().map_or(Caller::Anonymous, Caller::User))?;
-    if let (Exporters::Admins, Some(user)) = (exporters, &user) {
+    context.needs_admin = exporters == Exporters::Admins;
+    if let (true, Some(user)) = (context.needs_admin, &user) {
         user.require_admin(&context.app.config)?;
     }
-    Ok(())
+    Ok(user)
 }
 
 /// The signed-in user. A missing or rejected token counts against the client's address, so that tokens cannot be

@@ -15,8 +15,10 @@ use super::{Database, column_numbers, like_pattern, one_row, sql, users};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
-/// Accounts of a batch.
-const BATCH_ROWS: i64 = 4000;
+/// Most accounts of a batch, and most bytes of its rows: together with the last row, which may exceed them, and unless
+/// many cells must be quoted, a batch is no longer than 256 KiB as CSV.
+const BATCH_ROWS: i64 = 1000;
+const BATCH_BYTES: i64 = 250_000;
 
 /// The `LIKE` pattern of e-mail addresses that contain `part`; `*` and `%` in it stand for any run of characters.
 pub fn email_pattern(part: &str) -> String {
@@ -87,18 +89,21 @@ pub fn batch<T>(
         (&after.0, Type::TIMESTAMPTZ),
         (&after.1, Type::UUID),
         (&BATCH_ROWS, Type::INT8),
+        (&BATCH_BYTES, Type::INT8),
     ];
     db.read_bulk(sql!("exports/batch"), params, deadline, |mut rows| {
-        let (mut total, mut columns, mut end, mut count) = (start(), None, None, 0);
+        let (mut total, mut columns, mut end, mut is_full) = (start(), None, None, false);
+        let mut count = 0;
         while let Some(row) = rows.next()? {
             let columns = columns.get_or_insert_with(|| column_numbers(&row, COLUMNS));
             let user = from_columns(&row, columns);
             add(&mut total, &user);
             end = Some(ExportPosition(user.created_at.0, user.id));
             count += 1;
+            is_full = count == BATCH_ROWS || row.get::<_, i64>("bytes") >= BATCH_BYTES;
         }
-        // Fewer rows than asked for are the last ones.
-        Ok((total, end.filter(|_| count == BATCH_ROWS)))
+        // A batch that is not full is the last one.
+        Ok((total, end.filter(|_| is_full)))
     })
 }
 

@@ -1,6 +1,8 @@
 //! Table `personal_tokens`: the personal access tokens that have not ended. A trigger on `users` removes those of a
 //! user whose password changes or who is deactivated or deleted.
 
+use std::time::Duration;
+
 use postgres::Row;
 use uuid::Uuid;
 
@@ -58,10 +60,15 @@ pub fn insert(
 }
 
 /// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
-/// round trip. Fails with [`Error::InvalidToken`].
-pub fn authenticate(db: &Database, hash: &TokenHash) -> Result<(User, TokenScope, i32), Error> {
+/// round trip. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
+pub fn authenticate(
+    db: &Database,
+    hash: &TokenHash,
+    age: Duration,
+) -> Result<(User, TokenScope, i32), Error> {
+    let params: SqlParams = &[&hash.as_slice(), &age.as_secs_f64()];
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
-    let rows = db.read(sql!("personal_tokens/authenticate"), &[&hash.as_slice()])?;
+    let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
     Ok((users::from_row(db, row), scope_from_row(row), row.get("credentials_version")))
 }

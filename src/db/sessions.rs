@@ -53,18 +53,23 @@ impl SessionLookups {
     }
 
     /// Returns the user of an access token and the version of the user's credentials, and checks that the token's
-    /// session is live. `max_age` is the maximum age of a session. Fails with [`Error::UserNotUsable`], or else with
-    /// [`Error::InvalidToken`] if the session has ended.
+    /// session is live. `max_age` is the maximum age of a session. One that has expired within the time `age` counts as
+    /// live; no other lookup is served together with one for which that is not zero. Fails with
+    /// [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] if the session has ended.
     pub fn authenticate(
         &self,
         db: &Database,
         user: Uuid,
         sign_in: SignIn,
         max_age: Duration,
+        age: Duration,
     ) -> Result<(User, i32), Error> {
         if let Some(session) = sign_in.session {
-            let find = |ids: &[Uuid]| find_live(db, ids, max_age);
-            let found = db.timed(|_| self.0.submit(session, find))?;
+            let find = |ids: &[Uuid]| find_live(db, ids, max_age, age);
+            let found = match age.is_zero() {
+                true => db.timed(|_| self.0.submit(session, find))?,
+                false => find(&[session])?.pop().flatten(),
+            };
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
                 return Ok((users::from_row(db, &row), row.get("credentials_version")));
             }
@@ -80,14 +85,16 @@ impl SessionLookups {
     }
 }
 
-/// Reads the user of each session, `None` if the session is not live or the account cannot be used. Requests with
-/// the same token have the same session.
+/// Reads the user of each session, `None` if the session was not live the time `age` ago, or has been ended, or the
+/// account cannot be used. Requests with the same token have the same session.
 fn find_live(
     db: &Database,
     sessions: &[Uuid],
     max_age: Duration,
+    age: Duration,
 ) -> Result<Vec<Option<Arc<Row>>>, Error> {
-    let rows = db.read(sql!("sessions/find_live"), &[&sessions, &max_age.as_secs_f64()])?;
+    let params: SqlParams = &[&sessions, &(max_age + age).as_secs_f64(), &age.as_secs_f64()];
+    let rows = db.read(sql!("sessions/find_live"), params)?;
     let found: HashMap<Uuid, Arc<Row>> =
         rows.into_iter().map(|row| (row.get("session_id"), Arc::new(row))).collect();
     Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())

@@ -15,7 +15,7 @@ const FORMULA_SIGNS: [char; 10] = ['=', '+', '-', '@', '＝', '＋', '－', '＠
 
 /// Room for rows in bytes, before memory is allocated anew. The allocator reuses blocks below a mebibyte. Larger ones
 /// come from the kernel each time, and clearing their pages takes time.
-const CAPACITY: usize = 1_000_000;
+const CAPACITY: usize = 300_000;
 
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {

@@ -34,10 +34,9 @@ pub enum ResponseBody {
     Batches(Box<BodyBatches>),
 }
 
-/// The parts of a body of unknown length, of which none should be longer than a few megabytes. Each is made once the
-/// one before has been sent. After a failure the transfer must end without its last chunk, so that no client takes a
-/// part for the whole; whoever makes the parts logs it. They are dropped when the response has ended, or the connection
-/// has broken.
+/// The parts of a body of unknown length, of which none should be longer than 256 KiB. Each is made once the one before
+/// has been sent. After a failure the transfer must end without its last chunk, so that no client takes a part for the
+/// whole; whoever makes the parts logs it. They are dropped when the response has ended, or the connection has broken.
 pub type BodyBatches = dyn Iterator<Item = io::Result<Vec<u8>>> + Send;
 
 /// The bytes of `file` that are still to be sent. The file's own offset is neither used nor changed.

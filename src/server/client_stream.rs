@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memchr::memchr;
-#[cfg(target_os = "linux")]
 use socket2::SockRef;
 
 use super::connection::{Awaited, Connection};
@@ -258,6 +257,12 @@ impl ClientStream {
             }
         }
         self.connection.stop_waiting()
+    }
+
+    /// Lets the connection end with a TCP reset when it is closed. So an incomplete response is never taken for a whole
+    /// one, also without chunks or a length, and what is in the socket's buffer is not sent any more.
+    pub fn reset(self) {
+        let _ = SockRef::from(&self.connection.socket).set_linger(Some(Duration::ZERO));
     }
 
     /// Closes the connection so that the client can still read the response (RFC 9112, section 9.6): announces the

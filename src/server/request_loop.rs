@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use log::Level;
+
 use super::Server;
 use super::body::BodyReader;
 use super::client_stream::{ClientStream, HeadError};
@@ -43,8 +45,8 @@ impl RequestLoop<'_> {
             match keep_alive {
                 Ok(true) => {}
                 Ok(false) => return self.stream.lingering_close(),
-                // The client is gone, or the response is incomplete, which a plain close shows to the client.
-                Err(_) => return,
+                // The client is gone, or the response is incomplete.
+                Err(_) => return self.stream.reset(),
             }
         }
     }
@@ -97,7 +99,7 @@ impl RequestLoop<'_> {
             client: self.peer.ip(),
             id,
         };
-        access_log::write(&entry, self.server.log_format);
+        access_log::write(&entry, Level::Info, self.server.log_format);
         self.writer.send(&mut self.stream, response, &options)
     }
 }

@@ -80,6 +80,7 @@ fn into_rouille(response: Response) -> rouille::Response {
         ResponseBody::Stream(reader, length) => {
             rouille::ResponseBody::from_reader_and_size(reader, length as usize)
         }
+        // A failure ends this one as if it were whole, too.
         ResponseBody::Batches(body) => {
             rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), body })
         }

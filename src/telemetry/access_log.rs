@@ -6,6 +6,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use log::Level;
 use rustix::io::retry_on_intr;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
@@ -72,19 +73,19 @@ fn serialize_user<S: Serializer>(user: &Option<Uuid>, to: S) -> Result<S::Ok, S:
     }
 }
 
-/// Writes the entry, unless the level of the log is above `info`. It needs no priority for the journal, where that of a
-/// line without one is `info`.
-pub fn write(entry: &AccessLogEntry, format: LogFormat) {
-    if log::log_enabled!(target: TARGET, log::Level::Info) {
-        let line = line(entry, format, Timestamp::now());
+/// Writes the entry, if lines of this level, `info` or `debug`, are logged. It needs no priority for the journal, where
+/// that of a line without one is `info`.
+pub fn write(entry: &AccessLogEntry, level: Level, format: LogFormat) {
+    if log::log_enabled!(target: TARGET, level) {
+        let line = line(entry, level, format, Timestamp::now());
         // Without a place to write to there is nobody to tell. One write keeps the lines of several threads apart,
         // because none is longer than 4096 bytes (PIPE_BUF in pipe(7)). So none waits for the lock of `io::stderr`.
         let _ = retry_on_intr(|| rustix::io::write(io::stderr(), line.as_bytes()));
     }
 }
 
-fn line(entry: &AccessLogEntry, format: LogFormat, timestamp: Timestamp) -> String {
-    LogLine { timestamp, level: "INFO", target: TARGET, message: "request", fields: entry }
+fn line(entry: &AccessLogEntry, level: Level, format: LogFormat, timestamp: Timestamp) -> String {
+    LogLine { timestamp, level: level.as_str(), target: TARGET, message: "request", fields: entry }
         .format(format, entry)
 }
 
@@ -112,11 +113,11 @@ mod tests {
     }
 
     fn text(entry: &AccessLogEntry) -> String {
-        line(entry, LogFormat::Text, NOW)
+        line(entry, Level::Info, LogFormat::Text, NOW)
     }
 
     fn json(entry: &AccessLogEntry) -> String {
-        line(entry, LogFormat::Json, NOW)
+        line(entry, Level::Info, LogFormat::Json, NOW)
     }
 
     #[test]

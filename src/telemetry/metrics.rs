@@ -23,6 +23,13 @@ pub struct EndpointName {
     pub template: &'static str,
 }
 
+impl EndpointName {
+    /// Whether it is one that monitoring asks.
+    pub fn is_probe(self) -> bool {
+        matches!(self.template, "/healthz" | "/readyz" | "/metrics")
+    }
+}
+
 impl fmt::Display for EndpointName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}{}", self.method, self.prefix, self.template)

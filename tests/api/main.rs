@@ -13,6 +13,7 @@ mod api {
     mod address_limits;
     mod api_keys;
     mod bad_input;
+    mod ended_exports;
     mod exports;
     mod features;
     mod metrics;
@@ -82,6 +83,7 @@ mod files {
     mod hostile_uploads;
     mod links;
     mod many_files;
+    mod overtaken_changes;
     mod parallel_uploads;
     mod repeated_uploads;
     mod service_quota;

@@ -66,13 +66,17 @@ impl RawConnection {
 
     /// Reads until the server closes or resets the connection.
     pub fn rest(&mut self) -> Vec<u8> {
+        self.rest_and_end().0
+    }
+
+    /// Reads until the server closes the connection, or resets it; then the second value is true.
+    pub fn rest_and_end(&mut self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => {}
+            Ok(_) => (rest, false),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionReset => (rest, true),
             Err(e) => panic!("the connection stays open: {e}"),
         }
-        rest
     }
 
     /// Expects the server to close the connection without sending more.

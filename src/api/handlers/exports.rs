@@ -4,11 +4,13 @@
 use std::time::Instant;
 use std::{io, iter};
 
+use log::Level;
 use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::api::context::RequestContext;
+use crate::api::middleware::identity::{self, Exporter};
 use crate::api::turns::ExportTurn;
 use crate::db::audit;
 use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
@@ -26,38 +28,38 @@ fn read_export_query(query: &mut Params) -> Option<String> {
 }
 
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
-pub fn filtered(context: &mut RequestContext) -> Result<Response, Error> {
+pub fn filtered(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
     let email = context.request.query().read(read_export_query)?;
-    export(context, email.as_deref().map(exports::email_pattern))
+    export(context, user, email.as_deref().map(exports::email_pattern))
 }
 
 /// `GET /api/v1/users/export-full`: all users.
-pub fn full(context: &mut RequestContext) -> Result<Response, Error> {
-    export(context, None)
+pub fn full(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
+    export(context, user, None)
 }
 
 /// `GET /api/v1/users/export-alive`: whether the exports can be reached.
-pub fn alive(_: &mut RequestContext) -> Result<Response, Error> {
+pub fn alive(_: &mut RequestContext, _: Exporter) -> Result<Response, Error> {
     response::probe("users export alive")
 }
 
 /// `GET /api/v1/users/export-simple`: a second probe, with a text of its own.
-pub fn simple(_: &mut RequestContext) -> Result<Response, Error> {
+pub fn simple(_: &mut RequestContext, _: Exporter) -> Result<Response, Error> {
     response::json(200, &json!({ "users": "export simple status" }))
 }
 
-/// Waits for a turn, counts the rows and reads the first batch before the response begins. Whatever fails until then is
+/// Waits for a turn, reads the first batch and counts the rows before the response begins. Whatever fails until then is
 /// still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
-fn export(context: &mut RequestContext, email_pattern: Option<String>) -> Result<Response, Error> {
+fn export(
+    context: &mut RequestContext,
+    user: Exporter,
+    email_pattern: Option<String>,
+) -> Result<Response, Error> {
     let (db, config) = (context.app.db.clone(), &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
     let turn = context.export_turn(deadline)?;
     let max_rows = i64::from(config.export_max_rows);
-    let count = exports::count(&db, email_pattern.as_deref(), max_rows + 1, deadline)?;
-    if count > max_rows {
-        return Err(Error::ExportTooLarge(config.export_max_rows));
-    }
-    let is_filtered = email_pattern.is_some();
+    let (is_filtered, counted) = (email_pattern.is_some(), email_pattern.clone());
     let mut next = Some(ExportPosition::START);
     let read = move |deadline| {
         let Some(after) = next else { return Ok(None) };
@@ -68,7 +70,11 @@ fn export(context: &mut RequestContext, email_pattern: Option<String>) -> Result
         next = end;
         csv.finish().map(Some)
     };
-    let response = export_response(context, "users", read, turn, deadline)?;
+    let response = export_response(context, user, "users", read, turn, deadline)?;
+    let count = exports::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
+    if count > max_rows {
+        return Err(Error::ExportTooLarge(config.export_max_rows));
+    }
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
         audit::insert_export(&context.app.db, count, is_filtered, &context.origin())?;
@@ -95,22 +101,30 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
 /// as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if that takes longer than the deadline that it
 /// is given. The first batch is read by `deadline`, before the response begins, so that a failure still has a status.
 /// Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS` says. The turn ends with the export.
+///
+/// Before each batch the sender is looked up again, because the wait for the turn may have been long, and a client that
+/// reads slowly is to get nothing new after its session or its rights have ended.
 pub fn export_response(
     context: &RequestContext,
+    user: Exporter,
     subject: &str,
     mut read: impl FnMut(Instant) -> Result<Option<Vec<u8>>, Error> + Send + 'static,
     turn: ExportTurn,
     deadline: Instant,
 ) -> Result<Response, Error> {
+    let check_sender = identity::sender_check(context, user);
+    check_sender()?;
     let first = read(deadline)?;
     let timeout = context.app.config.export_timeout;
     let rest = iter::from_fn(move || {
         let _held_until_the_end = &turn;
         let failed = |error: Error| {
-            log::error!("an export broke off: {}", error.cause());
+            let level = if error.status() < 500 { Level::Warn } else { Level::Error };
+            log::log!(level, "an export broke off: {}", error.cause());
             io::Error::other("the export broke off")
         };
-        read(Instant::now() + timeout).map_err(failed).transpose()
+        let batch = check_sender().and_then(|()| read(Instant::now() + timeout));
+        batch.map_err(failed).transpose()
     });
     let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
     let body = ResponseBody::Batches(Box::new(first.map(Ok).into_iter().chain(rest)));

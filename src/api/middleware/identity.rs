@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::auth::jwt::TokenType;
 use crate::auth::personal_token;
 use crate::config::{AdminSecondFactor, Config, Environment};
+use crate::db::personal_tokens::TokenHash;
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
@@ -30,11 +32,13 @@ pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
     }
     let token = context.request.bearer_token()?;
     if personal_token::is_personal(token) {
-        return CurrentUser::from_personal_token(&context.db, token);
+        let hash = personal_token::hash(token).ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
+        return CurrentUser::from_personal_token(&context.db, hash, Duration::ZERO);
     }
     let claims = app.verify_token(token, TokenType::Access)?;
     let sign_in = SignIn { session: claims.session, issued_at: claims.issued_at };
-    CurrentUser::from_access_token(context, claims.user, claims.role, sign_in)
+    let (user, role) = (claims.user, claims.role);
+    CurrentUser::from_access_token(app, &context.db, user, role, sign_in, Duration::ZERO)
 }
 
 /// The parameters in the JSON body of a user's request, after [`check_again_if_late`].
@@ -47,7 +51,7 @@ pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Par
 /// Looks the user of a request up again if that was done more than a second ago, because the body took that long.
 /// Otherwise whoever keeps a request open could finish it after the owner of the account has ended the session. Must
 /// come between the last byte of the body and the first change. Fails as [`authenticate`] and
-/// [`CurrentUser::require_admin`] do, but not because the access token has expired meanwhile.
+/// [`CurrentUser::require_admin`] do, but not because the token or its session has expired.
 pub fn check_again_if_late(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
     match user.authenticated_at.elapsed() > MAX_AGE {
         true => check_again(context, user),
@@ -57,28 +61,32 @@ pub fn check_again_if_late(context: &RequestContext, user: &CurrentUser) -> Resu
 
 /// Looks the user of a request up again, see [`check_again_if_late`].
 pub fn check_again(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
-    let user = match user.credential {
-        Credential::AccessToken(sign_in) => {
-            CurrentUser::from_access_token(context, user.id(), user.account.role, sign_in)?
-        }
-        Credential::PersonalToken(_) => {
-            CurrentUser::from_personal_token(&context.db, context.request.bearer_token()?)?
-        }
-        Credential::Nothing => return Ok(()),
-    };
-    if context.needs_admin {
-        user.require_admin(&context.app.config)?;
+    user.check_again(context.app, &context.db, context.needs_admin)
+}
+
+/// Returns a function that looks the sender of a request up again, as [`check_again_if_late`] does, and that a response
+/// can call while it is being sent. A request without a user has nobody to look up.
+pub fn sender_check(
+    context: &RequestContext,
+    user: Exporter,
+) -> impl Fn() -> Result<(), Error> + Send + use<> {
+    let (app, user, needs_admin) = (context.app.clone(), user.cloned(), context.needs_admin);
+    move || match &user {
+        Some(user) => user.check_again(&app, &app.db.for_request(), needs_admin),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Who may export users.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Exporters {
     Anyone,
     Users,
     Admins,
 }
+
+/// The user who exports, if there is one.
+pub type Exporter<'a> = Option<&'a CurrentUser>;
 
 /// Returns who may export. The answer is [`Exporters::Anyone`] if the request has no `Authorization`, the settings ask
 /// for neither key nor administrator, authentication is on, and either anonymous exports are allowed or a development
@@ -134,6 +142,7 @@ pub struct RefreshToken {
 }
 
 /// Proof that a request comes from a signed-in user. Only this module can make one.
+#[derive(Clone)]
 pub struct CurrentUser {
     pub account: User,
     pub credential: Credential,
@@ -149,7 +158,7 @@ pub struct CurrentUser {
 pub enum Credential {
     /// A token that comes from this sign-in.
     AccessToken(SignIn),
-    PersonalToken(TokenScope),
+    PersonalToken(TokenScope, TokenHash),
     /// Authentication is switched off: the user is the development admin.
     Nothing,
 }
@@ -161,26 +170,39 @@ impl CurrentUser {
 
     /// The user of an access token, looked up together with its session in one round trip, and in two if the token is
     /// refused. The role is the one in the token. That is safe, because the sessions of an account end when its role
-    /// changes.
+    /// changes. `age` is how long ago the token was looked up first: what has only expired since is accepted.
     fn from_access_token(
-        context: &RequestContext,
+        app: &App,
+        db: &Database,
         user: Uuid,
         role: Role,
         sign_in: SignIn,
+        age: Duration,
     ) -> Result<CurrentUser, Error> {
-        let app = context.app;
-        let (account, version) =
-            app.sessions.authenticate(&context.db, user, sign_in, app.config.session_max_age)?;
+        let max_age = app.config.session_max_age;
+        let (account, version) = app.sessions.authenticate(db, user, sign_in, max_age, age)?;
         let account = User { role, ..account };
         Ok(CurrentUser::new(account, Credential::AccessToken(sign_in), Some(version)))
     }
 
-    /// The user of a personal access token, looked up in one round trip. The role is the one that the account has now.
-    fn from_personal_token(db: &Database, token: &str) -> Result<CurrentUser, Error> {
-        let hash = personal_token::hash(token);
-        let hash = hash.ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        let (account, scope, version) = db::personal_tokens::authenticate(db, &hash)?;
-        Ok(CurrentUser::new(account, Credential::PersonalToken(scope), Some(version)))
+    /// The user of the personal access token with this hash, looked up in one round trip. The role is the one that the
+    /// account has now. `age` as above.
+    fn from_personal_token(db: &Database, hash: TokenHash, age: Duration) -> Result<Self, Error> {
+        let (account, scope, version) = db::personal_tokens::authenticate(db, &hash, age)?;
+        Ok(CurrentUser::new(account, Credential::PersonalToken(scope, hash), Some(version)))
+    }
+
+    /// Looks the user up again, see [`check_again_if_late`].
+    fn check_again(&self, app: &App, db: &Database, needs_admin: bool) -> Result<(), Error> {
+        let (id, role, age) = (self.id(), self.account.role, self.authenticated_at.elapsed());
+        let user = match self.credential {
+            Credential::AccessToken(sign_in) => {
+                CurrentUser::from_access_token(app, db, id, role, sign_in, age)?
+            }
+            Credential::PersonalToken(_, hash) => CurrentUser::from_personal_token(db, hash, age)?,
+            Credential::Nothing => return Ok(()),
+        };
+        if needs_admin { user.require_admin(&app.config).map(drop) } else { Ok(()) }
     }
 
     /// The user of every request while authentication is switched off.
@@ -201,20 +223,20 @@ impl CurrentUser {
     pub fn sign_in(&self) -> Option<SignIn> {
         match self.credential {
             Credential::AccessToken(sign_in) => Some(sign_in),
-            Credential::PersonalToken(_) | Credential::Nothing => None,
+            Credential::PersonalToken(..) | Credential::Nothing => None,
         }
     }
 
     /// Whether the request has a personal access token.
     pub fn has_personal_token(&self) -> bool {
-        matches!(self.credential, Credential::PersonalToken(_))
+        matches!(self.credential, Credential::PersonalToken(..))
     }
 
     /// Fails with [`Error::NotPermitted`] for the development admin, whose account and password cannot be changed.
     pub fn require_changeable(&self) -> Result<(), Error> {
         match self.credential {
             Credential::Nothing => Err(Error::NotPermitted(Forbidden::DevelopmentAdmin)),
-            Credential::AccessToken(_) | Credential::PersonalToken(_) => Ok(()),
+            Credential::AccessToken(_) | Credential::PersonalToken(..) => Ok(()),
         }
     }
 

@@ -278,11 +278,64 @@ fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added()
 #[test]
 fn an_export_of_no_user_and_one_of_whole_batches_are_complete() {
     let api = Server::start(&[]);
-    for accounts in [0, 4000, 8000] {
+    // Of these accounts 937 fill a batch.
+    for accounts in [0, 1, 936, 937, 938, 1872, 1873, 1874, 1875] {
         api.database.run("DELETE FROM users");
         insert_users(&api, accounts, 1);
         let answer = api.export_full(Anonymous).expect(200);
         assert_eq!(csv_rows(HEADER, &answer.bytes).len(), accounts as usize);
+    }
+}
+
+/// The sizes of the chunks of a response.
+fn chunk_sizes(mut body: &[u8]) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    loop {
+        let end = body.windows(2).position(|bytes| bytes == b"\r\n").expect("a line");
+        let size = std::str::from_utf8(&body[..end]).expect("text");
+        sizes.push(usize::from_str_radix(size, 16).expect("a size"));
+        if sizes.last() == Some(&0) {
+            return sizes;
+        }
+        body = &body[end + 2 + sizes[sizes.len() - 1] + 2..];
+    }
+}
+
+/// No sender is looked up within a batch.
+#[test]
+fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let name = "\u{1f600}".repeat(255);
+    let email = |n: &str| format!("u{n}@{}.example", ["x"; 3].map(|x| x.repeat(60)).join("."));
+    let body = json!({"email": email(""), "name": name, "password": PASSWORD, "role": "user"});
+    let user = api.create_user(&root, body).expect(201);
+    // An event with as many details as there are.
+    let change = json!({
+        "name": "Ann", "email": "ann@example.com", "username": "ann", "role": "admin", "is_active": false,
+        "password": PASSWORD, "permissions": ["x"], "storage_quota": 1, "file_quota": 1,
+    });
+    api.update_user(&root, &user.id(), change).expect(200);
+    api.database.run(&format!(
+        "INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+         SELECT action, actor_id, subject_type, subject_id, '2001:db8:1111:2222:3333:4444:5555:6666', request_id, details
+         FROM audit_events, generate_series(1, 2000) WHERE action = 'user.update';
+         INSERT INTO users (id, email, name, password_hash)
+         SELECT gen_random_uuid(), '{}' || i, '{name}', '-' FROM generate_series(1, 2000) i",
+        email("")
+    ));
+    for path in ["/users/export-full", "/users/export?email=@", "/admin/audit/export"] {
+        let mut export = RawConnection::open(&api.address);
+        export.send(format!(
+            "GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
+            root.access
+        ));
+        assert!(export.head().expect("a head").starts_with("HTTP/1.1 200"), "{path}");
+        let sizes = chunk_sizes(&export.rest());
+        assert!(sizes.iter().sum::<usize>() > 800_000, "{path}: {sizes:?}");
+        assert!(sizes.iter().all(|size| *size <= 256 << 10), "{path}: {sizes:?}");
+        // Those before the last one are no shorter than they must be.
+        let full = &sizes[..sizes.len() - 3];
+        assert!(full.iter().all(|size| *size > 160 << 10), "{path}: {sizes:?}");
     }
 }
 

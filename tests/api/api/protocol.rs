@@ -240,6 +240,34 @@ fn lines_of_requests_that_are_answered_at_once_are_whole() {
     }
 }
 
+#[test]
+fn requests_of_monitoring_are_logged_at_debug_unless_they_fail() {
+    let probes = ["/healthz", "/readyz", "/metrics", "/healthz/"];
+    for (level, is_logged) in [("info", false), ("debug", true)] {
+        let api = Server::start(&[("CLOAKROOM_LOG", level)]);
+        for path in probes {
+            for method in ["GET", "HEAD"] {
+                api.request_at_root(method, path).send().expect(200);
+            }
+            api.request_at_root("POST", path).send().expect(405);
+        }
+        api.get("/users/export-alive", Anonymous).expect(200);
+        api.logged("GET /api/v1/users/export-alive 200 ");
+        let count = |text: &str| api.log().matches(text).count();
+        for path in probes {
+            for method in ["GET", "HEAD"] {
+                let line = format!(" DEBUG {method} {path} 200 ");
+                assert_eq!(count(&line), usize::from(is_logged), "{line}");
+                assert_eq!(count(&format!(" INFO  {method} {path} ")), 0);
+            }
+            assert_eq!(count(&format!(" INFO  POST {path} 405 ")), 1);
+        }
+    }
+    let api = Server::start(&[("CLOAKROOM_METRICS", "off")]);
+    api.request_at_root("GET", "/metrics").send().expect(404);
+    api.logged(" INFO  GET /metrics 404 ");
+}
+
 /// The unit tests of `telemetry/access_log.rs` show that lines of text have the same parts.
 #[test]
 fn a_line_has_the_request_its_outcome_and_the_account_as_soon_as_it_is_known() {
