@@ -9,7 +9,7 @@ use crate::harness::*;
 
 #[test]
 fn a_request_id_is_kept_where_it_is_a_uuid() {
-    let api = Server::start(&[]);
+    let api = Server::start(&[("CLOAKROOM_LOG", "debug")]);
     let id = |sent: &str| {
         let request = api.request_at_root("GET", "/healthz").header("X-Request-ID", sent);
         request.send().expect(200).header("X-Request-ID").to_owned()
