@@ -4,6 +4,7 @@ mod api;
 mod arguments;
 mod auth;
 mod background;
+mod body_memory;
 mod config;
 mod db;
 mod error;

@@ -55,6 +55,20 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
     /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if too many wait or the
     /// semaphore is closed.
     pub fn acquire(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
+        self.acquire_at(key, timeout, VecDeque::push_back)
+    }
+
+    /// The same for a thread that had a permit and has given it back for a while: it waits before all others.
+    pub fn acquire_first(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
+        self.acquire_at(key, timeout, VecDeque::push_front)
+    }
+
+    fn acquire_at(
+        self: &Arc<Self>,
+        key: K,
+        timeout: Duration,
+        join: impl FnOnce(&mut VecDeque<(u64, SyncSender<()>)>, (u64, SyncSender<()>)),
+    ) -> Option<Permit<K>> {
         let permit = |key| Some(Permit { semaphore: self.clone(), key });
         let (ticket, receiver) = {
             let mut state = lock(&self.state);
@@ -69,7 +83,7 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
                 return None;
             }
             let (sender, receiver) = sync_channel(1);
-            own.queue.push_back((ticket, sender));
+            join(&mut own.queue, (ticket, sender));
             (ticket, receiver)
         };
         match receiver.recv_timeout(timeout) {

@@ -104,7 +104,7 @@ impl App {
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(App {
-            hasher: PasswordHasher::new(config.scrypt, cores)?,
+            hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
             turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
             waiters: Arc::new(Waiters::new()),

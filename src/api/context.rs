@@ -8,9 +8,10 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::turns::{ExportTurn, TurnOwner};
+use super::turns::ExportTurn;
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::BucketDecision;
+use crate::body_memory::{Owner, SMALL_BODY};
 use crate::db::Database;
 use crate::db::audit::AuditOrigin;
 use crate::error::{Error, FieldError, FieldLocation};
@@ -57,10 +58,22 @@ pub struct PathParam {
 }
 
 impl RequestContext<'_> {
-    /// Notes that the request comes from this account.
+    /// Notes that the request comes from this account. Through a trusted proxy its bodies count for that from here on.
     pub fn comes_from(&mut self, account: Uuid) {
+        if let Some(room) = &self.request.body.room
+            && is_trusted_proxy(self.request.peer(), &self.app.config.trusted_proxies)
+        {
+            room.count_for(Owner::User(account));
+        }
         self.authenticated = Some(account);
         self.account_in_log = Some(account);
+    }
+
+    /// The database for a query whose rows and the response that is made of them may take `most` bytes of memory. A
+    /// query takes that room just before it runs.
+    pub fn database_with_room(&self, most: usize) -> Database {
+        let room = self.request.body.room.clone().filter(|_| most > SMALL_BODY);
+        self.db.with_room(room.map(|room| (room, most)))
     }
 
     /// Whether the path has parameters and all of them are ids, once the endpoint is found.
@@ -117,8 +130,8 @@ impl RequestContext<'_> {
 
     /// Waits for a turn to run an export, see [`Turns::export`].
     pub fn export_turn(&self, deadline: Instant) -> Result<ExportTurn, Error> {
-        let of_network = TurnOwner::Network(network(self.client));
-        let owner = self.authenticated.map_or(of_network, TurnOwner::User);
+        let of_network = Owner::Network(network(self.client));
+        let owner = self.authenticated.map_or(of_network, Owner::User);
         self.app.turns.export(owner, self.limited_network(), deadline)
     }
 

@@ -1,5 +1,6 @@
 //! One request from its head to its response: all steps, in order.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,12 +17,13 @@ use super::middleware::identity::{CurrentUser, Exporters, RefreshToken};
 use super::middleware::rate_limit::{self, Caller, Limit};
 use super::middleware::{api_key, cors, identity};
 use super::router;
+use crate::body_memory::{Owner, SMALL_BODY};
 use crate::error::Error;
 use crate::http::body::Body;
-use crate::http::client_address::{client_address, is_trusted_proxy};
+use crate::http::client_address::{client_address, is_trusted_proxy, network};
 use crate::http::error_response::{error_response, grant_error_response};
 use crate::http::request::{Request, request_id};
-use crate::http::response::{Response, check_headers};
+use crate::http::response::{Response, ResponseBody, check_headers};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
 use crate::telemetry::access_log::{self, AccessLogEntry};
@@ -34,6 +36,9 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
     let request = Request::new(head, body);
     let id = request_id(request.header("X-Request-ID"));
     let client = find_client(app, &request);
+    if let Some(room) = &request.body.room {
+        room.count_for(Owner::Network(network(client)));
+    }
     let mut context = RequestContext {
         app,
         db: app.db.for_request(),
@@ -49,6 +54,7 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
         limit: None,
     };
     let outcome = catch_panic(|| respond(&mut context)).and_then(check_headers);
+    let outcome = outcome.and_then(|response| keep_room(&context, response));
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
@@ -197,6 +203,18 @@ fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> R
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
     accepted
+}
+
+/// Takes room for a response in memory, or keeps so much of what was taken before it was made.
+fn keep_room(context: &RequestContext, mut response: Response) -> Result<Response, Error> {
+    let mut bytes = 0;
+    if let ResponseBody::Bytes(Cow::Owned(body)) = &mut response.body {
+        bytes = body.len();
+        if bytes > SMALL_BODY {
+            body.shrink_to_fit();
+        }
+    }
+    context.request.body.resize_room(bytes).map(|()| response)
 }
 
 /// Turns a panic into an error. Going on is safe, because what the request left half done is dropped with it, and what

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::body_memory::Owner;
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
 
@@ -23,29 +24,21 @@ const MAX_WAITING_SEARCHES: usize = 64;
 /// database's machine, and other lists should not wait for them.
 const MAX_LISTS_OF_ALL_ACCOUNTS: usize = 2;
 
-/// Whose turn it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TurnOwner {
-    User(Uuid),
-    /// A network, see `client_address::network`.
-    Network(IpAddr),
-}
-
 /// The turns of all users and networks.
 pub struct Turns {
-    exports: Arc<Semaphore<TurnOwner>>,
+    exports: Arc<Semaphore<Owner>>,
     exports_of_networks: Arc<Semaphore<IpAddr>>,
-    searches: Arc<Semaphore<TurnOwner>>,
+    searches: Arc<Semaphore<Owner>>,
     all_searches: Arc<Semaphore>,
     lists_of_all_accounts: Arc<Semaphore>,
 }
 
 /// The right to run an export: the owner's, and one of those of the network. It lasts until it is dropped, as the other
 /// turns do.
-pub type ExportTurn = (Permit<TurnOwner>, Option<Permit<IpAddr>>);
+pub type ExportTurn = (Permit<Owner>, Option<Permit<IpAddr>>);
 
 /// The right to run a search: the user's, the network's, and one of those of all.
-pub type SearchTurn = (Permit<TurnOwner>, Option<Permit<TurnOwner>>, Permit);
+pub type SearchTurn = (Permit<Owner>, Option<Permit<Owner>>, Permit);
 
 impl Turns {
     /// No turn is taken yet. At most `max_searches` searches run at a time.
@@ -75,7 +68,7 @@ impl Turns {
     /// longer than `deadline`.
     pub fn export(
         &self,
-        owner: TurnOwner,
+        owner: Owner,
         network: Option<IpAddr>,
         deadline: Instant,
     ) -> Result<ExportTurn, Error> {
@@ -101,8 +94,8 @@ impl Turns {
         let own = |owner| self.searches.acquire(owner, left()).ok_or(Error::Unavailable);
         // Always in this order, so that no two wait for each other. The user's comes first: so one user stands in the
         // queue of a network, or of all, at most once.
-        let of_user = own(TurnOwner::User(user))?;
-        let of_network = network.map(|network| own(TurnOwner::Network(network))).transpose()?;
+        let of_user = own(Owner::User(user))?;
+        let of_network = network.map(|network| own(Owner::Network(network))).transpose()?;
         let of_all = self.all_searches.acquire((), left()).ok_or(Error::Unavailable)?;
         Ok((of_user, of_network, of_all))
     }

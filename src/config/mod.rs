@@ -3,6 +3,7 @@
 
 mod checks;
 mod mail;
+mod memory_limit;
 mod printed;
 mod reader;
 mod settings;

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use lettre::message::Mailbox;
 
 use super::mail::{Smtp, has_token, mailbox, public_url};
+use super::memory_limit::memory_limit;
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
@@ -24,6 +25,11 @@ const DAY: Duration = Duration::from_secs(86_400);
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
 /// The largest size: an exbibyte, so that the sum of two fits the signed 64 bits of the database.
 const MAX_BYTES: u64 = 1 << 60;
+/// The least budget for bodies in memory, and its largest default.
+const MIN_BODY_MEMORY: u64 = 4 << 20;
+const MAX_BODY_MEMORY: u64 = 32 << 20;
+/// What a connection takes at most, in bytes, beside large bodies.
+const CONNECTION_MEMORY: u64 = 128 << 10;
 /// Longest issuer, in bytes. Every token contains it, so it must be short.
 const MAX_ISSUER: usize = 255;
 /// The largest rate limit, in requests a minute, or registrations a day.
@@ -50,7 +56,7 @@ pub struct SettingDescription {
 /// `or` and `default` may be left out. How a setting is read may use the fields above it, and `s`, the reader. An entry
 /// without a field is only described: another one reads it.
 macro_rules! settings {
-    (|$s:ident| $(
+    (|$s:ident, $memory_limit:ident| $(
         $(#[doc = $meaning:literal])+
         $name:literal $(or $other:literal)? $(default $default:literal)?
         $(=> $field:ident: $type:ty = $value:expr)?;
@@ -58,6 +64,8 @@ macro_rules! settings {
         /// The settings of this process. Sizes are bytes.
         pub struct Config {
             $($(pub $field: $type,)?)+
+            /// The memory limit of the control group, in bytes, if there is one.
+            pub memory_limit: Option<u64>,
             /// Whether one of the two settings that say who may export was set, to whatever value.
             pub export_access_is_set: bool,
             /// Each setting that was not refused, as `cloakroom config` prints them.
@@ -74,6 +82,8 @@ macro_rules! settings {
 
             /// Reads every setting. If the reader notes a fault, the result has the default.
             pub fn read(reader: &mut SettingsReader) -> Config {
+                let memory_limit = memory_limit();
+                let $memory_limit = memory_limit;
                 $(
                     reader.setting(&[$name $(, $other)?]);
                     $(let $field: $type = {
@@ -84,7 +94,7 @@ macro_rules! settings {
                 let export_access_is_set = reader.is_set("CLOAKROOM_EXPORT_REQUIRE_ADMIN")
                     || reader.is_set("CLOAKROOM_ALLOW_ANONYMOUS_EXPORT");
                 let (shown, unknown) = (Vec::new(), Vec::new());
-                Config { $($($field,)?)+ export_access_is_set, shown, unknown }
+                Config { $($($field,)?)+ memory_limit, export_access_is_set, shown, unknown }
             }
         }
 
@@ -99,7 +109,7 @@ macro_rules! settings {
     (@optional $text:literal) => { Some($text) };
 }
 
-settings! { |s|
+settings! { |s, memory_limit|
     /// `development`, or `production`, which refuses unsafe settings
     "CLOAKROOM_ENV" => environment: Environment = s.choice(Environment::Development);
     /// address and port; port 0 picks a free port, which is logged
@@ -125,9 +135,20 @@ settings! { |s|
     /// threads of the `rouille` server; a kept-alive connection occupies one
     "CLOAKROOM_WORKERS" default "4 x cores, at least 16" =>
         workers: usize = s.number((4 * cores()).max(16), 1..=10_000);
-    /// most open client connections; each needs up to three open files, and a connection to the database four
-    "CLOAKROOM_MAX_CONNECTIONS" default "`1024`, less if the file limit is lower" =>
-        max_connections: usize = s.number(1024, 1..=1_000_000);
+    /// most open client connections; each needs up to three open files, and a connection to the database four. Under a
+    /// memory limit of the control group a quarter of it, in parts of 128 KiB, is the default if that is less
+    "CLOAKROOM_MAX_CONNECTIONS" default "`1024`, less if the file limit or the memory limit is lower" =>
+        max_connections: usize = s.number(
+            memory_limit.map_or(1024, |limit| (limit / 4 / CONNECTION_MEMORY).clamp(1, 1024) as usize),
+            1..=1_000_000,
+        );
+    /// most bytes of request and response bodies that are held in memory at once, apart from bodies of up to 32 KiB and
+    /// those that are streamed; at least `4M`. Has no effect with the `rouille` server
+    "CLOAKROOM_BODY_MEMORY" default "`33554432`, or an eighth of the memory limit of the control group if that is less" =>
+        body_memory: u64 = s.size_from(
+            memory_limit.map_or(MAX_BODY_MEMORY, |limit| limit / 8).clamp(MIN_BODY_MEMORY, MAX_BODY_MEMORY),
+            MIN_BODY_MEMORY..=MAX_BYTES,
+        );
     /// most open connections from one client network (an IPv4 address, an IPv6 /64), and twice as many from an IPv6
     /// /48. Does not apply to this host and to `CLOAKROOM_TRUSTED_PROXIES`, nor with the `rouille` server
     "CLOAKROOM_MAX_CONNECTIONS_PER_ADDRESS" => max_connections_per_address: usize = s.number(256, 1..=1_000_000);
@@ -346,6 +367,13 @@ fn link_in_mail(
 }
 
 impl Config {
+    /// How many passwords may be hashed at once: one on each core, but under a memory limit of the control group no more
+    /// than a quarter of it has room for.
+    pub fn hashes_at_once(&self, cores: usize) -> usize {
+        let room = self.memory_limit.map_or(u64::MAX, |limit| limit / 4 / self.scrypt.memory());
+        cores.min(room.max(1) as usize)
+    }
+
     /// Bytes that the files of all young accounts which registered themselves may have together. Where registrations
     /// are limited, half of the quota is left to others, so that one address cannot fill the service for all.
     pub fn young_storage_quota(&self) -> u64 {

@@ -44,6 +44,11 @@ impl ScryptCost {
         (u64::from(self.r) << self.log_n).saturating_mul(self.p.into())
     }
 
+    /// The bytes that a hash takes.
+    pub fn memory(self) -> u64 {
+        (128 * u64::from(self.r)) << self.log_n
+    }
+
     /// Whether a hash takes at least the work that OWASP recommends as a minimum (Password Storage Cheat Sheet), such
     /// as N = 2^17, r = 8, p = 1 or N = 2^14, r = 8, p = 5.
     pub fn is_enough(self) -> bool {
@@ -61,8 +66,8 @@ impl FromStr for ScryptCost {
         let &[log_n @ 1..=24, r @ 1..=32, p @ 1..=64] = numbers.map_err(|_| ())?.as_slice() else {
             return Err(());
         };
-        let bytes = (128 * u64::from(r)) << log_n;
-        if bytes > 1 << 30 { Err(()) } else { Ok(ScryptCost { log_n: log_n as u8, r, p }) }
+        let cost = ScryptCost { log_n: log_n as u8, r, p };
+        if cost.memory() > 1 << 30 { Err(()) } else { Ok(cost) }
     }
 }
 

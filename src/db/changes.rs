@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::connection::SqlParams;
 use super::{Database, files, sql};
 use crate::error::Error;
 use crate::model::change::{Change, ChangeCursor};
-use crate::model::file::File;
+use crate::model::rules::FILE_MEMORY;
 
 /// Changes after a cursor.
 pub struct ChangePage {
@@ -22,9 +23,14 @@ pub struct ChangePage {
     pub latest: i64,
 }
 
-/// The most bytes of descriptions and names in a page, but for its last record. A client may take hours to receive a
-/// response, which stays in memory until then.
-const MAX_TEXTS: usize = 256 * 1024;
+/// The most bytes of descriptions and names in a page, but for its last record.
+const MAX_TEXTS: i64 = 256 * 1024;
+
+/// The most memory that a page of so many changes takes, in bytes: its rows and its changes, or these and their JSON.
+pub fn most_bytes(limit: i64) -> usize {
+    let (limit, texts) = (limit as usize, MAX_TEXTS as usize);
+    (2 * texts + FILE_MEMORY + 2048 * limit).min(limit * FILE_MEMORY)
+}
 
 /// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there; fewer if
 /// their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if the cursor is of another history
@@ -38,8 +44,8 @@ pub fn list(
 ) -> Result<ChangePage, Error> {
     let (number, file) = after.map_or((-1, Uuid::nil()), |cursor| (cursor.number, cursor.file));
     let begin = after.map(|cursor| cursor.begin);
-    // One more than asked for tells whether there are more.
-    let mut rows = db.read(sql!("changes/list"), &[&user, &number, &file, &begin, &(limit + 1)])?;
+    let params: SqlParams = &[&user, &number, &file, &begin, &limit, &MAX_TEXTS];
+    let rows = db.read(sql!("changes/list"), params)?;
     let first = rows.first().ok_or(Error::UserNotUsable)?;
     let (history, latest): (Option<String>, i64) =
         (first.get("history"), first.get("latest_change"));
@@ -53,30 +59,17 @@ pub fn list(
     if !after.is_none_or(is_known) {
         return Err(Error::ChangesForgotten);
     }
-    let mut has_more = rows.len() as i64 > limit;
-    rows.truncate(limit as usize);
+    let has_more = first.get::<_, i64>("found") > rows.len() as i64;
     let begin = begin.unwrap_or(latest);
     let mut next = ChangeCursor { number: number.max(0), file, begin, history };
     let mut changes = Vec::with_capacity(rows.len());
-    let mut texts = 0;
     for row in &rows {
-        if texts > MAX_TEXTS {
-            has_more = true;
-            break;
-        }
         let Some(file_id) = row.get("file_id") else { break };
         (next.number, next.file) = (row.get("change_number"), file_id);
         let change = if row.get("is_deleted") { "deleted" } else { "present" };
-        let file = files::from_row(row);
-        texts += file.as_ref().map_or(0, bytes_of_texts);
-        changes.push(Change { file_id, change, at: row.get("at"), file });
+        changes.push(Change { file_id, change, at: row.get("at"), file: files::from_row(row) });
     }
     Ok(ChangePage { changes, next, has_more, latest })
-}
-
-fn bytes_of_texts(file: &File) -> usize {
-    let description = file.description.as_ref().map_or(0, String::len);
-    description + file.filename.len() + file.original_filename.len()
 }
 
 /// Longest wait for the database of the one query for all requests that wait for changes.

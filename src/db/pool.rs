@@ -24,6 +24,7 @@ use super::connector::Connector;
 use super::deadline::Deadline;
 use super::health::Health;
 use super::postgres_error::{refuses_changes, translate};
+use crate::body_memory::Room;
 use crate::config::Config;
 use crate::error::Error;
 use crate::semaphore::{Permit, Semaphore};
@@ -52,6 +53,8 @@ pub struct Database {
     shared: Arc<Shared>,
     /// How long the request has waited for the database so far, in nanoseconds; `None` if this is no request's.
     spent: Option<AtomicU64>,
+    /// The room that each query takes before it runs, and how many bytes that is.
+    room: Option<(Arc<Room>, usize)>,
 }
 
 /// The pool and its limits, which all threads share.
@@ -107,7 +110,7 @@ impl Database {
             health,
             confirms_email: settings.confirms_email(),
         };
-        Database { shared: Arc::new(shared), spent: None }
+        Database { shared: Arc::new(shared), spent: None, room: None }
     }
 
     /// Whether accounts must confirm their e-mail addresses. If not, no account shows whether it has.
@@ -118,7 +121,15 @@ impl Database {
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
     /// request waits for the database counts, not that in which it waits for its client or hashes a password.
     pub fn for_request(&self) -> Database {
-        Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)) }
+        Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)), room: None }
+    }
+
+    /// The same for queries of the request with large results. Each takes this room for its rows and for what is made
+    /// of them, once it has a connection. If it must wait for room, it gives the connection back meanwhile, and its
+    /// place is then the first in the queue.
+    pub fn with_room(&self, room: Option<(Arc<Room>, usize)>) -> Database {
+        let spent = self.spent.as_ref().map(|spent| AtomicU64::new(spent.load(Relaxed)));
+        Database { shared: self.shared.clone(), spent, room }
     }
 
     /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which
@@ -269,10 +280,25 @@ impl Database {
         Ok((permit, self.check_out(deadline)?))
     }
 
-    /// Takes a connection that is probably alive. Fails with [`Error::Unavailable`] if there is none by `deadline`.
+    /// Takes a connection that is probably alive, and the room if this is a database with room. Fails with
+    /// [`Error::Unavailable`] if there is no connection by `deadline`, or no room within a second.
     fn check_out(&self, deadline: Instant) -> Result<CheckedOut, Error> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let connection = self.connect(self.shared.permits.acquire((), left), deadline)?;
+        let Some((room, bytes)) = &self.room else { return Ok(connection) };
+        if room.try_resize(*bytes) {
+            return Ok(connection);
+        }
+        drop(connection);
+        room.resize(*bytes)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        self.connect(self.shared.permits.acquire_first((), left), deadline)
+    }
+
+    /// Takes a connection for the holder of a permit.
+    fn connect(&self, permit: Option<Permit>, deadline: Instant) -> Result<CheckedOut, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
-        let permit = self.shared.permits.acquire((), left()).ok_or(Error::Unavailable)?;
+        let permit = permit.ok_or(Error::Unavailable)?;
         loop {
             let left = left();
             let mut connection =

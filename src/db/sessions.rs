@@ -20,7 +20,7 @@ use crate::model::rules::email_in_ascii;
 use crate::model::user::{Session, SignIn, User};
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
-const MAX_SESSIONS: i64 = 1000;
+pub const MAX_SESSIONS: i64 = 1000;
 
 /// How long a session lookup waits to join the next query. A query takes a fraction of this, unless the database is far
 /// away or overloaded.

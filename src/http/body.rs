@@ -1,7 +1,9 @@
 //! The body of a request. It is read only when a handler asks for it, and never beyond the handler's limit.
 
 use std::io;
+use std::sync::Arc;
 
+use crate::body_memory::{Room, SMALL_BODY};
 use crate::error::Error;
 
 /// Reads some bytes of a body into the buffer and returns how many, which is 0 at the end of the body. The number is
@@ -16,6 +18,8 @@ pub struct Body<'a> {
     /// Bytes read so far.
     received: u64,
     limit: u64,
+    /// The room for the memory of this body and of its response. `None` if nothing is counted.
+    pub room: Option<Arc<Room>>,
 }
 
 impl<'a> Body<'a> {
@@ -24,7 +28,17 @@ impl<'a> Body<'a> {
         source: impl FnMut(&mut [u8], u64) -> io::Result<usize> + 'a,
         announced: Option<u64>,
     ) -> Body<'a> {
-        Body { source: Box::new(source), announced, received: 0, limit: 0 }
+        Body { source: Box::new(source), announced, received: 0, limit: 0, room: None }
+    }
+
+    /// Takes room for so many bytes, all in all, or gives it back if they are few. Fails with [`Error::Unavailable`].
+    pub fn resize_room(&self, bytes: usize) -> Result<(), Error> {
+        let Some(room) = &self.room else { return Ok(()) };
+        if bytes > SMALL_BODY {
+            return room.resize(bytes);
+        }
+        room.free();
+        Ok(())
     }
 
     /// Allows the first `limit` bytes to be read. Fails with [`Error::BodyTooLarge`] if the announced length is
@@ -67,14 +81,24 @@ impl<'a> Body<'a> {
         self.received
     }
 
-    /// Reads the whole body, at most `limit` bytes. Returns `None` if it is not UTF-8.
+    /// Reads the whole body, at most `limit` bytes. Returns `None` if it is not UTF-8. It takes the memory of what has
+    /// come, not of what is announced.
     pub fn read_text(&mut self, limit: u64) -> Result<Option<String>, Error> {
         self.set_limit(limit)?;
-        let (mut bytes, mut chunk) = (Vec::new(), [0; 8192]);
+        let (mut bytes, mut chunk) = (Vec::<u8>::new(), [0; 8192]);
         loop {
             match self.read(&mut chunk)? {
                 0 => return Ok(String::from_utf8(bytes).ok()),
-                length => bytes.extend_from_slice(&chunk[..length]),
+                length => {
+                    let needed = bytes.len() + length;
+                    if needed > bytes.capacity() {
+                        let most = if needed <= SMALL_BODY { SMALL_BODY } else { limit as usize };
+                        let capacity = needed.max(2 * bytes.capacity()).min(most);
+                        self.resize_room(capacity)?;
+                        bytes.reserve_exact(capacity - bytes.len());
+                    }
+                    bytes.extend_from_slice(&chunk[..length]);
+                }
             }
         }
     }

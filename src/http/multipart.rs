@@ -12,8 +12,8 @@ use super::part_header::{PartHeader, header_length, malformed, parse_header, par
 use crate::error::{Error, FieldError};
 use crate::model::problems;
 
-/// Size of the read buffer, in bytes.
-const BUFFER_BYTES: usize = 64 * 1024;
+/// Size of the read buffer, in bytes. It is most of what the connection of an upload takes.
+const BUFFER_BYTES: usize = 32 * 1024;
 /// Bytes that the form of an upload may have in addition to the file: boundaries, headers of parts, other fields.
 pub const MAX_FORM_OVERHEAD: u64 = 64 * 1024;
 /// Longest boundary, in bytes (RFC 2046, 5.1.1).

@@ -7,13 +7,15 @@ use uuid::Uuid;
 use super::body::Body;
 use super::multipart::Multipart;
 use super::params::Params;
+use crate::body_memory::SMALL_BODY;
 use crate::config::{CorsOrigins, is_loopback};
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::model::media_type::without_parameters;
 use crate::model::problems;
 
-/// Longest JSON or form body, in bytes.
+/// Longest JSON or form body, in bytes, and that of a refresh, which is read before it is known who sends it.
 pub const MAX_TEXT_BODY: u64 = 128 * 1024;
+pub const MAX_REFRESH_BODY: u64 = 8 * 1024;
 
 /// The id of a request, for the log and the response header `X-Request-ID`: the one that the client sent, if it is a
 /// UUID, otherwise a new one. Other text is not taken over into the log.
@@ -24,7 +26,7 @@ pub fn request_id(header: Option<&str>) -> Uuid {
 /// One request: the head as the server parsed it, and the body, of which nothing may have arrived yet.
 pub struct Request<'a> {
     head: &'a rouille::Request,
-    body: Body<'a>,
+    pub body: Body<'a>,
     /// Whether the body was read and is an HTML form.
     is_form: bool,
 }
@@ -103,21 +105,22 @@ impl<'a> Request<'a> {
 
     /// The parameters in a JSON body, whatever its `Content-Type` says.
     pub fn json(&mut self) -> Result<Params, Error> {
-        Params::from_json(&self.text()?)
+        let text = self.text(MAX_TEXT_BODY)?;
+        self.parse_json(&text)
     }
 
     /// Like [`Request::json`], but accepts an HTML form as well, because the password grant of OAuth 2.0 is one
     /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
-    /// clients, such as curl, send JSON with the type of a form.
-    pub fn json_or_form(&mut self) -> Result<Params, Error> {
-        let text = self.text()?;
+    /// clients, such as curl, send JSON with the type of a form. It may have `limit` bytes.
+    pub fn json_or_form(&mut self, limit: u64) -> Result<Params, Error> {
+        let text = self.text(limit)?;
         let is_form =
             without_parameters(self.header("Content-Type")) == "application/x-www-form-urlencoded";
         self.is_form = is_form && !text.trim_start().starts_with('{');
         if self.is_form {
             Ok(Params::from_urlencoded(FieldLocation::Body, &text))
         } else {
-            Params::from_json(&text)
+            self.parse_json(&text)
         }
     }
 
@@ -127,9 +130,16 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the whole body.
-    fn text(&mut self) -> Result<String, Error> {
-        let text = self.body.read_text(MAX_TEXT_BODY)?;
+    fn text(&mut self, limit: u64) -> Result<String, Error> {
+        let text = self.body.read_text(limit)?;
         text.ok_or_else(|| FieldError::of_body(problems::NOT_JSON))
+    }
+
+    /// Parses a JSON body; of several large ones at the same time one after the other.
+    fn parse_json(&self, text: &str) -> Result<Params, Error> {
+        let room = self.body.room.as_ref().filter(|_| text.len() > SMALL_BODY);
+        let _turn = room.map(|room| room.parsing_turn());
+        Params::from_json(text)
     }
 
     /// Parses a `multipart/form-data` body of at most `limit` bytes.

@@ -1,11 +1,8 @@
 //! The names of files: what clients may send, and what is made of it.
 
 use super::problems::value_error;
-use super::rules::{check_text, check_visible, is_bidi_control};
+use super::rules::{MAX_FILENAME, check_text, check_visible, is_bidi_control};
 use crate::error::Problem;
-
-/// In characters.
-const MAX_FILENAME: usize = 255;
 
 /// A filename of at most 255 characters: the last component of the path that the client sent, trimmed. Refuses control
 /// characters, those of [`is_bidi_control`] included, an empty name, `.` and `..`.

@@ -36,10 +36,19 @@ const MAX_CODE: usize = 64;
 const MAX_IDEMPOTENCY_KEY: usize = 255;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
+pub const MAX_FILENAME: usize = 255;
 /// Names and e-mail addresses are not longer, so a longer text is found in none of them.
 const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
+
+/// The most memory in bytes that a file of a list takes: its row in the answer of the database and the record that is
+/// made of it, or the record and its JSON. So texts count twice, with four bytes for a character.
+pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2048;
+/// The same for an account with its permissions, names and addresses.
+pub const USER_MEMORY: usize =
+    2 * 4 * (MAX_PERMISSIONS * *PERMISSION_LENGTH.end() + 4 * MAX_NAME) + 6144;
+pub const SESSION_MEMORY: usize = 2 * 4 * MAX_USER_AGENT + 1024;
 
 /// A username: 3 to 50 ASCII letters, digits and underscores.
 pub fn username(text: &str) -> Result<String, Problem> {

@@ -2,7 +2,7 @@
 
 use log::Level::{self, Error, Warn};
 
-use crate::config::{Config, Environment, Registration, Smtp};
+use crate::config::{Config, Environment, HttpServer, Registration, ShownSetting, Smtp};
 use crate::mail::Mailer;
 
 /// A warning about a setting: its level, which is `Error` or `Warn`; the setting and what follows from it; and what to
@@ -41,6 +41,9 @@ fn anywhere(config: &Config) -> Vec<Rule> {
     let patterns: Vec<_> =
         config.allowed_upload_types.iter().filter(|name| name.contains('*')).collect();
     let is_limited = config.registration == Registration::Open && config.registrations_per_day > 0;
+    let is_body_memory = |setting: &&ShownSetting| setting.name == "CLOAKROOM_BODY_MEMORY";
+    let has_body_memory =
+        config.shown.iter().find(is_body_memory).is_some_and(|setting| setting.variable.is_some());
     let new_users_want = MIN_NEW_USERS.saturating_mul(config.user_storage_quota);
     vec![
         (
@@ -58,6 +61,12 @@ fn anywhere(config: &Config) -> Vec<Rule> {
                 restrictions.join(" and ")
             ),
             "Set CLOAKROOM_ALLOW_ANONYMOUS_EXPORT to false, or the others if exports shall be open.",
+        ),
+        (
+            config.http_server == HttpServer::Rouille && has_body_memory,
+            Warn,
+            "CLOAKROOM_BODY_MEMORY has no effect, because CLOAKROOM_HTTP_SERVER is rouille".to_owned(),
+            "Remove it, or set CLOAKROOM_HTTP_SERVER to builtin.",
         ),
         // They are valid names of types, which no file has.
         (

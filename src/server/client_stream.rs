@@ -13,6 +13,7 @@ use super::limits::{
     ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES,
     MAX_UNSENT, SHUTDOWN_GRACE, STOP_PERIOD,
 };
+use crate::body_memory::Client;
 use crate::error::Error;
 use crate::http::response::FileRange;
 
@@ -80,6 +81,15 @@ impl ClientStream {
         self.start += count;
         if self.start >= self.end {
             (self.start, self.end) = (0, 0);
+        }
+    }
+
+    /// Drops the head of a request, and the memory of the buffer if that was a long head and nothing follows it yet.
+    pub fn consume_head(&mut self, count: usize) {
+        self.consume(count);
+        if self.end == 0 {
+            self.buffer.truncate(FIRST_READ_BUFFER);
+            self.buffer.shrink_to_fit();
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use crate::body_memory::Client;
 use crate::semaphore::lock;
 
 /// One client connection, shared by the thread that serves it and by [`super::connections::Connections`].
@@ -63,14 +64,6 @@ impl Connection {
         if is_ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Since when the connection waits for its client; `None` if it does not, or is to wait no longer.
-    pub fn waiting_since(&self) -> Option<Instant> {
-        match *lock(&self.state) {
-            ConnectionState::WaitingForClient { since, .. } => Some(since),
-            _ => None,
-        }
-    }
-
     /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it waits for its
     /// client to send a body or to receive a response. Returns whether it computes a response of which nothing was sent.
     /// An export computes its next rows while some were sent: how long it takes depends on its client.
@@ -89,8 +82,21 @@ impl Connection {
         false
     }
 
-    /// Closes the connection, unless the wait that began at `since` has ended: then its thread may be at work.
-    pub fn evict(&self, since: Instant) {
+    /// Whether the process was asked to stop.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::SeqCst)
+    }
+}
+
+impl Client for Connection {
+    fn waiting_since(&self) -> Option<Instant> {
+        match *lock(&self.state) {
+            ConnectionState::WaitingForClient { since, .. } => Some(since),
+            _ => None,
+        }
+    }
+
+    fn evict(&self, since: Instant) {
         let mut state = lock(&self.state);
         if matches!(*state, ConnectionState::WaitingForClient { since: current, .. } if current == since)
         {
@@ -100,8 +106,7 @@ impl Connection {
         }
     }
 
-    /// Whether the process was asked to stop.
-    pub fn is_shutting_down(&self) -> bool {
-        self.shutting_down.load(Ordering::SeqCst)
+    fn is_evicted(&self) -> bool {
+        matches!(*lock(&self.state), ConnectionState::WaitEnded)
     }
 }

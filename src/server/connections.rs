@@ -14,6 +14,7 @@ use ipnet::IpNet;
 
 use super::connection::Connection;
 use super::limits::{MAX_CLIENT_STOP, RETRY_PAUSE, SHUTDOWN_GRACE, STOP_PERIOD};
+use crate::body_memory::Client;
 use crate::http::client_address::{is_trusted_proxy, network, site};
 use crate::semaphore::lock;
 

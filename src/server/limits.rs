@@ -28,7 +28,7 @@ pub const MAX_DRAIN: u64 = 64 * 1024;
 // Responses.
 
 /// How much of a response body is held in memory, in bytes. A response shorter than this leaves in one write.
-pub const BODY_CHUNK: usize = 64 * 1024;
+pub const BODY_CHUNK: usize = 32 * 1024;
 /// How much of a file the kernel is asked to send at once, in bytes. More costs less, but while it lasts the connection
 /// looks as if its client had stopped reading.
 pub const FILE_CHUNK: u64 = 256 * 1024;

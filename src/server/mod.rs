@@ -25,6 +25,7 @@ pub use shutdown::ShutdownSignal;
 
 use std::sync::Arc;
 
+use crate::body_memory::BodyMemory;
 use crate::config::{Config, ErrorFormat, LogFormat};
 use crate::http::body::Body;
 use crate::http::response::Response;
@@ -49,6 +50,8 @@ pub struct Server {
     pub metrics: Metrics,
     /// The open connections.
     pub connections: Arc<Connections>,
+    /// The budget of large bodies in memory.
+    pub body_memory: Arc<BodyMemory>,
 }
 
 impl Server {
@@ -73,6 +76,7 @@ impl Server {
             log_format: config.log_format,
             metrics,
             connections: Arc::new(connections),
+            body_memory: BodyMemory::new(config.body_memory as usize),
         }
     }
 }

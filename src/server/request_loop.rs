@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use log::Level;
@@ -12,8 +13,10 @@ use super::client_stream::{ClientStream, HeadError};
 use super::connections::ConnectionGuard;
 use super::head::{RequestHead, find_header};
 use super::response_writer::{ResponseOptions, ResponseWriter};
+use crate::body_memory::{Owner, Room};
 use crate::error::Error;
 use crate::http::body::Body;
+use crate::http::client_address::network;
 use crate::http::error_response::error_response;
 use crate::http::request::request_id;
 use crate::model::timestamp::Timestamp;
@@ -23,7 +26,9 @@ use crate::telemetry::access_log::{self, AccessLogEntry};
 pub fn serve_connection(server: &Server, guard: &ConnectionGuard, peer: SocketAddr) {
     // Setting the options of a socket fails if the client has closed it already.
     if let Ok(stream) = ClientStream::new(guard.connection.clone(), server.client_limits) {
-        RequestLoop { server, stream, writer: ResponseWriter::default(), peer }.run();
+        let owner = Owner::Network(network(peer.ip()));
+        let room = server.body_memory.room(guard.connection.clone(), owner);
+        RequestLoop { server, stream, writer: ResponseWriter::default(), peer, room }.run();
     }
 }
 
@@ -32,6 +37,8 @@ struct RequestLoop<'a> {
     stream: ClientStream,
     writer: ResponseWriter,
     peer: SocketAddr,
+    /// Bytes of bodies that the current request holds.
+    room: Arc<Room>,
 }
 
 impl RequestLoop<'_> {
@@ -56,14 +63,15 @@ impl RequestLoop<'_> {
         let head = RequestHead::parse(&self.stream.buffered()[..length], self.peer);
         // A head that is refused stays in the buffer, because `refuse` reads it.
         let head = head.map_err(HeadError::Refused)?;
-        self.stream.consume(length);
+        self.stream.consume_head(length);
         Ok(head)
     }
 
     /// Answers one request. Returns whether the connection can serve another.
     fn answer(&mut self, head: &RequestHead) -> io::Result<bool> {
         let mut body = BodyReader::new(head, &mut self.stream);
-        let handler_body = Body::new(|out, max| body.read(out, max), head.content_length);
+        let mut handler_body = Body::new(|out, max| body.read(out, max), head.content_length);
+        handler_body.room = Some(self.room.clone());
         let response = (self.server.handler)(&head.request, handler_body);
         // During a shutdown, only requests that were sent before it, without waiting for this response, are served.
         let accepts_next = !body.stream().connection.is_shutting_down()
@@ -71,7 +79,9 @@ impl RequestLoop<'_> {
         let keep_alive = head.keep_alive && body.is_drainable() && accepts_next;
         let omit_body = head.request.method() == "HEAD";
         let options = ResponseOptions { omit_body, is_http_1_0: head.is_http_1_0, keep_alive };
-        Ok(self.writer.send(body.stream(), response, &options)? && body.drain())
+        let keep_alive = self.writer.send(body.stream(), response, &options)?;
+        self.room.free();
+        Ok(keep_alive && body.drain())
     }
 
     /// Answers bytes that are no valid request. The connection ends then, because it is unknown where the next request
@@ -109,13 +119,13 @@ impl RequestLoop<'_> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
-    use std::sync::Arc;
     use std::thread::{self, JoinHandle};
     use std::time::Duration;
 
     use socket2::{Domain, Socket, Type};
 
     use super::*;
+    use crate::body_memory::BodyMemory;
     use crate::config::{ErrorFormat, LogFormat};
     use crate::http::response::Response;
     use crate::server::connections::{ConnectionLimits, Connections};
@@ -156,6 +166,7 @@ mod tests {
             log_format: LogFormat::Text,
             metrics: Metrics::new(""),
             connections: Arc::new(Connections::new(limits, Arc::default())),
+            body_memory: BodyMemory::new(LENGTH),
         };
         let serve = move || {
             let guard = server.connections.register(socket, peer.ip());

@@ -119,6 +119,7 @@ mod scripts {
 }
 
 mod server {
+    mod body_memory;
     mod http_server;
     mod lifecycle;
     mod memory;
@@ -127,6 +128,7 @@ mod server {
     mod overload;
     mod request_heads;
     mod slow_clients;
+    mod small_host;
     mod stop;
 }
 

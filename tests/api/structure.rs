@@ -56,7 +56,7 @@ const LAYERS: &[&[&str]] = &[
     &["arguments"],
     &["server", "api", "background"],
     &["http", "auth", "db", "storage", "mail"],
-    &["probe", "telemetry"],
+    &["body_memory", "probe", "telemetry"],
     &["model", "semaphore", "supervisor"],
     &["config", "error"],
 ];

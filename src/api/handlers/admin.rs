@@ -54,6 +54,8 @@ pub fn daily_stats(context: &mut RequestContext, _: &Admin) -> Result<Response, 
 /// Events of a page if the request does not say how many.
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
+/// The most memory that an event of a page takes, in bytes: its row and its record, or that and its JSON.
+const EVENT_BYTES: usize = 4096;
 /// Events of a batch of an export, which is at most 256 KiB: an event has no text that its user chose, and none is
 /// longer than 600 bytes.
 const BATCH_EVENTS: i64 = 400;
@@ -83,7 +85,8 @@ pub fn list_audit(context: &mut RequestContext, _: &Admin) -> Result<Response, E
         (filter, limit, before.unwrap_or(AuditPosition::END))
     })?;
     // One more than asked for tells whether there are older ones.
-    let mut events = audit::page(&context.db, &filter, before, limit + 1, None)?;
+    let db = context.database_with_room((limit as usize + 1) * EVENT_BYTES);
+    let mut events = audit::page(&db, &filter, before, limit + 1, None)?;
     let has_more = events.len() as i64 > limit;
     events.truncate(limit as usize);
     let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());

@@ -20,6 +20,7 @@ use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
+use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::user::User;
@@ -89,7 +90,7 @@ fn read_login(body: &mut Params) -> (String, String, Option<String>) {
 /// `POST /api/v1/auth/login`: signs in and responds with a pair of tokens. A wrong name takes the same work as a wrong
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
-    let (name, password, code) = context.request.json_or_form()?.read(read_login)?;
+    let (name, password, code) = context.request.json_or_form(MAX_TEXT_BODY)?.read(read_login)?;
     let found = users::find_by_login(&context.db, &name, context.client)?;
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);

@@ -41,13 +41,16 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
         let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
         (after, limit, query.integer("wait", 0, 0..=MAX_WAIT))
     })?;
-    let read = || changes::list(&context.db, user.id(), after.as_ref(), limit);
+    let db = context.database_with_room(changes::most_bytes(limit));
+    let read = || changes::list(&db, user.id(), after.as_ref(), limit);
     let mut page = read()?;
     let mut is_refused = false;
     if page.changes.is_empty() && after.is_some() && wait > 0 {
         let has_personal_token = user.has_personal_token();
         let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
         let timeout = Duration::from_secs(wait.unsigned_abs());
+        // While it waits it holds nothing of that either.
+        context.request.body.resize_room(0)?;
         is_refused = !context.app.waiters.wait(waiter, timeout);
         if !is_refused {
             let outcome = read();

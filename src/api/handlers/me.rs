@@ -45,6 +45,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         let limit = Limit::Auth("change-email");
         version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
     }
+    context.request.body.resize_room(rules::USER_MEMORY)?;
     let (db, origin) = (&context.db, context.origin());
     match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
         Some(account) => {

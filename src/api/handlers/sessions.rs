@@ -7,12 +7,14 @@ use crate::api::middleware::identity::{Admin, CurrentUser};
 use crate::db::sessions;
 use crate::error::Error;
 use crate::http::response::{self, Response};
+use crate::model::rules::SESSION_MEMORY;
 
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
     let max_age = context.app.config.session_max_age;
-    let sessions = sessions::list(&context.db, user.id(), user.session(), max_age)?;
+    let db = context.database_with_room(sessions::MAX_SESSIONS as usize * SESSION_MEMORY);
+    let sessions = sessions::list(&db, user.id(), user.session(), max_age)?;
     let sessions = sessions.unwrap_or_default();
     response::json(200, &json!({ "sessions": sessions }))
 }
@@ -29,7 +31,8 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
 pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     let (current, max_age) = (admin.user().session(), context.app.config.session_max_age);
-    let sessions = sessions::list(&context.db, id, current, max_age)?;
+    let db = context.database_with_room(sessions::MAX_SESSIONS as usize * SESSION_MEMORY);
+    let sessions = sessions::list(&db, id, current, max_age)?;
     let sessions = sessions.ok_or(Error::UserNotFound)?;
     response::json(200, &json!({ "sessions": sessions }))
 }

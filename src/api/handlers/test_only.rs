@@ -9,6 +9,7 @@ use crate::api::middleware::identity::{Admin, json_body};
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
+use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 
@@ -34,6 +35,7 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         password_hash: Some(context.app.hasher.hash(&password, hash_request)?),
         ..given
     };
+    context.request.body.resize_room(2 * MAX_TEXT_BODY as usize)?;
     let sign_in = admin.user().sign_in();
     response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
 }

@@ -186,10 +186,12 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
     let needs_turn = deleted || query.search.is_some() || most_read > MANY_FILES;
-    let App { db, config, turns, .. } = context.app.as_ref();
+    let App { config, turns, .. } = context.app.as_ref();
     let (network, timeout) = (context.limited_network(), config.database_timeout);
     let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
     let types = &config.allowed_upload_types;
+    let most = if deleted { page.size } else { page.size.min(files) };
+    let db = &context.database_with_room(most as usize * rules::FILE_MEMORY);
     if deleted {
         let (files, total) = files::list_deleted(db, user.id(), &query, page, config.trash_days)?;
         let listed =

@@ -53,6 +53,7 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
         None => hasher.unusable_hash()?,
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
+    context.request.body.resize_room(rules::USER_MEMORY)?;
     let sign_in = admin.user().sign_in();
     let created = users::insert(&context.db, &account, sign_in, &context.origin())?;
     let path = format!("/api/v1/users/{}", created.id);
@@ -128,7 +129,8 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
     let page = page?;
     let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
     let _turn = filter.reads_all(sort).then(|| turns.all_accounts(timeout)).transpose()?;
-    let (users, total) = users::list(&context.db, &filter, sort, descending, page)?;
+    let db = context.database_with_room(page.size as usize * rules::USER_MEMORY);
+    let (users, total) = users::list(&db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }
 
@@ -186,6 +188,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
     let password_hash = change.password.map(hash).transpose()?;
     let fields = AccountFields { password_hash, ..change.fields };
     let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
+    context.request.body.resize_room(rules::USER_MEMORY)?;
     let (db, sign_in, origin) = (&context.db, admin.user().sign_in(), context.origin());
     let user = users::update_by_admin(db, id, &fields, &conditions, sign_in, &origin)?;
     let Some(user) = user else {

@@ -14,6 +14,7 @@ use crate::db::personal_tokens::TokenHash;
 use crate::db::{self, Database};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
+use crate::http::request::MAX_REFRESH_BODY;
 use crate::model::rules;
 use crate::model::user::{Role, SignIn, TokenScope, User};
 
@@ -109,7 +110,7 @@ pub fn exporters(context: &RequestContext) -> Exporters {
 /// The refresh token in the body, which is JSON or an HTML form, or else the one in `Authorization`. In the latter case
 /// a body that cannot be parsed is ignored.
 pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
-    let body = context.request.json_or_form();
+    let body = context.request.json_or_form(MAX_REFRESH_BODY);
     let in_body =
         body.and_then(|body| body.read(|body| body.optional("refresh_token", rules::token)));
     let claims = match in_body {

@@ -10,6 +10,7 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_ENV", "prod"),
         ("CLOAKROOM_LISTEN", "8000"),
         ("CLOAKROOM_DATABASE_POOL_SIZE", "0"),
+        ("CLOAKROOM_BODY_MEMORY", "4095K"),
         ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "-1"),
         ("CLOAKROOM_HTTP_SERVER", "apache"),
         ("CLOAKROOM_DOCS", "false"),
@@ -194,6 +195,9 @@ fn what_is_probably_not_intended_is_warned_about() {
     ] {
         assert!(log.contains(warning), "{warning} is not in {log}");
     }
+    let rouille = ("CLOAKROOM_HTTP_SERVER", "rouille");
+    let api = Server::start(&[rouille, ("CLOAKROOM_BODY_MEMORY", "8M")]);
+    assert!(api.log().contains("CLOAKROOM_BODY_MEMORY has no effect"), "{}", api.log());
     let quiet = Server::start(&[]).log();
     assert!(!quiet.contains("WARN") && !quiet.contains("ERROR"), "{quiet}");
     // One that keeps a start from succeeding, where another name looks like it.
