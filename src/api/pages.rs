@@ -36,7 +36,7 @@ const CONSOLE: &str = include_str!("console/index.html");
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
 #[rustfmt::skip]
 const ASSETS: &[(&str, &[u8])] = files!("console/"
-    "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "confirmations.js" "controls.js" "dialogs.js"
+    "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js"
     "dom.js" "drops.js" "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js"
     "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "main.js" "notices.js" "pages.css"
     "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
@@ -149,6 +149,7 @@ fn console(config: &Config, assets: &str) -> String {
     let service = json!({
         "registration": config.registration == Registration::Open,
         "passwordResets": !matches!(config.smtp, Smtp::Off),
+        "emailConfirmation": config.confirms_email(),
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
         "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,

@@ -350,6 +350,7 @@ fn the_console_says_what_the_service_offers_and_takes() {
     let expected = json!({
         "registration": false,
         "passwordResets": true,
+        "emailConfirmation": false,
         "types": ["text/csv", "image/png"],
         "spellings": ["text/csv", "image/png", "image/x-png"],
         "fileBytes": 1000,

@@ -1,9 +1,9 @@
 // The profile: username, e-mail address and name, and what else the service knows about the account.
 
 import { accountPage } from "../account.js";
-import { get, post, put, setCurrentUser } from "../api.js";
-import { button, load, section, skeleton } from "../controls.js";
-import { append, el, nameText, replace } from "../dom.js";
+import { get, put, setCurrentUser } from "../api.js";
+import { load, section, skeleton } from "../controls.js";
+import { append, el, nameText } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
 import { service } from "../limits.js";
@@ -24,21 +24,19 @@ export function show({ leaving }) {
 }
 
 /** What happens where the address is changed. Where the service sends no mail, nobody is told. */
-function emailHint({ email_confirmed: isConfirmed }) {
-  if (isConfirmed !== null) return t.email_hint_confirmed;
+function emailHint() {
+  if (service.emailConfirmation) return t.email_hint_confirmed;
   return service.passwordResets ? t.email_hint : "";
 }
 
-/** The fields of the form. `waiting` stands below the address. */
-function fieldsOf(user, waiting) {
+function fieldsOf(user) {
   return [
     { name: "username", label: t.username, hint: t.username_hint, value: user.username, maxlength: 50,
       required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
       reasons: ["USERNAME_TAKEN"] },
-    { name: "email", label: t.email, hint: emailHint(user), type: "email",
+    { name: "email", label: t.email, hint: emailHint(), type: "email",
       value: user.email, required: true, maxlength: 255, autocomplete: "email",
       reasons: ["EMAIL_TAKEN"] },
-    waiting,
     { name: "current_password", label: t.password, hint: t.password_hint, type: "password", required: true,
       isHidden: true, autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
     { name: "name", label: t.name, hint: t.name_hint, value: user.name, maxlength: 255, autocomplete: "name" },
@@ -49,8 +47,7 @@ function fieldsOf(user, waiting) {
 function profileForm(user) {
   let stored = user;
   let asksForPassword = false;
-  const waiting = el("div", { class: "note" });
-  const made = form({ fields: fieldsOf(user, waiting), label: t.submit, busy: t.busy, submit: save, keeps: true });
+  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save, keeps: true });
   const email = made.field("email");
   const password = made.field("current_password");
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
@@ -58,11 +55,6 @@ function profileForm(user) {
   function update(answer) {
     stored = { ...stored, ...answer };
     setCurrentUser(stored);
-    waiting.hidden = !stored.pending_email;
-    replace(waiting, waitingAddress(stored, (account) => {
-      if (waiting.contains(document.activeElement)) email.input.focus();
-      update(account);
-    }));
   }
 
   async function save({ current_password, ...values }) {
@@ -81,28 +73,13 @@ function profileForm(user) {
     if (password.element.contains(document.activeElement)) email.input.focus();
     password.set("");
     password.show(false);
-    update(answer);
+    const { pending_email: pending, ...now } = answer;
+    update(now);
     if (email.value() === values.email) email.set(stored.email); // or else the person is typing another one
-    return notify(changed.email && stored.pending_email ? t.saved_waiting({ email: stored.pending_email }) : t.saved);
+    return notify(pending ? t.saved_waiting({ email: pending }) : t.saved);
   }
   update(user);
   return made.element;
-}
-
-/** The address that waits to take the place of the present one. `update(account)` shows what has changed. */
-function waitingAddress({ email, pending_email: waiting }, update) {
-  if (!waiting) return [];
-  const takeBack = async () => {
-    update(await put("/users/me", { email }));
-    notify(t.taken_back({ email }));
-  };
-  const sendAgain = async () => {
-    await post("/auth/request-email-confirmation", { email: waiting }, { anonymous: true });
-    notify(t.sent_again({ email: waiting }));
-  };
-  return [el("p", {}, t.waiting({ email, waiting })), el("div", { class: "actions" },
-    button(t.take_back, { busy: t.taking_back, act: takeBack }),
-    button(t.send_again, { kind: "quiet", busy: t.sending, act: sendAgain }))];
 }
 
 function facts(user) {

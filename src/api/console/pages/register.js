@@ -1,7 +1,6 @@
 // Making an account of one's own, where the service lets everybody do so.
 
 import { beginSession, post } from "../api.js";
-import { mailAgain } from "../confirmations.js";
 import { el, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
@@ -40,7 +39,7 @@ export function show({ leaving }) {
       close();
       return;
     }
-    if (account.email_confirmed === false) {
+    if (service.emailConfirmation) {
       if (!leaving.aborted) showWaiting(account, heading, place);
       return;
     }
@@ -62,7 +61,7 @@ export function show({ leaving }) {
 function showWaiting({ email }, heading, place) {
   const { title, lead, else: otherwise } = confirmation.registered;
   replace(heading, title);
-  replace(place, el("p", { class: "lead" }, lead({ email })), el("p", { class: "lead" }, otherwise), mailAgain(email));
+  replace(place, el("p", { class: "lead" }, lead({ email })), el("p", { class: "lead" }, otherwise));
   setTitle(title);
   heading.focus();
 }

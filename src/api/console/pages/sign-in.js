@@ -3,7 +3,6 @@
 import { beginSession, currentUser, forget, isKept, post } from "../api.js";
 import { formDialog, STAY } from "../dialogs.js";
 import { el } from "../dom.js";
-import { loaded } from "../errors.js";
 import { form } from "../forms.js";
 import { brand } from "../frame.js";
 import { service } from "../limits.js";
@@ -29,7 +28,7 @@ export function show() {
   register.hidden = !service.registration;
   return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
     el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
-    register);
+    register, service.emailConfirmation && el("p", { class: "aside" }, t.just_registered));
 }
 
 /**
@@ -44,7 +43,6 @@ function signInForm(made, done, username) {
       if (ASKS_FOR_CODE.includes(error.reason)) askForCode(made().field("code"), error);
       if (error.reason === "SECOND_FACTOR_REQUIRED") return STAY;
       if (error.reason === "BAD_CREDENTIALS") made().field("password").set("");
-      if (error.reason === "EMAIL_NOT_CONFIRMED") offerMail(made(), values.username);
       throw error;
     }
   };
@@ -68,16 +66,6 @@ function askForCode(code, error) {
   if (error.reason === "SECOND_FACTOR_INVALID") code.set("");
   code.show(true);
   code.input.focus();
-}
-
-/** Offers, below the form, another mail with the link that confirms the address, until another name is typed. */
-async function offerMail({ element, field }, name) {
-  const { mailSection } = await loaded(import("../confirmations.js"));
-  const offer = mailSection(name.includes("@") ? name : null);
-  element.after(offer);
-  for (const [on, type] of [[field("username").input, "input"], [element, "submit"]]) {
-    on.addEventListener(type, () => offer.remove(), { once: true });
-  }
 }
 
 /**

@@ -35,12 +35,9 @@ export function passwordSetter(user, changed) {
   return section(t.password, { lead: t.password_lead }, made.element);
 }
 
-/**
- * A mail with a link to choose a password: that for a forgotten one, which also takes the place of an invitation. While
- * an address is not confirmed, the link could be for another account.
- */
+/** A mail with a link to choose a password: that for a forgotten one, which also takes the place of an invitation. */
 export function passwordLink(user) {
-  if (!service.passwordResets || !user.is_active || user.email_confirmed === false) return null;
+  if (!service.passwordResets || !user.is_active) return null;
   const words = user.last_login ? t.link : t.first_link;
   const send = async () => {
     await post("/auth/request-password-reset", { email: user.email }, { anonymous: true });
@@ -48,23 +45,6 @@ export function passwordLink(user) {
   };
   const actions = [button(words.send, { busy: t.sending, act: send })];
   return section(t.link_title, { lead: words.lead(user), actions });
-}
-
-/** Confirming an address in place of its owner, also one that is to become the address. `changed` as in `activity`. */
-export function confirmation(user, changed) {
-  const waiting = user.pending_email;
-  if (user.email_confirmed !== false && !waiting) return null;
-  const ask = async () => {
-    const isDone = await confirmDialog(t.confirm_email_title, t.confirm_email_text({ email: waiting ?? user.email }), {
-      label: t.confirm_email,
-      busy: t.confirming_email,
-      // An address that an administrator sets needs no confirmation.
-      act: () => put(`/users/${user.id}`, waiting ? { email: waiting } : { email_confirmed: true }),
-    });
-    if (isDone) changed(t.email_confirmed);
-  };
-  const lead = waiting ? t.waiting_email({ email: user.email, waiting }) : t.not_confirmed(user);
-  return section(t.confirmation, { lead, actions: [button(t.confirm_email, { act: ask })] });
 }
 
 /** Tells password managers whose password the form holds, which is not the administrator's. */

@@ -9,8 +9,7 @@ import { timeText } from "../format.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { admin } from "../texts/admin.js";
-import { activity, confirmation, deletion, passwordLink, passwordSetter, secondFactor, sessions, tokens }
-  from "./user-access.js";
+import { activity, deletion, passwordLink, passwordSetter, secondFactor, sessions, tokens } from "./user-access.js";
 import { backToUsers, profile } from "./user-profile.js";
 
 const t = admin.user;
@@ -63,10 +62,6 @@ function partsOf(user, signal, refresh, forms) {
     keptProfile(user, refresh, forms),
     forms.password,
     passwordLink(user),
-    confirmation(user, (text) => {
-      forms.profile = null; // it holds the address that may be another one now
-      return changed(text);
-    }),
     sessions(user, signal),
     tokens(user, signal),
     secondFactor(user, changed),
@@ -95,11 +90,10 @@ function facts(user) {
 }
 
 function badges(user) {
-  const { active, inactive, not_confirmed, roles, second_factor } = admin;
+  const { active, inactive, roles, second_factor } = admin;
   const badge = (kind, text) => el("span", { class: `badge ${kind}` }, text);
   return [
     user.is_active ? badge("is-good", active) : badge("is-danger", inactive),
-    user.email_confirmed === false && badge("is-warn", not_confirmed),
     user.role === "admin" && badge("is-accent", roles.admin),
     user.second_factor && badge("", second_factor),
     user.id === currentUser().id && badge("", t.you),

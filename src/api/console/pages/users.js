@@ -18,7 +18,7 @@ const SORTS = ["created_at", "name", "email", "total_storage_used", "last_login"
 
 const COLUMNS = [
   { label: t.name, sort: "name", main: true, cell: nameCell },
-  { label: t.email, sort: "email", cell: emailCell },
+  { label: t.email, sort: "email", cell: ({ email }) => el("span", { class: "clamp" }, nameText(email)) },
   { label: t.files, align: "end", cell: ({ stats }) => formatNumber(stats.total_uploads) },
   { label: t.storage, sort: "total_storage_used", align: "end",
     cell: ({ stats }) => el("span", { class: "nowrap" }, formatBytes(stats.total_storage_used)) },
@@ -74,17 +74,10 @@ function nameCell(user) {
     under.length > 0 && el("span", { class: "badges soft small" }, under)];
 }
 
-function emailCell({ email, pending_email: waiting }) {
-  const present = el("span", { class: "clamp" }, nameText(email));
-  if (!waiting) return present;
-  return el("div", {}, present, el("span", { class: "clamp soft small" }, admin.waiting_email({ email: waiting })));
-}
-
 /** What is unusual about an account. */
 function exceptions(user) {
   return [
     !user.is_active && el("span", { class: "badge is-danger" }, admin.inactive),
-    user.email_confirmed === false && el("span", { class: "badge is-warn" }, admin.not_confirmed),
     user.role === "admin" && el("span", { class: "badge is-accent" }, admin.roles.admin),
     user.second_factor && el("span", { class: "badge" }, admin.second_factor),
   ];

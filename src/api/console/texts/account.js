@@ -12,15 +12,8 @@ export const account = {
     email_hint: "If you change it, the old address is told, and password reset links sent there stop working.",
     email_hint_confirmed: "A new address counts once you have confirmed it. The old one is told, and then password "
       + "reset links sent there stop working.",
-    waiting: ({ email, waiting }) => `${waiting} waits to be confirmed: open the link in the mail that was sent there `
-      + `within 48 hours. Until then, your address is ${email}.`,
-    saved_waiting: ({ email }) => `Saved. ${email} counts once it is confirmed: open the link in the mail sent there.`,
-    take_back: "Take it back",
-    taking_back: "Taking back…",
-    taken_back: ({ email }) => `Your address stays ${email}.`,
-    send_again: "Send the mail again",
-    sending: "Sending…",
-    sent_again: ({ email }) => `Another mail to ${email} is on its way.`,
+    saved_waiting: ({ email }) => `Saved. ${email} counts once it is confirmed: open the link in the mail that was `
+      + "sent there, within 48 hours and before you change your password.",
     name: "Name",
     name_hint: "How others see you.",
     password: "Current password",

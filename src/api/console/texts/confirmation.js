@@ -1,12 +1,13 @@
-// The texts about e-mail addresses that wait until they are confirmed.
+// The texts about e-mail addresses that must be confirmed.
 
 export const confirmation = {
   title: "Confirm your e-mail address",
-  lead: "Enter the password of your Cloakroom account, not that of your mailbox.",
+  lead: "Enter the password that you have chosen for your Cloakroom account, not that of your mailbox.",
   password: "Password of your account",
-  several: "Registered more than once?",
+  another: "Want another username?",
   username: "Username",
-  username_hint: "Of the account that is to have this address, if you have registered more than once with it.",
+  username_hint: "For a new account, in place of the one you have registered with. 3 to 50 letters, digits and "
+    + "underscores.",
   submit: "Confirm",
   busy: "Confirming…",
   done_title: "Your e-mail address is confirmed",
@@ -14,24 +15,14 @@ export const confirmation = {
   sign_in: "Sign in",
   to_profile: "Go to your profile",
   missing_title: "This link is incomplete",
-  missing: "Open the whole link from the mail again, or get another mail.",
-
-  mail: {
-    title: "Need another link?",
-    to: ({ email }) => `It comes in a mail to ${email}.`,
-    to_which: "Enter your address, and it comes in a mail.",
-    email: "E-mail",
-    submit: "Send the mail again",
-    busy: "Sending…",
-    sent: ({ email }) => `If ${email} still waits to be confirmed, another mail is on its way. Nothing there? Check `
-      + "your spam folder, and that the address is right.",
-  },
+  missing: "Open the whole link from the mail again. If you have no mail, register again, or ask again for the new "
+    + "address in your profile.",
 
   registered: {
     title: "Check your mail",
     lead: ({ email }) => `A mail to ${email} is on its way. Open the link in it and enter your password, and `
-      + "you can sign in.",
-    else: "The link works for 48 hours; after that, the account is removed. If you already have an account with this "
-      + "address, the mail says so.",
+      + "your account is made.",
+    else: "The link works for 48 hours. If you already have an account with this address, the mail says so. Nothing "
+      + "there? Check your spam folder, and that the address is right; then register again.",
   },
 };
