@@ -80,15 +80,6 @@ CREATE TABLE users (
     -- The most bytes and files that the user may have, set by an administrator. Null for the default of the settings.
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
-    -- Whether the owner has shown that the address is theirs, or nobody asked for that when the account got it. One
-    -- whose address is not confirmed waits: it cannot sign in, and does not keep the address from others.
-    email_confirmed boolean NOT NULL DEFAULT true,
-    -- The address that the account asks for in place of its own.
-    pending_email text,
-    -- The address to be confirmed, the own one of an account that waits, or else the pending one: in its ASCII form, in
-    -- lower case, and until when that is possible. Both null if there is none.
-    email_to_confirm text,
-    confirmation_ends_at timestamptz,
     CONSTRAINT users_complete_check
     CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
 );
@@ -96,13 +87,7 @@ CREATE TABLE users (
 -- Unique without regard to case, among accounts that are not deleted.
 CREATE UNIQUE INDEX users_username_key ON users (lower(username)) WHERE NOT is_deleted AND NOT is_development_admin;
 CREATE UNIQUE INDEX users_email_key ON users (lower(coalesce(email_ascii, email)))
-WHERE NOT is_deleted AND NOT is_development_admin AND email_confirmed;
--- Who asks for an address, and whose time for it is over. The second one counts those that wait as well; its condition
--- is another one, so that no search for an address reads all of it.
-CREATE INDEX users_email_to_confirm ON users (email_to_confirm, email_confirmed, confirmation_ends_at)
-WHERE email_to_confirm IS NOT NULL;
-CREATE INDEX users_confirmation_ends ON users (email_confirmed, confirmation_ends_at)
-WHERE confirmation_ends_at IS NOT NULL;
+WHERE NOT is_deleted AND NOT is_development_admin;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
 -- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
@@ -113,15 +98,14 @@ CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
--- The last active admin who can sign in stays. Changes that take one away wait for each other, and each then looks anew
--- at what the one before it left. The query users/delete_all suspends the rule for its own transaction, because it
--- deletes all accounts.
+-- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
+-- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
+-- accounts.
 CREATE FUNCTION keep_an_admin() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: last admin'));
     IF NOT EXISTS (SELECT FROM users
-                   WHERE role = 'admin' AND is_active AND email_confirmed
-                     AND NOT is_deleted AND NOT is_development_admin) THEN
+                   WHERE role = 'admin' AND is_active AND NOT is_deleted AND NOT is_development_admin) THEN
         RAISE EXCEPTION 'the last active admin stays'
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'users_last_admin';
     END IF;
@@ -179,8 +163,6 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 -- The live sessions of a user, newest first.
 CREATE INDEX sessions_live ON sessions (user_id, epoch, created_at DESC, id) WHERE ended_at IS NULL;
--- PostgreSQL looks for the sessions of each account whose row is removed, ended ones too.
-CREATE INDEX sessions_user ON sessions (user_id);
 
 -- The row of an ended session stays until its last token has expired, but nobody is shown it any more, so it keeps no
 -- personal data.
@@ -371,9 +353,7 @@ CREATE TABLE password_reset_requests (
     address inet,
     request_id uuid,
     -- The address in ASCII, if that differs.
-    email_ascii text,
-    -- Whether a mail to confirm the address was asked for, in place of a reset.
-    is_confirmation boolean NOT NULL DEFAULT false
+    email_ascii text
 );
 
 -- When messages about a password reset were last sent to an account: the ten latest times, newest first. They limit how
@@ -386,7 +366,7 @@ CREATE TABLE password_reset_messages (
 -- Anybody may request password resets of an account as often as the rate limits let them, and events are kept for a
 -- year. So that this cannot fill the disk, an account has one event of it in two minutes. The requests that come
 -- meanwhile are counted here, and resets/insert_counted.sql writes an event for them when the two minutes are over.
--- There is a row for each account that had such an event within two minutes, also if the account is gone since.
+-- There is a row for each account that had such an event within two minutes.
 CREATE TABLE password_reset_counts (
     user_id uuid PRIMARY KEY,
     -- When the last event was written.
@@ -404,16 +384,6 @@ CREATE TABLE used_password_reset_tokens (
 );
 
 CREATE INDEX used_password_reset_tokens_expiry ON used_password_reset_tokens (expires_at);
--- For the removal of accounts that were not confirmed, as sessions_user.
-CREATE INDEX used_password_reset_tokens_user ON used_password_reset_tokens (user_id);
-
--- How many passwords were tried with each token that confirms an address.
-CREATE TABLE email_confirmation_tries (
-    token_id uuid PRIMARY KEY,
-    tries smallint NOT NULL,
-    -- When the token expires. From then on the row may be removed.
-    expires_at timestamptz NOT NULL
-);
 
 -- Personal access tokens, which users make for scripts. Only their hashes are stored, so nobody who reads the table can
 -- use them.
@@ -1002,8 +972,9 @@ FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 
--- Mail to accounts that a mail server has not accepted yet. The row is removed once the server has accepted the
--- message. What a message says is looked up when it is sent, so nothing here can be used as a token.
+-- Mail to accounts, and to addresses with which somebody registers, that a mail server has not accepted yet. The row is
+-- removed once the server has accepted the message. What a message says is looked up when it is sent, or stands in its
+-- token, which serves only together with a password.
 CREATE TABLE outbox (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL
@@ -1012,7 +983,8 @@ CREATE TABLE outbox (
                         'second_factor_disabled', 'recovery_code_used', 'recovery_codes_renewed',
                         'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested',
                         'files_lost')),
-    user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    -- Null for a registration, which is no account yet.
+    user_id uuid REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
     address text,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -1024,38 +996,66 @@ CREATE TABLE outbox (
     due_at timestamptz NOT NULL DEFAULT now(),
     -- Whether the last attempt failed because the mail server could not be used, whatever the recipient.
     waits_for_server boolean NOT NULL DEFAULT false,
-    -- Set once the message is given up, with the reason. The address is erased then.
+    -- Set once the message is given up, with the reason. Address, network and token are erased then.
     failed_at timestamptz,
     error text,
-    -- The network of the client who asked for the message, if the message names it.
-    network cidr
+    -- The network of the client who asked for the message, if that is known.
+    network cidr,
+    -- The token of a link that confirms the address, sealed by a key that only the program has.
+    sealed_token bytea CONSTRAINT outbox_sealed_token_check
+        CHECK ((kind = 'email_confirmation') = (sealed_token IS NOT NULL) OR failed_at IS NOT NULL),
+    -- The order of sending: resets first, because somebody waits for them, and nobody waits for a notice; registrations
+    -- last, because anybody causes as many as they like.
+    priority smallint GENERATED ALWAYS AS (
+        CASE WHEN kind = 'password_reset' THEN 0 WHEN user_id IS NOT NULL THEN 1 ELSE 2 END
+    ) STORED,
+    CONSTRAINT outbox_user_check CHECK (user_id IS NOT NULL OR kind = 'email_confirmation')
 );
 
--- In the order of sending: resets first, because somebody waits for them, and nobody waits for a notice.
-CREATE INDEX outbox_due ON outbox ((kind <> 'password_reset'), due_at, id) WHERE failed_at IS NULL;
+CREATE INDEX outbox_due ON outbox (priority, due_at, id) WHERE failed_at IS NULL;
 CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
-CREATE INDEX outbox_waiting ON outbox (due_at) WHERE waits_for_server;
--- For the removal of accounts that were not confirmed, as sessions_user.
-CREATE INDEX outbox_user ON outbox (user_id);
+CREATE INDEX outbox_waiting ON outbox (priority, due_at) WHERE waits_for_server;
 -- For each account at most one message about a password reset waits to be sent, however many are requested.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;
 
--- When mail was queued lately: the latest times, newest first, of notices of one kind to one account, or of mail to one
--- mailbox. A row whose times are a day old limits nothing and is removed.
+-- When mail was queued lately: the latest times, newest first, of notices of one kind to one account, of its wishes for
+-- another address, or of mail to one mailbox, and for the latter the network of the client who caused each, if that is
+-- known. A row whose times are a day old limits nothing and is removed.
 CREATE TABLE mail_counts (
     -- SHA-256 of what is counted, so that no address is kept.
     key bytea PRIMARY KEY,
-    queued_at timestamptz[] NOT NULL
+    queued_at timestamptz[] NOT NULL,
+    networks cidr[] NOT NULL
 );
 
--- Counts a mail, unless there were `most` of its kind within a day; returns whether it may be queued. The condition of
--- the update decides that: it sees what another transaction committed while this one waited for the row.
-CREATE FUNCTION admit_mail(counted text, most integer) RETURNS boolean LANGUAGE plpgsql AS $$
+-- How long a mail has to wait because `most` were queued within a day, or three that `client` has caused; null if it
+-- does not.
+CREATE FUNCTION mail_count_wait(times timestamptz[], networks cidr[], most integer, client cidr) RETURNS interval
+LANGUAGE sql STABLE AS $$
+    SELECT max(at) + interval '1 day' - now()
+    FROM (
+        SELECT times[most] AS at
+        UNION ALL (
+            SELECT queued.at FROM unnest(times, networks) queued (at, network)
+            WHERE queued.network = client ORDER BY queued.at DESC OFFSET 2 LIMIT 1
+        )
+    ) full_since
+    WHERE at > now() - interval '1 day'
+$$;
+
+-- Counts a mail and returns null, or returns how long it has to wait. The condition of the update decides that: it sees
+-- what another transaction committed while this one waited for the row.
+CREATE FUNCTION mail_wait(counted text, most integer, client cidr DEFAULT NULL) RETURNS interval LANGUAGE plpgsql AS $$
+DECLARE
+    counted_key bytea := sha256(convert_to(counted, 'UTF8'));
 BEGIN
-    INSERT INTO mail_counts AS c (key, queued_at) VALUES (sha256(convert_to(counted, 'UTF8')), ARRAY[now()])
-    ON CONFLICT (key) DO UPDATE SET queued_at = (now() || c.queued_at)[1:most]
-    WHERE c.queued_at[most] IS NULL OR c.queued_at[most] <= now() - interval '1 day';
-    RETURN FOUND;
+    INSERT INTO mail_counts AS c (key, queued_at, networks) VALUES (counted_key, ARRAY[now()], ARRAY[client])
+    ON CONFLICT (key) DO UPDATE
+    SET queued_at = (now() || c.queued_at)[1:most], networks = (array_prepend(client, c.networks))[1:most]
+    WHERE mail_count_wait(c.queued_at, c.networks, most, client) IS NULL;
+    RETURN CASE WHEN NOT FOUND THEN (
+        SELECT mail_count_wait(c.queued_at, c.networks, most, client) FROM mail_counts c WHERE key = counted_key
+    ) END;
 END
 $$;
 
@@ -1066,45 +1066,52 @@ CREATE FUNCTION mailbox(address text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT translate(regexp_replace(lower(address), '\+.*(@[^@]*)$', '\1'), '"\', '')
 $$;
 
+-- How long the mail of a registration has to wait, which is counted if that is null. Fails if 10,000 of these mails
+-- wait to be sent. Registrations take turns here, and each counts what the one before it left.
+CREATE FUNCTION registration_wait(address text, client cidr) RETURNS interval LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('cloakroom: registrations'));
+    IF (SELECT count(*) >= 10000 FROM outbox WHERE failed_at IS NULL AND priority = 2) THEN
+        RAISE EXCEPTION 'too many registrations wait for their mail'
+        USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'outbox_registrations';
+    END IF;
+    RETURN mail_wait(mailbox(address), 12, client);
+END
+$$;
+
 -- Drops a message that would be one too many. An account causes at most ten notices of a new password a day, five of a
 -- new address and five of a new token; the first ones, which warn an owner, are always sent. A mailbox gets at most
--- twelve messages a day from accounts that are not settled, all together, and from those that ask for its address.
--- Others for settled accounts are neither limited by that nor counted, so nobody can use up what an owner may get.
+-- twelve messages a day, of which one network causes at most three, for accounts that are not settled, for
+-- registrations, and for accounts that wish to have its address, all together. Others for settled accounts are neither
+-- limited by that nor counted, so nobody can use up what an owner may get. Registrations and wishes are limited by the
+-- statements that queue them. Who causes a notice is signed in, so it counts for the network of the latest sign-in.
 CREATE FUNCTION limit_mail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     account users;
-    counted text;
+    counted text := NEW.address;
 BEGIN
-    IF NEW.kind <> 'password_reset' AND NOT admit_mail(
+    IF NEW.kind = 'email_confirmation' THEN
+        -- Lower case may make another mailbox of a name that is not ASCII. The mail goes to the one that it confirms.
+        IF octet_length(substring(counted FROM '(.*)@')) <> length(substring(counted FROM '(.*)@')) THEN
+            NEW.address := lower(counted);
+        END IF;
+        RETURN CASE WHEN NEW.user_id IS NULL OR mail_wait(mailbox(counted), 12, NEW.network) IS NULL THEN NEW END;
+    END IF;
+    IF NEW.kind NOT IN ('password_reset', 'email_change_requested') AND mail_wait(
         NEW.kind || ' ' || NEW.user_id, CASE NEW.kind WHEN 'password_changed' THEN 10 ELSE 5 END
-    ) THEN
+    ) IS NOT NULL THEN
         RETURN NULL;
     END IF;
     SELECT * INTO account FROM users WHERE id = NEW.user_id;
     -- It goes where the account is now, or the account could move to another mailbox before the message is sent.
-    counted := coalesce(NEW.address, account.email_ascii, account.email, '');
+    counted := coalesce(counted, account.email_ascii, account.email, '');
     NEW.address := coalesce(NEW.address, account.email);
-    IF NEW.kind = 'email_confirmation' THEN
-        counted := coalesce(account.email_to_confirm, counted);
-        NEW.address := coalesce(account.pending_email, account.email);
-        -- Lower case may make another mailbox of a name that is not ASCII. The mail goes to the one that it confirms.
-        IF octet_length(substring(NEW.address FROM '(.*)@')) <> length(substring(NEW.address FROM '(.*)@')) THEN
-            NEW.address := counted;
-        END IF;
-    ELSIF account.email_confirmed AND (account.is_settled OR account.created_at <= now() - interval '1 day')
-          AND coalesce(account.email_changed_at <= now() - interval '1 day', true) THEN
-        RETURN NEW;
-    END IF;
-    -- Half of them to other forms of the address, which help its owner less.
-    IF NEW.kind = 'email_confirmation' OR NOT account.email_confirmed THEN
-        IF lower(counted) <> mailbox(counted) AND NOT admit_mail('form of ' || mailbox(counted), 6) THEN
-            RETURN NULL;
-        END IF;
-    END IF;
-    IF admit_mail(mailbox(counted), 12) THEN
-        RETURN NEW;
-    END IF;
-    RETURN NULL;
+    RETURN CASE WHEN (account.is_settled OR account.created_at <= now() - interval '1 day')
+                     AND coalesce(account.email_changed_at <= now() - interval '1 day', true)
+                     OR mail_wait(mailbox(counted), 12, coalesce(NEW.network, (
+                         SELECT network FROM sign_in_networks WHERE user_id = NEW.user_id
+                         ORDER BY last_sign_in_at DESC LIMIT 1
+                     ))) IS NULL THEN NEW END;
 END
 $$;
 
@@ -1145,34 +1152,6 @@ CREATE TRIGGER users_unsettle AFTER UPDATE ON users FOR EACH ROW
 WHEN (lower(NEW.email) <> lower(OLD.email) AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at)
 EXECUTE FUNCTION unsettle();
 
--- Once an account has an address, nobody else can confirm it: the time of others who ask for it is over. The background
--- thread then removes those that wait, and drops the other wishes. Ten thousand of them is enough: others cannot be
--- confirmed either, and go in their time. Rows that somebody else changes are left out, so that nobody holds this up.
-CREATE FUNCTION end_other_confirmations() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE users SET confirmation_ends_at = now()
-    WHERE id = ANY (ARRAY(
-        SELECT id FROM users WHERE email_to_confirm = lower(coalesce(NEW.email_ascii, NEW.email)) AND id <> NEW.id
-        LIMIT 10000 FOR NO KEY UPDATE SKIP LOCKED
-    ));
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER users_other_confirmations AFTER UPDATE OF email, email_confirmed ON users FOR EACH ROW
-WHEN (NEW.email_confirmed AND NOT NEW.is_deleted
-      AND (NOT OLD.email_confirmed OR lower(NEW.email) <> lower(OLD.email)))
-EXECUTE FUNCTION end_other_confirmations();
-
--- How many accounts may wait for their confirmation. Registrations take turns here, and each counts what the one before
--- it left.
-CREATE FUNCTION admit_waiting_account() RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('cloakroom: waiting accounts'));
-    RETURN (SELECT count(*) < 10000 FROM users WHERE NOT email_confirmed AND confirmation_ends_at IS NOT NULL);
-END
-$$;
-
 -- Tells the owner of an account that a personal access token was created.
 CREATE FUNCTION queue_token_notice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -1211,7 +1190,7 @@ EXECUTE FUNCTION queue_second_factor_notices();
 CREATE TYPE audit_action AS ENUM (
     'auth.register', 'auth.login', 'auth.logout', 'auth.refresh_reuse', 'auth.session_end', 'auth.token_create',
     'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change',
-    'email.change_request', 'email.confirm', 'user.create', 'user.update', 'user.delete', 'users.export',
+    'email.change_request', 'user.create', 'user.update', 'user.delete', 'users.export',
     'file.upload', 'file.update', 'file.delete', 'file.restore', 'file.purge', 'file.link_create', 'file.link_delete',
     'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable', 'second_factor.recovery'
 );
@@ -1325,14 +1304,14 @@ WHEN (NEW.outcome = 'success' AND NEW.actor_id IS NOT NULL
       AND NOT NEW.details ?| ARRAY['count', 'new'])
 EXECUTE FUNCTION limit_own_changes();
 
--- Links, deleted files, the second factor and a pending address are own things of a user too; what an administrator
--- does to the second factor of another user is not. The events that stand for several changes of an hour pass. One that
--- tells of a request which restored several files does not.
+-- Links, deleted files, the second factor and wishes for another address are own things of a user too; what an
+-- administrator does to the second factor of another user is not. The events that stand for several changes of an hour
+-- pass. One that tells of a request which restored several files does not.
 CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
 WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
           AND NEW.actor_id IS NOT NULL
        OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
-                               'email.change_request', 'email.confirm')
+                               'email.change_request')
           AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
       AND NOT NEW.details ? 'hour')
 EXECUTE FUNCTION limit_own_changes();

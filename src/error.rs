@@ -216,17 +216,18 @@ pub enum Error {
     LimitOutOfRange,
     /// The login name or the password is wrong. One variant stands for both, so that nobody learns which accounts
     /// exist.
-    BadCredentials,
+    BadCredentials {
+        /// Whether registrations wait until their addresses are confirmed, and so this may be one.
+        may_wait: bool,
+    },
     /// The password is right, but the account is inactive.
     InactiveAccount,
-    /// The password is right, but the account waits until its address is confirmed.
-    EmailNotConfirmed,
     /// A request that must be confirmed with the current password came with a wrong one, or without any.
     WrongCurrentPassword,
     /// The password reset token is forged, expired or already used.
     InvalidResetToken,
-    /// The token of a mail about an address is not valid any more, or no account that asks for the address has this
-    /// password.
+    /// The token of a mail about an address is not valid, or not any more, or belongs to another password. One variant
+    /// stands for all, so that nobody learns which accounts exist.
     InvalidConfirmationToken,
     /// Registration asked for a username or e-mail address that is taken. This is a 400, unlike [`Error::Taken`].
     TakenAtRegistration(Unique),
@@ -313,6 +314,11 @@ impl Error {
             Error::StoreUnavailable => "the store does not serve contents".into(),
             other => other.message(),
         }
+    }
+
+    /// The error of a request that may succeed after so many seconds.
+    pub fn wait(seconds: i64) -> Error {
+        Error::RateLimited { retry_after: seconds.max(1).cast_unsigned(), login: false }
     }
 
     /// Turns [`Error::Taken`] into [`Error::TakenAtRegistration`]; other errors stay as they are.

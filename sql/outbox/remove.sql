@@ -7,7 +7,7 @@ WITH removed AS (
 ), woken AS (
     UPDATE outbox SET due_at = now()
     WHERE id = ANY (ARRAY(SELECT id FROM outbox WHERE waits_for_server AND due_at > now() AND $2
-                          ORDER BY due_at LIMIT 100 FOR UPDATE SKIP LOCKED))
+                          ORDER BY priority, due_at LIMIT 100 FOR UPDATE SKIP LOCKED))
 )
 UPDATE password_reset_messages SET sent_at[1] = now()
 FROM removed

@@ -8,8 +8,8 @@ WITH used AS (
       AND (last_used_at IS NULL OR last_used_at < date_trunc('hour', now(), 'UTC'))
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
-       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota, u.email_confirmed,
-       u.pending_email, u.second_factor_at IS NOT NULL AS second_factor,
+       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
+       u.second_factor_at IS NOT NULL AS second_factor,
        t.scope,
        u.credentials_version
 FROM personal_tokens t JOIN users u ON u.id = t.user_id

@@ -16,7 +16,7 @@
 WITH taken AS (
     DELETE FROM password_reset_requests
     WHERE id = ANY (ARRAY(
-        SELECT id FROM password_reset_requests WHERE NOT is_confirmation AND requested_at < date_trunc('second', now())
+        SELECT id FROM password_reset_requests WHERE requested_at < date_trunc('second', now())
         ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
     ))
     RETURNING id, email, email_ascii, requested_at, address, request_id
@@ -25,16 +25,9 @@ WITH taken AS (
            row_number() OVER (PARTITION BY u.id ORDER BY taken.id) AS place,
            count(*) OVER (PARTITION BY u.id) AS requests
     FROM taken CROSS JOIN LATERAL (
-        SELECT id, is_active, 1 AS rank FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email)) AND email_confirmed
+        SELECT id, is_active FROM users
+        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email))
           AND NOT is_deleted AND NOT is_development_admin
-        UNION ALL (
-            SELECT id, is_active, 2 FROM users
-            WHERE email_to_confirm = lower(coalesce(taken.email_ascii, taken.email)) AND NOT email_confirmed
-              AND confirmation_ends_at > now()
-            ORDER BY confirmation_ends_at DESC LIMIT 1
-        )
-        ORDER BY rank LIMIT 1
     ) AS u
     WHERE u.is_active
 ), counted AS (
@@ -48,9 +41,9 @@ WITH taken AS (
     FROM known JOIN counted ON counted.user_id = known.id AND counted.requests < known.requests
     WHERE known.place = 1
 ), accounts AS (
-    SELECT DISTINCT id FROM known
-    WHERE NOT EXISTS (SELECT FROM outbox
-                      WHERE outbox.user_id = known.id AND kind = 'password_reset' AND failed_at IS NULL)
+    SELECT id, address FROM known
+    WHERE place = 1 AND NOT EXISTS (SELECT FROM outbox
+                                    WHERE outbox.user_id = known.id AND kind = 'password_reset' AND failed_at IS NULL)
 ), admitted AS (
     INSERT INTO password_reset_messages AS earlier (user_id, sent_at)
     SELECT id, ARRAY[now()] FROM accounts ORDER BY id
@@ -60,8 +53,9 @@ WITH taken AS (
            OR earlier.sent_at[10] IS NULL OR earlier.sent_at[10] <= now() - interval '1 day')
     RETURNING user_id
 ), queued AS (
-    INSERT INTO outbox (kind, user_id)
-    SELECT 'password_reset', u.id FROM admitted JOIN users u ON u.id = admitted.user_id
+    INSERT INTO outbox (kind, user_id, network)
+    SELECT 'password_reset', u.id, sign_in_network(accounts.address)
+    FROM admitted JOIN accounts ON accounts.id = admitted.user_id JOIN users u ON u.id = admitted.user_id
     ORDER BY mailbox(coalesce(u.email_ascii, u.email))
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
 )

@@ -5,7 +5,7 @@
 -- than the generic plan, and it would plan anew for each request.
 SELECT s.id AS session_id, u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at,
        u.updated_at, u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-       u.email_confirmed, u.pending_email, u.second_factor_at IS NOT NULL AS second_factor, u.credentials_version
+       u.second_factor_at IS NOT NULL AS second_factor, u.credentials_version
 FROM sessions s
 JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
 WHERE s.id = ANY ((SELECT $1::uuid[])::uuid[]) AND s.ended_at IS NULL

@@ -43,6 +43,6 @@ WITH signed_in AS (
     WHERE (SELECT $13::bytea) IS NOT NULL AND second_factor_at IS NOT NULL
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota, email_confirmed, pending_email,
+       total_uploads, total_storage_used, storage_quota, file_quota,
        second_factor_at IS NOT NULL AS second_factor
 FROM signed_in

@@ -31,8 +31,8 @@ WITH rotated AS (
     SELECT 'auth.refresh_reuse', 'failure', user_id, 'session', $2, $8, $10 FROM rotated WHERE ended_at IS NOT NULL
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
-       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota, u.email_confirmed,
-       u.pending_email, u.second_factor_at IS NOT NULL AS second_factor,
+       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
+       u.second_factor_at IS NOT NULL AS second_factor,
        CASE WHEN r.ended_at IS NULL THEN r.refresh_id END AS refresh_id,
        r.expires_at,
        r.ended_at IS NOT NULL AS was_reused

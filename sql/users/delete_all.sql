@@ -6,8 +6,7 @@ WITH suspended AS MATERIALIZED (
 ), deleted AS (
     UPDATE users
     SET is_deleted = true, username = NULL, email = NULL, email_ascii = NULL, name = NULL, password_hash = NULL,
-        pending_email = NULL, email_to_confirm = NULL, confirmation_ends_at = NULL, permissions = '{}',
-        credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
+        permissions = '{}', credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
     FROM suspended
     WHERE suspended.setting = 'on' AND NOT is_deleted AND NOT is_development_admin
     RETURNING id

@@ -4,5 +4,5 @@ INSERT INTO users (id, username, email, role, is_development_admin)
 VALUES ($1, 'dev_admin', 'dev_admin@example.com', 'admin', true)
 ON CONFLICT (id) DO UPDATE SET is_active = true, is_deleted = false, role = 'admin'
 RETURNING id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-          total_uploads, total_storage_used, storage_quota, file_quota, email_confirmed, pending_email,
+          total_uploads, total_storage_used, storage_quota, file_quota,
        second_factor_at IS NOT NULL AS second_factor

@@ -2,25 +2,27 @@
 -- permissions; $8: whether it is active; $9: creation time; $10: last login; $11, $12, $13: actor, address and request
 -- id of the event; $14: ASCII form of the address, if it differs; $15: whether its owner is invited by mail; $16, $17:
 -- session and time of issue of the actor's access token, see is_signed_in, both null for other actors; $18, $19: own
--- quotas of bytes and of files; $20: whether the account waits until its address is confirmed. A null from $6 to $10
+-- quotas of bytes and of files; $20: whether this is a registration whose address is confirmed. A null from $6 to $10
 -- stands for the column's default, and an empty name is none. An account that nobody else creates registers itself; one
--- that an administrator creates is settled. The unique indexes decide whether username and address are free; one that
--- waits does not keep its address from others. No row means that the actor is not signed in any more, or that too many
--- accounts wait.
+-- that an administrator creates, or whose address is confirmed, is settled. The unique indexes decide whether username
+-- and address are free. No row means that the actor is not signed in any more, or, at a registration, that an account
+-- has the id, also a deleted one, or the address; that comes before a username that is taken.
 WITH created AS (
     INSERT INTO users (id, username, email, name, password_hash, role, permissions, is_active, created_at, last_login,
-                       email_ascii, is_settled, is_self_registered, storage_quota, file_quota, email_confirmed,
-                       email_to_confirm, confirmation_ends_at)
+                       email_ascii, is_settled, is_self_registered, storage_quota, file_quota)
     SELECT $1, $2, $3, nullif($4, ''), $5, coalesce($6, 'user'), coalesce($7, '{}'::text[]), coalesce($8, true),
-           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL, $11::uuid IS NULL, $18, $19, NOT $20,
-           CASE WHEN $20 THEN lower(coalesce($14, $3)) END, CASE WHEN $20 THEN now() + interval '48 hours' END
-    WHERE ($17::bigint IS NULL OR is_signed_in($11, $16, $17)) AND (NOT $20 OR admit_waiting_account())
+           coalesce($9, now()), $10, $14, $11::uuid IS NOT NULL OR $20, $11::uuid IS NULL, $18, $19
+    WHERE ($17::bigint IS NULL OR is_signed_in($11, $16, $17))
+      AND NOT ($20 AND EXISTS (
+          SELECT FROM users WHERE id = $1
+          UNION ALL
+          SELECT FROM users WHERE lower(coalesce(email_ascii, email)) = lower(coalesce($14, $3))
+                              AND NOT is_deleted AND NOT is_development_admin
+      ))
+    ON CONFLICT (id) DO NOTHING
     RETURNING *
 ), message AS (
-    INSERT INTO outbox (kind, user_id, network)
-    SELECT CASE WHEN $15 THEN 'invitation' ELSE 'email_confirmation' END, id,
-           CASE WHEN NOT $15 THEN sign_in_network($12) END
-    FROM created WHERE $15 OR NOT email_confirmed
+    INSERT INTO outbox (kind, user_id) SELECT 'invitation', id FROM created WHERE $15
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
     SELECT CASE WHEN $11::uuid IS NULL THEN 'auth.register' ELSE 'user.create' END::audit_action,
@@ -28,6 +30,6 @@ WITH created AS (
     FROM created
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota, email_confirmed, pending_email,
+       total_uploads, total_storage_used, storage_quota, file_quota,
        second_factor_at IS NOT NULL AS second_factor
 FROM created

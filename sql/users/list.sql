@@ -67,8 +67,8 @@ WITH matching AS NOT MATERIALIZED (
     ) WITH ORDINALITY AS page (user_id, place)
 )
 SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at, u.last_login,
-       u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota, u.email_confirmed,
-       u.pending_email, u.second_factor_at IS NOT NULL AS second_factor, counted.total
+       u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
+       u.second_factor_at IS NOT NULL AS second_factor, counted.total
 FROM counted
 LEFT JOIN (page JOIN users u ON u.id = page.user_id) ON true
 ORDER BY page.place

@@ -3,17 +3,14 @@
 -- $9, $10, $11: actor, address and request id of the events; $12: version of the credentials that were checked, null if
 -- none were; $13: whether an administrator's account is left as it is, because the request has a personal access token;
 -- $14: ASCII form of the address, if it differs; $15, $16: session and time of issue of the actor's access token, see
--- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default; $19:
--- whether an account that waits has its address confirmed. Another address is confirmed, and ends the wish for any. No
--- row means that there is no such account, or that one of these conditions does not hold.
+-- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default. No row
+-- means that there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another one
 -- did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH locked AS (
-    SELECT id, username, email, email_ascii, name, role, permissions, is_active, storage_quota, file_quota,
-           email_confirmed, coalesce(lower(coalesce($14, $3)) <> lower(coalesce(email_ascii, email)), false)
-                            OR $19 AND NOT email_confirmed AS settles
+    SELECT id, username, email, email_ascii, name, role, permissions, is_active, storage_quota, file_quota
     FROM users
     WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin
@@ -32,10 +29,6 @@ WITH locked AS (
         password_hash = coalesce($8, password_hash),
         credentials_version = credentials_version
                               + ($8 IS NOT NULL OR coalesce($3, before.email) <> before.email)::integer,
-        email_confirmed = before.email_confirmed OR settles,
-        pending_email = CASE WHEN NOT settles THEN pending_email END,
-        email_to_confirm = CASE WHEN NOT settles THEN email_to_confirm END,
-        confirmation_ends_at = CASE WHEN NOT settles THEN confirmation_ends_at END,
         sessions_ended_at = CASE
             WHEN $8 IS NOT NULL OR coalesce($5, before.role) <> before.role
                  OR coalesce($7, before.is_active) <> before.is_active THEN now()
@@ -65,7 +58,6 @@ WITH locked AS (
     ) fields
     CROSS JOIN LATERAL (VALUES
         ('email.change', c.email <> b.email, '{}'::jsonb),
-        ('email.confirm', c.email_confirmed AND NOT b.email_confirmed, '{}'),
         ('password.change', $8 IS NOT NULL, '{}'),
         ('user.update', fields.names <> '{}', jsonb_build_object(
             'fields', fields.names,
@@ -76,7 +68,6 @@ WITH locked AS (
     WHERE change.has_happened
 )
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota, email_confirmed, pending_email,
-       second_factor_at IS NOT NULL AS second_factor,
+       total_uploads, total_storage_used, storage_quota, file_quota, second_factor_at IS NOT NULL AS second_factor,
        CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END
 FROM changed

@@ -2,22 +2,13 @@
 -- $5: ASCII form of the address, if it differs. If an account has that address already, it becomes an active
 -- administrator: it keeps its username, gets the password, and its sessions end. The account is found as
 -- users/find_by_login does: one that is stored under the address as given goes before one of the same ASCII form.
--- Those that wait for the address go, with their usernames.
-WITH erased AS (
-    DELETE FROM users
-    WHERE id = ANY (ARRAY(SELECT id FROM users WHERE email_to_confirm = lower(coalesce($5, $3)) AND NOT email_confirmed
-                          ORDER BY id FOR UPDATE))
-    RETURNING id
-), admin AS (
+WITH admin AS (
     INSERT INTO users (id, username, email, email_ascii, password_hash, role, is_settled)
     SELECT $1, $2, $3, CASE WHEN NOT EXISTS (
         SELECT FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower($3)
-          AND NOT is_deleted AND NOT is_development_admin AND email_confirmed
+        WHERE lower(coalesce(email_ascii, email)) = lower($3) AND NOT is_deleted AND NOT is_development_admin
     ) THEN $5 END, $4, 'admin', true
-    FROM (SELECT count(*) FROM erased) first
-    ON CONFLICT (lower(coalesce(email_ascii, email)))
-    WHERE NOT is_deleted AND NOT is_development_admin AND email_confirmed DO UPDATE
+    ON CONFLICT (lower(coalesce(email_ascii, email))) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
     SET password_hash = excluded.password_hash,
         role = 'admin',
         is_active = true,

@@ -144,6 +144,11 @@ impl RequestContext<'_> {
         }
     }
 
+    /// The error of a sign-in with a wrong name or password.
+    pub fn bad_credentials(&self) -> Error {
+        Error::BadCredentials { may_wait: self.app.config.confirms_email() }
+    }
+
     /// Says that from here on a refusal of the request is an event of the audit log: of this action, on the account
     /// `subject`, if that is known. The pipeline records it. A success is recorded by the statement that makes the
     /// change, in its transaction.
@@ -160,12 +165,11 @@ impl RequestContext<'_> {
             Error::AdminRequired | Error::AdminSecondFactorRequired => {
                 (action, json!({ "endpoint": self.endpoint.map(|name| name.to_string()) }))
             }
-            Error::BadCredentials
+            Error::BadCredentials { .. }
             | Error::WrongCurrentPassword
             | Error::InvalidResetToken
             | Error::InvalidConfirmationToken => (action, action.details()),
             Error::InactiveAccount => because("inactive_account"),
-            Error::EmailNotConfirmed => because("email_not_confirmed"),
             Error::LastAdmin => because("last_admin"),
             Error::InvalidCode { .. } => because("second_factor_invalid"),
             Error::SecondFactorRequired { is_password_refused: true } => {

@@ -46,9 +46,7 @@ fn drop_paths(document: &mut Value, config: &Config) {
         "/api/v1/auth/request-password-reset" | "/api/v1/auth/reset-password" => {
             !matches!(config.smtp, Smtp::Off)
         }
-        "/api/v1/auth/confirm-email" | "/api/v1/auth/request-email-confirmation" => {
-            config.confirms_email()
-        }
+        "/api/v1/auth/confirm-email" => config.confirms_email(),
         "/openapi.json" => config.docs,
         _ => config.test_endpoints_enabled || !path.starts_with("/api/v1/users/test-only/"),
     };

@@ -104,9 +104,6 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             .limit(Auth("reset-password")).part_of(PasswordResets),
         ("POST", ["auth", "confirm-email"]) => at("/auth/confirm-email", Anyone(email_confirmation::confirm))
             .limit(Auth("confirm-email")).part_of(EmailConfirmation),
-        ("POST", ["auth", "request-email-confirmation"]) =>
-            at("/auth/request-email-confirmation", Anyone(email_confirmation::request))
-                .limit(Auth("request-email-confirmation")).part_of(EmailConfirmation),
         ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(sessions::list))
             .limit(Account).no_personal_tokens(),
         ("DELETE", ["auth", "sessions", _]) => at("/auth/sessions/{session_id}", User(sessions::end))

@@ -35,8 +35,6 @@ pub enum TokenType {
     Refresh,
     /// Sets a new password, once.
     PasswordReset,
-    /// Shows that its holder reads the mail of an address.
-    EmailConfirmation,
 }
 
 /// The claims of a token that is to be signed, or that was verified.
@@ -56,8 +54,6 @@ pub struct Claims {
     pub id: Option<Uuid>,
     /// `ver`, in password reset tokens: the version of the account's credentials. The token is void once that changes.
     pub version: Option<i32>,
-    /// `email`, in tokens that confirm an address: the address in its ASCII form, in lower case.
-    pub email: Option<String>,
     /// `iat`: when the token was made, in seconds since 1970.
     pub issued_at: Option<u64>,
     /// `exp`: the second since 1970 from which on the token is not valid.
@@ -75,8 +71,6 @@ struct PrivateClaims {
     sid: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ver: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
 }
 
 /// The keys that sign and verify tokens. There are several while secrets are changed, because tokens that were signed
@@ -133,7 +127,6 @@ impl SigningKeys {
                 token_type: Some(claims.token_type),
                 sid: claims.session,
                 ver: claims.version,
-                email: claims.email,
             },
         };
         self.current.sign(claims).map_err(|e| Error::Internal(format!("token: {e}")))
@@ -156,7 +149,7 @@ impl SigningKeys {
             return Err(match token_type {
                 TokenType::Access => TokenProblem::NotAccess,
                 TokenType::Refresh => TokenProblem::NotRefresh,
-                TokenType::PasswordReset | TokenType::EmailConfirmation => TokenProblem::NotOurs,
+                TokenType::PasswordReset => TokenProblem::NotOurs,
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).
@@ -189,7 +182,6 @@ impl SigningKeys {
                 session: claims.custom.sid,
                 id: claims.jwt_id.and_then(|id| id.parse().ok()),
                 version: claims.custom.ver,
-                email: claims.custom.email,
                 issued_at: claims.issued_at.map(|at| at.as_secs()),
                 expires_at: claims.expires_at?.as_secs(),
             },
@@ -307,7 +299,6 @@ mod tests {
             session: Some(Uuid::from_u128(2)),
             id: Some(Uuid::from_u128(3)),
             version: Some(4),
-            email: None,
             issued_at: Some(NOW),
             expires_at: NOW + 1,
         }

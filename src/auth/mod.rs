@@ -1,9 +1,10 @@
-//! Signed tokens, personal access tokens, second factors and their sealing, password hashes and their queue, token
-//! buckets, and the channel of refused actions. No network, file or database access. `jwt`, `second_factor` and
-//! `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random bytes, so that tests
-//! can choose them.
+//! Signed tokens, personal access tokens, tokens of mails, second factors and their sealing, password hashes and their
+//! queue, token buckets, and the channel of refused actions. No network, file or database access. `jwt`,
+//! `second_factor` and `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random
+//! bytes, so that tests can choose them.
 
 mod any_tokens;
+pub mod email_token;
 pub mod failure_channel;
 pub mod hash_queue;
 pub mod jwt;

@@ -1,9 +1,10 @@
-//! Sealing: encryption of secrets that the service must read again, such as those of second factors. Whoever reads the
-//! database, or a backup of it, cannot use them without a key, which only the settings or the data directory have.
+//! Sealing: encryption of what the service must read again, such as the secrets of second factors, and the tokens of
+//! mails that confirm an address. Whoever reads the database, or a backup of it, cannot use them without a key, which
+//! only the settings or the data directory have.
 //!
-//! A sealed secret consists of a version, the id of the key, a random nonce, and the secret encrypted by AES-256-GCM
-//! (NIST SP 800-38D). Version, id of the key and id of the user are authenticated with it, so that it cannot be moved
-//! to another account.
+//! What is sealed consists of a version, the id of the key, a random nonce, and the secret encrypted by AES-256-GCM
+//! (NIST SP 800-38D). Version, id of the key and a purpose are authenticated with it, so that it serves no other one.
+//! For a second factor that is the id of the user, so that it cannot be moved to another account.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -42,8 +43,8 @@ impl SealingKey {
     }
 
     /// What is authenticated beside the secret.
-    fn associated_data(&self, user: Uuid) -> Vec<u8> {
-        [self.prefix.as_slice(), user.as_bytes()].concat()
+    fn associated_data(&self, purpose: &[u8]) -> Vec<u8> {
+        [self.prefix.as_slice(), purpose].concat()
     }
 }
 
@@ -58,24 +59,34 @@ impl SealingKeys {
         self.0.first().map_or(&[], |key| &key.prefix)
     }
 
-    /// Seals the secret of a user. Fails only if the operating system gives no random bytes, or if there is no key.
+    /// Seals the secret of a user.
     pub fn seal(&self, user: Uuid, secret: &TotpSecret) -> Result<Vec<u8>, Error> {
-        let key = self.0.first().ok_or_else(|| Error::Internal("no key to seal with".into()))?;
-        let nonce = random_bytes::<NONCE_BYTES>()?;
-        let aad = &key.associated_data(user);
-        let sealed = key.cipher.encrypt(&Nonce::from(nonce), Payload { msg: &secret.0, aad });
-        let sealed = sealed.map_err(|e| Error::Internal(format!("sealing: {e}")))?;
-        Ok([key.prefix.as_slice(), &nonce, &sealed].concat())
+        self.seal_for(user.as_bytes(), &secret.0)
     }
 
     /// Opens the sealed secret of a user. `None` if none of the keys has sealed it for this user.
     pub fn open(&self, user: Uuid, sealed: &[u8]) -> Option<TotpSecret> {
+        let secret = self.open_for(user.as_bytes(), sealed)?;
+        Some(TotpSecret(<[u8; SECRET_BYTES]>::try_from(secret).ok()?))
+    }
+
+    /// Seals a secret for a purpose. Fails only if the operating system gives no random bytes, or if there is no key.
+    pub fn seal_for(&self, purpose: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
+        let key = self.0.first().ok_or_else(|| Error::Internal("no key to seal with".into()))?;
+        let nonce = random_bytes::<NONCE_BYTES>()?;
+        let aad = &key.associated_data(purpose);
+        let sealed = key.cipher.encrypt(&Nonce::from(nonce), Payload { msg: secret, aad });
+        let sealed = sealed.map_err(|e| Error::Internal(format!("sealing: {e}")))?;
+        Ok([key.prefix.as_slice(), &nonce, &sealed].concat())
+    }
+
+    /// Opens a sealed secret. `None` if none of the keys has sealed it for this purpose.
+    pub fn open_for(&self, purpose: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (prefix, rest) = sealed.split_at_checked(PREFIX_BYTES)?;
         let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>()?;
         let key = self.0.iter().find(|key| key.prefix == prefix)?;
-        let aad = &key.associated_data(user);
-        let secret = key.cipher.decrypt(&Nonce::from(*nonce), Payload { msg, aad }).ok()?;
-        Some(TotpSecret(<[u8; SECRET_BYTES]>::try_from(secret).ok()?))
+        let aad = &key.associated_data(purpose);
+        key.cipher.decrypt(&Nonce::from(*nonce), Payload { msg, aad }).ok()
     }
 }
 

@@ -50,14 +50,11 @@ type Row = (&'static str, Duration, i64, Task);
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 17] = [
+const TASKS: [Row; 15] = [
     ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
-    ("password resets", Duration::ZERO, 1, |work, _| db::outbox::queue_messages(&work.db)),
-    ("confirmations of addresses", Duration::ZERO, 1, |work, _| queue_confirmations(work)),
-    ("addresses that were not confirmed", Duration::ZERO, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("users/end_confirmations"), limit)),
+    ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
         |work, limit| db::contents::remove_records(&work.db, work.config.trash_days, work.config.deleted_quota, limit)),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
@@ -179,12 +176,12 @@ fn stop_if_schema_is_unsuited(db: &Database) -> Result<i64, Error> {
     Ok(0)
 }
 
-/// Turns up to a hundred requests for a mail that confirms an address into messages in the outbox, or drops them, as
-/// the task before does with password resets. A handler only stores the address that was typed; here it is looked up.
-/// So the time of the response does not tell whether an account has the address (OWASP, "Forgot Password Cheat Sheet").
-/// Wakes the thread that sends mail, also for what the task before and handlers have queued.
-fn queue_confirmations(work: &Background) -> Result<i64, Error> {
-    let requests = db::outbox::queue_confirmations(&work.db)?;
+/// Turns up to a hundred requests for password resets into messages in the outbox, or drops them. A handler only stores
+/// the address that was typed; here it is looked up. So the time of the response does not tell whether an account has
+/// the address (OWASP, "Forgot Password Cheat Sheet"). Wakes the thread that sends mail, also for what handlers have
+/// queued.
+fn queue_password_resets(work: &Background) -> Result<i64, Error> {
+    let requests = db::outbox::queue_messages(&work.db)?;
     // If the channel is full, the thread is about to look for messages anyway.
     let _ = work.wake_mail.try_send(());
     Ok(requests)

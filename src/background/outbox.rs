@@ -13,10 +13,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{POLL_PERIOD, attempt};
+use crate::auth::email_token::{self, EmailToken};
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
+use crate::auth::sealing::SealingKeys;
 use crate::config::{Config, Environment};
-use crate::db::Database;
 use crate::db::outbox::{self, LeasedMessage};
+use crate::db::{Database, installation};
 use crate::error::Error;
 use crate::mail::kind::{MailLink, mail_kind};
 use crate::mail::{Mail, MailError, Mailer, Phase};
@@ -34,6 +36,8 @@ pub struct OutboxSender {
     pub db: Arc<Database>,
     /// Signs password reset tokens.
     pub signing_keys: Arc<SigningKeys>,
+    /// Open the tokens that confirm an address.
+    pub sealing_keys: Arc<SealingKeys>,
     /// `None` without a mail server. Then messages are removed unsent.
     pub mailer: Option<Mailer>,
     pub metrics: Metrics,
@@ -78,7 +82,8 @@ impl OutboxSender {
     /// Sends one message, if one is due.
     fn send_next(&self) -> Result<Next, Error> {
         let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
-        let LeasedMessage { id, user_id: user, ref kind, .. } = message;
+        let LeasedMessage { id, user_id, ref kind, .. } = message;
+        let user = user_id.map_or_else(|| "none".to_owned(), |id| id.to_string());
         let error = match self.send(&message)? {
             Ok(is_sent) => {
                 outbox::remove(&self.db, id, is_sent)?;
@@ -97,19 +102,30 @@ impl OutboxSender {
         Ok(if is_unusable { Next::Pause } else { Next::Continue })
     }
 
-    /// Sends a message, unless its account is gone or there is no mail server. The inner result is that of the
-    /// delivery, and says whether there was one; the outer one fails only if no token could be made, or a newer version
-    /// of the program knows the kind.
+    /// Sends a message, unless its account is gone, its token serves no more, or there is no mail server. The inner
+    /// result is that of the delivery, and says whether there was one; the outer one fails only if no token could be
+    /// made, or a newer version of the program knows the kind.
     fn send(&self, message: &LeasedMessage) -> Result<Result<bool, MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(false)) };
-        // The setting was switched off since: no page takes the token.
-        if message.kind == "email_confirmation" && !self.config.confirms_email() {
-            return Ok(Ok(false));
-        }
         let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));
         let kind = mail_kind(&message.kind).ok_or_else(unknown)?;
-        let mail = Mail::new(kind, message.created_at, |link| self.make_token(message, link))?
-            .about(message.username.clone(), message.network.clone());
+        let (username, link) = match &message.sealed_token {
+            None => (message.username.clone(), None),
+            Some(sealed) => match self.open_token(message, sealed)? {
+                Some((username, expires_at)) => (username, Some((sealed, expires_at))),
+                None => return Ok(Ok(false)),
+            },
+        };
+        let make_token = |purpose| match link {
+            Some((sealed, expires_at)) => {
+                let token = email_token::in_link(sealed);
+                self.log_token("e-mail confirmation", message.user_id, &token);
+                Ok((token, expires_at))
+            }
+            None => self.make_reset_token(message, purpose),
+        };
+        let mail = Mail::new(kind, message.created_at, make_token)?
+            .about(username, message.network.clone());
         let Some(mailer) = &self.mailer else { return Ok(Ok(false)) };
         let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {
@@ -118,42 +134,65 @@ impl OutboxSender {
         Ok(outcome.map(|()| true))
     }
 
-    /// Makes the token of a link, and returns it with the time of its expiry. One to set a password names the version
-    /// of the account's credentials, and is valid until that changes or it expires; one that confirms an address names
-    /// the address. A later token does not invalidate it. In development it is logged.
-    fn make_token(
+    /// Opens a token that confirms an address. Returns the username of the account that it is for or makes, and when
+    /// the token expires; `None` if it serves no more.
+    fn open_token(
+        &self,
+        message: &LeasedMessage,
+        sealed: &[u8],
+    ) -> Result<Option<(Option<String>, Timestamp)>, Error> {
+        let installation = installation::find(&self.db)?.id.unwrap_or_default();
+        let opened = EmailToken::open(&self.sealing_keys, installation, sealed);
+        // No page takes it once the setting was switched off.
+        let Some((token, expires_at)) = opened.filter(|_| self.config.confirms_email()) else {
+            log::warn!("mail {} is not sent: its token serves no more", message.id);
+            return Ok(None);
+        };
+        let username = match token {
+            EmailToken::Registration(registration) => registration.username,
+            EmailToken::Change(change) if Some(change.version) != message.credentials_version => {
+                return Ok(None);
+            }
+            EmailToken::Change(_) => message.username.clone(),
+        };
+        Ok(Some((username, Timestamp(expires_at))))
+    }
+
+    /// Makes the token of a link to set a password, and returns it with the time of its expiry. It names the version of
+    /// the account's credentials, and is valid until that changes or it expires. A later token does not invalidate it.
+    fn make_reset_token(
         &self,
         message: &LeasedMessage,
         link: MailLink,
     ) -> Result<(String, Timestamp), Error> {
         let now = OffsetDateTime::now_utc();
-        let (token_type, expires_at) = match link {
-            MailLink::PasswordReset => {
-                (TokenType::PasswordReset, now + self.config.password_reset_lifetime)
-            }
-            MailLink::Invitation => (TokenType::PasswordReset, now + INVITATION_LIFETIME),
-            MailLink::EmailConfirmation => {
-                (TokenType::EmailConfirmation, message.confirmation_ends_at.map_or(now, |at| at.0))
+        let lifetime = match link {
+            MailLink::Invitation => INVITATION_LIFETIME,
+            MailLink::PasswordReset | MailLink::EmailConfirmation => {
+                self.config.password_reset_lifetime
             }
         };
-        let is_confirmation = token_type == TokenType::EmailConfirmation;
         let claims = Claims {
-            user: message.user_id,
+            user: message.user_id.unwrap_or_default(),
             username: None,
             role: Role::User,
-            token_type,
+            token_type: TokenType::PasswordReset,
             session: None,
             id: Some(Uuid::new_v4()),
-            version: Some(message.credentials_version).filter(|_| !is_confirmation),
-            email: message.email_to_confirm.clone().filter(|_| is_confirmation),
+            version: message.credentials_version,
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
-            expires_at: expires_at.unix_timestamp().cast_unsigned(),
+            expires_at: (now + lifetime).unix_timestamp().cast_unsigned(),
         };
         let token = self.signing_keys.sign(claims)?;
+        self.log_token("password reset", message.user_id, &token);
+        Ok((token, Timestamp(now + lifetime)))
+    }
+
+    /// Logs the token of a link in development, where there may be no mail server.
+    fn log_token(&self, name: &str, user: Option<Uuid>, token: &str) {
         if self.config.environment == Environment::Development {
-            let name = if is_confirmation { "e-mail confirmation" } else { "password reset" };
-            log::info!("{name} token of user {}: {token}", message.user_id);
+            let user = user.map_or_else(String::new, |id| format!(" of user {id}"));
+            log::info!("{name} token{user}: {token}");
         }
-        Ok((token, Timestamp(expires_at)))
     }
 }

@@ -199,8 +199,8 @@ settings! { |s, memory_limit|
     });
     /// `HS256`, `HS384`, `HS512`
     "CLOAKROOM_JWT_ALGORITHM" => jwt_algorithm: Algorithm = s.choice(Algorithm::Hs256);
-    /// comma-separated texts of at least 32 bytes: the first one seals the secrets of second factors, and all of them
-    /// open such secrets. If there is none, `CLOAKROOM_JWT_SECRET` seals
+    /// comma-separated texts of at least 32 bytes: the first one seals the secrets of second factors and the links that
+    /// confirm addresses, and all of them open these. If there is none, `CLOAKROOM_JWT_SECRET` seals
     "CLOAKROOM_SEAL_KEYS" => seal_keys: Vec<Secret> = s.secrets();
     /// `required`: an administrator without a second factor may do no more than other users, but set one up
     "CLOAKROOM_ADMIN_SECOND_FACTOR" => admin_second_factor: AdminSecondFactor = s.choice(AdminSecondFactor::Optional);
@@ -228,8 +228,8 @@ settings! { |s, memory_limit|
     );
     /// `off`: only administrators make accounts, and `POST /auth/register` is answered 404
     "CLOAKROOM_REGISTRATION" => registration: Registration = s.choice(Registration::Open);
-    /// `required`: an account that registers itself must confirm its e-mail address within 48 hours, before it may sign
-    /// in, and another address of one's own account counts only then. Needs mail
+    /// `required`: whoever registers must confirm the e-mail address within 48 hours, which makes the account, and
+    /// another address of one's own account counts only then. Needs mail
     "CLOAKROOM_EMAIL_CONFIRMATION" => email_confirmation: EmailConfirmation = s.choice(EmailConfirmation::Off);
     /// accounts that one client address may register in a day (in IPv6 each /64, and eight times as many for each /48),
     /// then 429; 0 is no limit. Counted by each process since its start. Does not apply without rate limits, nor to

@@ -1,63 +1,45 @@
-//! Addresses that must be confirmed, which are columns of `users`: of accounts that wait for it since they registered,
-//! and of accounts that ask for another address. Several may ask for one address, and at most one gets it.
+//! Addresses that must be confirmed before they count: mails of registrations, and changes of an account's address.
+//! What is to be confirmed stands in the tokens of the mails only.
 
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::audit::AuditOrigin;
 use super::connection::SqlParams;
-use super::{Database, sql};
-use crate::error::Error;
+use super::{Database, one_row, sql};
+use crate::error::{Error, Unique};
+use crate::model::rules::email_in_ascii;
 
-/// An account that asks for an address.
-pub struct AskingAccount {
-    pub id: Uuid,
-    /// The password hash, a PHC string.
-    pub password_hash: String,
-    /// The version of its credentials.
-    pub version: i32,
-}
-
-/// A token of a mail that confirms an address.
-pub struct ConfirmationToken {
-    pub id: Uuid,
-    /// The account that the mail was about.
-    pub account: Uuid,
-    /// The address in its ASCII form, in lower case.
-    pub email: String,
-    pub expires_at: OffsetDateTime,
-}
-
-/// Finds the accounts that ask for the address of a token, the newest wish first: the eight newest ones, and that of
-/// the token; only the one with `username`, if that is given. Counts a try of the token; there are none after ten.
-pub fn find(
+/// Queues the mail of a registration, whether or not an account has its address. Fails with [`Error::Taken`] if an
+/// account has the username, with [`Error::RateLimited`] if the mailbox may get no such mail now, or the client's
+/// network may cause none, and with [`Error::Unavailable`] if too many of these mails wait to be sent.
+pub fn queue_registration(
     db: &Database,
-    token: &ConfirmationToken,
     username: Option<&str>,
-) -> Result<Vec<AskingAccount>, Error> {
-    let ConfirmationToken { id, account, email, expires_at } = token;
-    let params: SqlParams = &[id, email, &username, expires_at, account];
-    let rows = db.write(sql!("users/find_to_confirm"), params)?;
-    let read = rows.iter().map(|row| AskingAccount {
-        id: row.get("id"),
-        password_hash: row.get("password_hash"),
-        version: row.get("credentials_version"),
-    });
-    Ok(read.collect())
+    email: &str,
+    sealed_token: &[u8],
+    origin: &AuditOrigin,
+) -> Result<(), Error> {
+    let address = email_in_ascii(email).unwrap_or_else(|| email.to_owned());
+    let params: SqlParams = &[&username, &address, &origin.address, &sealed_token];
+    let row = one_row(db.write(sql!("email_confirmations/queue_registration"), params)?)?;
+    if row.get("is_taken") {
+        return Err(Error::Taken(Unique::Username));
+    }
+    row.get::<_, Option<i64>>("wait_seconds").map_or(Ok(()), |wait| Err(Error::wait(wait)))
 }
 
-/// Gives an account the address that it asks for, and ends all other wishes for it. Returns false if the account has
-/// changed since it was found, or if another account has the address.
-pub fn confirm(
+/// Gives an account, whose credentials must be at this version, its new address. Fails with [`Error::Taken`], or with
+/// [`Error::InvalidConfirmationToken`] if the account or its credentials have changed since the token was made.
+pub fn change_email(
     db: &Database,
-    account: &AskingAccount,
+    account: Uuid,
+    version: i32,
     email: &str,
     origin: &AuditOrigin,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&account.id, &account.version, &email, address, request_id];
-    match db.write(sql!("users/confirm_email"), params) {
-        Err(Error::Taken(_)) => Ok(false),
-        outcome => Ok(!outcome?.is_empty()),
-    }
+    let params: SqlParams =
+        &[&account, &version, &email, &email_in_ascii(email), address, request_id];
+    let rows = db.write(sql!("email_confirmations/change_email"), params)?;
+    rows.first().map(drop).ok_or(Error::InvalidConfirmationToken)
 }

@@ -1,4 +1,4 @@
-//! Password resets, and mail to accounts that waits to be sent. A request for a reset waits in the table
+//! Password resets, and mail that waits to be sent. A request for a reset waits in the table
 //! `password_reset_requests` for the background thread, whose statement stores a message in `outbox`; triggers store
 //! the notices there, and one on the table drops what is too much. `password_reset_counts` and
 //! `used_password_reset_tokens` limit requests, and the use of the tokens.
@@ -19,13 +19,13 @@ pub struct LeasedMessage {
     pub id: i64,
     /// The word for the kind of mail.
     pub kind: String,
-    /// The account.
-    pub user_id: Uuid,
+    /// The account; `None` for a registration.
+    pub user_id: Option<Uuid>,
     /// `None` if the message must not be sent any more, because the account has been deleted or deactivated since, or,
     /// for a link, has got another address or, for an invitation, other credentials.
     pub address: Option<String>,
     /// The version of the account's credentials.
-    pub credentials_version: i32,
+    pub credentials_version: Option<i32>,
     /// When the message was queued. For a notice that is the time of the change.
     pub created_at: Timestamp,
     /// The number of attempts to send it, this one included.
@@ -33,20 +33,18 @@ pub struct LeasedMessage {
     pub username: Option<String>,
     /// The network of the client who asked for the message, as CIDR, if the message names it.
     pub network: Option<String>,
-    /// The address that the message is to confirm, in its ASCII form and in lower case.
-    pub email_to_confirm: Option<String>,
-    /// Until when it can be confirmed.
-    pub confirmation_ends_at: Option<Timestamp>,
+    /// The token of a link that confirms an address.
+    pub sealed_token: Option<Vec<u8>>,
 }
 
-/// Takes the message that has been due longest, those about password resets first, for ten minutes. After that it is
-/// due again.
+/// Takes the message that has been due longest, those about password resets first and those of registrations last, for
+/// ten minutes. After that it is due again.
 pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let rows = db.write(sql!("outbox/lease"), &[])?;
     let read = |row: &Row| {
         from_row!(row => LeasedMessage {
             id, kind, user_id, address, credentials_version, created_at, attempts, username, network,
-            email_to_confirm, confirmation_ends_at
+            sealed_token
         })
     };
     Ok(rows.first().map(read))
@@ -59,8 +57,8 @@ pub fn remove(db: &Database, id: i64, is_sent: bool) -> Result<(), Error> {
 }
 
 /// Stores why a message could not be sent. If `retry` is set and the message is not yet a day old, it becomes due again
-/// later; otherwise it is given up. `is_unusable` says that no message could have been sent. Returns whether it was given
-/// up.
+/// later; otherwise it is given up, and removed if it has no account. `is_unusable` says that no message could have been
+/// sent. Returns whether it was given up.
 pub fn defer(
     db: &Database,
     message: &LeasedMessage,
@@ -70,20 +68,17 @@ pub fn defer(
 ) -> Result<bool, Error> {
     let params: SqlParams = &[&message.id, &message.attempts, &reason, &retry, &is_unusable];
     let rows = db.write(sql!("outbox/defer"), params)?;
-    Ok(rows.first().is_some_and(|row| row.get("is_given_up")))
+    let is_given_up = rows.first().is_some_and(|row| row.get("is_given_up"));
+    if is_given_up && message.user_id.is_none() {
+        remove(db, message.id, false)?;
+    }
+    Ok(is_given_up)
 }
 
-/// Stores a request for a mail with a link to reset a password or, if `is_confirmation` is set, to confirm the address,
-/// whether or not an account has the address or asks for it.
-pub fn request_link(
-    db: &Database,
-    email: &str,
-    is_confirmation: bool,
-    origin: &AuditOrigin,
-) -> Result<(), Error> {
+/// Stores a request for a reset, whether or not an account has that address.
+pub fn request_reset(db: &Database, email: &str, origin: &AuditOrigin) -> Result<(), Error> {
     let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams =
-        &[&email, address, request_id, &email_in_ascii(email), &is_confirmation];
+    let params: SqlParams = &[&email, address, request_id, &email_in_ascii(email)];
     db.write(sql!("resets/request"), params).map(drop)
 }
 
@@ -92,11 +87,6 @@ pub fn request_link(
 /// Those of the present second are left. Returns how many there were.
 pub fn queue_messages(db: &Database) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("resets/queue_messages"), &[])?)?.get("requests"))
-}
-
-/// Takes up to a hundred requests for mails that confirm an address, and queues those. Returns how many it took.
-pub fn queue_confirmations(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("resets/queue_confirmations"), &[])?)?.get("requests"))
 }
 
 /// Writes events for requests that came within two minutes of an event about their account, once these are over: for up
@@ -118,9 +108,8 @@ pub struct ResetTokenUse<'a> {
     pub expires_at: OffsetDateTime,
 }
 
-/// Sets the password and ends all sessions; if the account waits, its address is confirmed. Returns false if the token
-/// was used before, if the password, the e-mail address or `is_active` has changed since it was made, if the account is
-/// not active, or if it waits no longer, or for an address that another account has.
+/// Sets the password and ends all sessions. Returns false if the token was used before, if the password, the e-mail
+/// address or `is_active` has changed since it was made, or if the account is not active.
 pub fn reset_password(
     db: &Database,
     used: &ResetTokenUse,

@@ -70,7 +70,7 @@ pub fn authenticate(
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((users::from_row(db, row), scope_from_row(row), row.get("credentials_version")))
+    Ok((users::from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 
 /// The live tokens of a user, newest first; `None` if there is no such account.

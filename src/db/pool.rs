@@ -71,7 +71,6 @@ struct Shared {
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     timeout: Duration,
     health: Arc<Health>,
-    confirms_email: bool,
 }
 
 impl Database {
@@ -108,14 +107,8 @@ impl Database {
             bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             health,
-            confirms_email: settings.confirms_email(),
         };
         Database { shared: Arc::new(shared), spent: None, room: None }
-    }
-
-    /// Whether accounts must confirm their e-mail addresses. If not, no account shows whether it has.
-    pub fn confirms_email(&self) -> bool {
-        self.shared.confirms_email
     }
 
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the

@@ -67,6 +67,10 @@ pub fn translate(error: &postgres::Error) -> Error {
             constraint => Error::Internal(format!("unique violation of {constraint:?}")),
         },
         Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,
+        Some(db) if db.constraint() == Some("outbox_registrations") => {
+            log::warn!("database: {}", describe(error));
+            Error::Unavailable
+        }
         Some(db) if db.code() == &SqlState::QUERY_CANCELED => Error::TimedOut,
         // The same to a client, who should not have to know which of the two timers ended first. The service can serve
         // others meanwhile, so it is not unavailable. The operator is told, who may end what holds the lock.

@@ -71,14 +71,14 @@ impl SessionLookups {
                 false => find(&[session])?.pop().flatten(),
             };
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
-                return Ok((users::from_row(db, &row), row.get("credentials_version")));
+                return Ok((users::from_row(&row), row.get("credentials_version")));
             }
         }
         // The token has no session, or is refused; then the account tells why.
         let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
         if sign_in.session.is_none() && row.get("is_valid_without_session") {
-            Ok((users::from_row(db, row), row.get("credentials_version")))
+            Ok((users::from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
@@ -141,7 +141,7 @@ pub fn open(
             &hash.flatten(),
         ],
     )?;
-    Ok(rows.first().map(|row| users::from_row(db, row)))
+    Ok(rows.first().map(users::from_row))
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
@@ -169,7 +169,7 @@ pub fn open_for_new_user(
             &email_in_ascii(email),
         ],
     )?;
-    Ok(users::from_row(db, &one_row(rows)?))
+    Ok(users::from_row(&one_row(rows)?))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
@@ -206,10 +206,7 @@ pub fn rotate(
     }
     let refresh_id: Option<Uuid> = row.get("refresh_id");
     let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
-    Ok((
-        users::from_row(db, row),
-        NewSession { refresh_id, expires_at: row.get("expires_at"), ..next },
-    ))
+    Ok((users::from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 
 /// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is

@@ -18,15 +18,13 @@ use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, SignIn, Stats, User};
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
-pub fn from_row(db: &Database, row: &Row) -> User {
-    let confirms = db.confirms_email();
+pub fn from_row(row: &Row) -> User {
     from_row!(row => User {
         id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor,
         storage_quota, file_quota;
         // The table's check constraint admits no other word.
         role: rules::role(row.get("role")).unwrap_or_default(),
-        email_confirmed: confirms.then(|| row.get("email_confirmed")),
-        pending_email: row.get::<_, Option<String>>("pending_email").filter(|_| confirms),
+        pending_email: None,
         stats: from_row!(row => Stats { total_uploads, total_storage_used }),
     })
 }
@@ -39,8 +37,6 @@ pub struct LoginAccount {
     pub password_hash: String,
     /// Incremented when the password, the e-mail address or `is_active` changes.
     pub version: i32,
-    /// Whether the account waits until its address is confirmed.
-    pub is_waiting: bool,
     pub second_factor: Option<StoredSecondFactor>,
 }
 
@@ -65,10 +61,7 @@ pub struct LoginLookup {
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
-    db.read(sql!("users/find"), &[&id])?
-        .first()
-        .map(|row| from_row(db, row))
-        .ok_or(Error::UserNotFound)
+    db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
 }
 
 /// Finds an account by its username or e-mail address, active or not, for a client with this address.
@@ -76,10 +69,9 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
     let params: SqlParams = &[&login, &client, &email_in_ascii(login)];
     let row = one_row(db.read(sql!("users/find_by_login"), params)?)?;
     let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
-        user: from_row(db, &row),
+        user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
-        is_waiting: row.get("is_waiting"),
         second_factor: second_factors::from_row(&row).filter(|factor| factor.enabled_at.is_some()),
     });
     let counted = match &account {
@@ -89,11 +81,17 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
     Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
 
-/// Finds the password hash and the credentials version of an account. The development admin is found too, and has no
-/// hash.
-pub fn find_credentials(db: &Database, id: Uuid) -> Result<Option<(Option<String>, i32)>, Error> {
-    let rows = db.read(sql!("users/find_credentials"), &[&id])?;
-    Ok(rows.first().map(|row| (row.get("password_hash"), row.get("credentials_version"))))
+/// Finds the password hash and the credentials version of an account, and the network of a client with this address if
+/// the account knows that, as in [`LoginLookup`]. The development admin is found too, and has no hash.
+pub fn find_credentials(
+    db: &Database,
+    id: Uuid,
+    client: IpAddr,
+) -> Result<Option<(Option<String>, i32, Option<String>)>, Error> {
+    let rows = db.read(sql!("users/find_credentials"), &[&id, &client])?;
+    Ok(rows.first().map(|row| {
+        (row.get("password_hash"), row.get("credentials_version"), row.get("known_network"))
+    }))
 }
 
 /// Id of the development admin. Of version 8, which leaves the value to the application (RFC 9562, section 5.8).
@@ -104,16 +102,13 @@ const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_
 pub fn development_admin(db: &Database) -> Result<User, Error> {
     let params: SqlParams = &[&DEVELOPMENT_ADMIN];
     match db.read(sql!("users/find_development_admin"), params)?.first() {
-        Some(row) => Ok(from_row(db, row)),
+        Some(row) => Ok(from_row(row)),
         None => {
             let row = one_row(db.write(sql!("users/ensure_development_admin"), params)?)?;
-            Ok(from_row(db, &row))
+            Ok(from_row(&row))
         }
     }
 }
-
-/// After how many seconds a client may try again to register, if too many accounts wait for their confirmation.
-const TOO_MANY_WAIT: u64 = 600;
 
 /// Values for the columns of an account. For `None`, [`insert`] uses the column's default, and [`update_by_admin`]
 /// keeps the present value.
@@ -140,15 +135,13 @@ pub struct AccountFields {
     pub file_quota: Option<Option<i64>>,
     /// Whether the owner of a new account gets a mail with a link to set its password.
     pub is_invited: bool,
-    /// Whether a new account waits until its owner has confirmed the address by a link in a mail.
-    pub waits: bool,
-    /// Whether an account that waits has its address confirmed. Only for a change.
-    pub is_email_confirmed: bool,
+    /// The id of a new account whose owner has confirmed its registration. Another one gets a new id.
+    pub registration: Option<Uuid>,
 }
 
 /// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`], with
-/// [`Error::RateLimited`] if it would wait and too many do, or with [`Error::InvalidToken`] if `sign_in` of the actor
-/// has ended.
+/// [`Error::InvalidToken`] if `sign_in` of the actor has ended, or with [`Error::InvalidConfirmationToken`] if the
+/// registration has been confirmed before, or another account has its address.
 pub fn insert(
     db: &Database,
     account: &AccountFields,
@@ -159,7 +152,7 @@ pub fn insert(
     let rows = db.write(
         sql!("users/insert"),
         &[
-            &Uuid::new_v4(),
+            &account.registration.unwrap_or_else(Uuid::new_v4),
             &account.username,
             &account.email,
             &account.name,
@@ -178,13 +171,12 @@ pub fn insert(
             &issued_at,
             &account.storage_quota.flatten(),
             &account.file_quota.flatten(),
-            &account.waits,
+            &account.registration.is_some(),
         ],
     )?;
-    rows.first().map(|row| from_row(db, row)).ok_or(if account.waits {
-        Error::RateLimited { retry_after: TOO_MANY_WAIT, login: false }
-    } else {
-        Error::InvalidToken(TokenProblem::SessionEnded)
+    rows.first().map(from_row).ok_or(match account.registration {
+        Some(_) => Error::InvalidConfirmationToken,
+        None => Error::InvalidToken(TokenProblem::SessionEnded),
     })
 }
 
@@ -230,10 +222,9 @@ pub fn update_by_admin(
             &issued_at,
             &or_default(changes.storage_quota),
             &or_default(changes.file_quota),
-            &changes.is_email_confirmed,
         ],
     )?;
-    Ok(rows.first().map(|row| from_row(db, row)))
+    Ok(rows.first().map(from_row))
 }
 
 /// The fields that users may change of their own account; `None` keeps a value.
@@ -241,15 +232,16 @@ pub fn update_by_admin(
 pub struct ProfileChange {
     pub username: Option<String>,
     pub email: Option<String>,
-    /// Whether a pending address is taken back.
-    pub takes_email_back: bool,
+    /// If another address must be confirmed before it counts, the sealed token of the mail to it.
+    pub sealed_token: Option<Vec<u8>>,
     /// Display name; an empty one is none.
     pub name: Option<String>,
 }
 
-/// Changes a user's own account. If the settings say so, another address is pending until it is confirmed. Returns
-/// `None` if it was deleted meanwhile, if `sign_in` has ended or, if a `version` is given, its credentials are at
-/// another one. Fails with [`Error::Taken`].
+/// Changes a user's own account, and returns it with whether another address waits until it is confirmed. Returns
+/// `None` if the account was deleted meanwhile, if `sign_in` has ended or, if a `version` is given, its credentials are
+/// at another one. Fails with [`Error::Taken`], or with [`Error::RateLimited`] if the account has asked for too many
+/// addresses.
 pub fn update_profile(
     db: &Database,
     id: Uuid,
@@ -257,8 +249,8 @@ pub fn update_profile(
     version: Option<i32>,
     sign_in: Option<SignIn>,
     origin: &AuditOrigin,
-) -> Result<Option<User>, Error> {
-    let ProfileChange { username, email, takes_email_back, name } = change;
+) -> Result<Option<(User, bool)>, Error> {
+    let ProfileChange { username, email, sealed_token, name } = change;
     let AuditOrigin { address, request_id, .. } = origin;
     let email_ascii = email.as_deref().and_then(email_in_ascii);
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
@@ -275,11 +267,14 @@ pub fn update_profile(
             &email_ascii,
             &session.flatten(),
             &issued_at,
-            &db.confirms_email(),
-            takes_email_back,
+            sealed_token,
         ],
     )?;
-    Ok(rows.first().map(|row| from_row(db, row)))
+    let Some(row) = rows.first() else { return Ok(None) };
+    match row.get::<_, Option<i64>>("wait_seconds") {
+        Some(wait) => Err(Error::wait(wait)),
+        None => Ok(Some((from_row(row), row.get("waits")))),
+    }
 }
 
 /// Sets a password if the credentials are still at `version`, and ends all sessions but `keep`. Returns false if
@@ -395,5 +390,5 @@ pub fn list(
     let total = rows.first().map_or(0, |row| row.get("total"));
     // A page past the end is one row that holds only the total.
     let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
-    Ok((found.map(|row| from_row(db, row)).collect(), total))
+    Ok((found.map(from_row).collect(), total))
 }

@@ -31,7 +31,7 @@ pub fn grant_error_response(error: &Error, format: ErrorFormat, now: Timestamp) 
     let mut body = error_body(error, format, now);
     let word = match error {
         Error::Invalid(_) | Error::RefreshTokenRequired => "invalid_request",
-        Error::BadCredentials | Error::InactiveAccount => "invalid_grant",
+        Error::BadCredentials { .. } | Error::InactiveAccount => "invalid_grant",
         Error::SecondFactorRequired { .. } | Error::InvalidCode { .. } => "invalid_grant",
         Error::InvalidToken(_) | Error::UserNotUsable => "invalid_grant",
         _ => "",

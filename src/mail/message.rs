@@ -294,8 +294,8 @@ mod tests {
                 "email_confirmation",
                 "Confirm your e-mail address for Cloakroom",
                 expiry,
-                "on 31 December 2026, 23:59 UTC, somebody asked for this message. It is about the Cloakroom account \
-                 without a username, which wants to use this e-mail address.",
+                "on 31 December 2026, 23:59 UTC, somebody asked to use this e-mail address for the Cloakroom account \
+                 without a username.",
             ),
             (
                 "email_taken",

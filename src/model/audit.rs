@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 29] = [
+pub const ACTIONS: [&str; 28] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -46,7 +46,6 @@ pub const ACTIONS: [&str; 29] = [
     "password.reset",
     "email.change",
     "email.change_request",
-    "email.confirm",
     "user.create",
     "user.update",
     "user.delete",
@@ -128,7 +127,6 @@ pub enum RefusedAction {
     PasswordChange,
     PasswordReset,
     EmailChange,
-    EmailConfirm,
     UserDelete,
     SecondFactorEnable,
     SecondFactorDisable,
@@ -144,7 +142,6 @@ impl RefusedAction {
             RefusedAction::PasswordChange => "password.change",
             RefusedAction::PasswordReset => "password.reset",
             RefusedAction::EmailChange => "email.change",
-            RefusedAction::EmailConfirm => "email.confirm",
             RefusedAction::UserDelete => "user.delete",
             RefusedAction::SecondFactorEnable => "second_factor.enable",
             RefusedAction::SecondFactorDisable => "second_factor.disable",

@@ -59,9 +59,8 @@ pub struct User {
     pub storage_quota: Option<i64>,
     /// The most files, likewise.
     pub file_quota: Option<i64>,
-    /// Whether the address is confirmed. `None` if the settings ask for no confirmation, and so the next one.
-    pub email_confirmed: Option<bool>,
-    /// The address that takes the place of `email` once it is confirmed.
+    /// The address that takes the place of `email` once it is confirmed. Only in the response to the request for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_email: Option<String>,
     /// Serialised only as part of a [`Profile`].
     #[serde(skip)]

@@ -143,6 +143,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     let postgres = db::server_version(&db).map_err(String::from)?;
     let sealing_keys = secrets::sealing_keys(&config, Some(&secret));
     secrets::reseal(&db, &sealing_keys);
+    let sealing_keys = Arc::new(sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
     let signing_keys = SigningKeys::new(config.jwt_algorithm, &secret, old_secrets, issuer);
@@ -157,6 +158,7 @@ fn start_and_serve() -> Result<(), CommandError> {
         config: config.clone(),
         db: db.clone(),
         signing_keys: signing_keys.clone(),
+        sealing_keys: sealing_keys.clone(),
         mailer: Mailer::new(&config),
         metrics: metrics.clone(),
     };

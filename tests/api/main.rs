@@ -38,7 +38,9 @@ mod auth {
     mod accounts;
     mod confirmation;
     mod confirmation_limits;
+    mod confirmation_tokens;
     mod current_password;
+    mod email_changes;
     mod ends;
     mod failed_sign_ins;
     mod held_requests;

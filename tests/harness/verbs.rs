@@ -91,16 +91,28 @@ impl Server {
 
     /// Requests a password reset and takes the token from the log, where it stands in development: from that of another
     /// process on the database if that looked for mail first. Waits before until an earlier one is no longer being
-    /// sent, and forgets the messages to the account, because otherwise only one in two minutes is sent.
+    /// sent, and forgets the messages to the account and its mailbox, because otherwise only one in two minutes is sent,
+    /// and few a day while the account is not settled.
     pub fn reset_token(&self, email: &str) -> String {
         let of_account = format!("users.id = user_id AND lower(email) = lower('{email}')");
         let waiting = format!("outbox, users WHERE kind = 'password_reset' AND {of_account}");
         wait_until(|| self.database.count(&waiting) == 0);
-        self.database
-            .run(&format!("DELETE FROM password_reset_messages USING users WHERE {of_account}"));
+        self.database.run(&format!(
+            "DELETE FROM password_reset_messages USING users WHERE {of_account};
+             DELETE FROM mail_counts WHERE key = sha256(convert_to(lower('{email}'), 'UTF8'))"
+        ));
         let tokens = || self.database.logged("password reset token");
         let before = tokens();
         self.request_reset(email).expect(200);
+        let line = eventually(|| tokens().into_iter().find(|line| !before.contains(line)));
+        line.split_whitespace().last().expect("a token").to_owned()
+    }
+
+    /// Has a mail with a link that confirms an address sent, and takes the token from the log, as above.
+    pub fn confirmation_token(&self, ask: impl FnOnce()) -> String {
+        let tokens = || self.database.logged("e-mail confirmation token");
+        let before = tokens();
+        ask();
         let line = eventually(|| tokens().into_iter().find(|line| !before.contains(line)));
         line.split_whitespace().last().expect("a token").to_owned()
     }

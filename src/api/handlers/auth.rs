@@ -7,11 +7,12 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::second_factor_code;
+use super::{email_confirmation, second_factor_code};
 use crate::api::app::App;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{CurrentUser, RefreshToken};
 use crate::api::middleware::rate_limit;
+use crate::auth::email_token::Registration;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
@@ -40,29 +41,29 @@ fn read_registration(
 }
 
 /// `POST /api/v1/auth/register`: creates an account. With a `username` the response is the account. Without one the
-/// account is also signed in, and the response holds its tokens. If addresses must be confirmed, the account waits for
-/// that, and the response is the account in both cases, also if another one has the address.
+/// account is also signed in, and the response holds its tokens. If addresses must be confirmed, neither creates one
+/// yet.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let attempt = rate_limit::begin_registration(context)?;
     let refused = &context.app.refused_passwords;
     let (username, email, password, name) =
         context.request.json()?.read(|body| read_registration(body, refused))?;
     let hash = context.app.hasher.hash(&password, context.hash_request())?;
-    let (db, origin, waits) = (&context.db, context.origin(), context.app.config.confirms_email());
-    let response = if username.is_some() || waits {
+    let (db, origin) = (&context.db, context.origin());
+    let response = if context.app.config.confirms_email() {
+        let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
+        let account = Registration { id, username, email, name, password_hash: hash };
+        email_confirmation::register(context, account)?
+    } else if username.is_some() {
         let account = AccountFields {
             username,
             email: Some(email),
             name,
             password_hash: Some(hash),
-            waits,
             ..AccountFields::default()
         };
         let user = users::insert(db, &account, None, &origin).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
-        if waits {
-            context.app.wake_background(); // which wakes the thread that sends mail
-        }
         response::json(201, &user)?
     } else {
         let session = new_session(context, Uuid::new_v4());
@@ -137,19 +138,17 @@ fn check_password(
     let LoginLookup { counted, known_network, account } = found;
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request();
-    let attempt = rate_limit::begin_login(context, (counted, known_network))?;
+    let attempt = rate_limit::begin_login(context, (counted, known_network), true)?;
     let check = context.app.hasher.check(password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),
         // Its token is given back before the waits that follow.
         PasswordCheck::Right | PasswordCheck::RightButOutdated => drop(attempt),
     }
-    let account = account.filter(|_| check != PasswordCheck::Wrong).ok_or(Error::BadCredentials)?;
+    let account =
+        account.filter(|_| check != PasswordCheck::Wrong).ok_or(context.bad_credentials())?;
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
-    }
-    if account.is_waiting {
-        return Err(Error::EmailNotConfirmed);
     }
     Ok((account, check))
 }
@@ -213,7 +212,6 @@ fn token_response(
             session: Some(session.id),
             id: Some(id),
             version: None,
-            email: None,
             issued_at: Some(now),
             expires_at,
         };
@@ -235,7 +233,7 @@ fn token_response(
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    outbox::request_link(&context.db, &email, false, &context.origin())?;
+    outbox::request_reset(&context.db, &email, &context.origin())?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }

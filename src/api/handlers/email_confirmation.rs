@@ -1,73 +1,135 @@
-//! The confirmation of e-mail addresses. A token proves the mailbox and not one account: the password says which
-//! account gets the address. So a mail that a stranger caused lets the owner of the mailbox confirm their own account,
-//! and never the stranger's.
+//! The confirmation of e-mail addresses. Until the link of a mail is opened, nothing is stored of a registration, or of
+//! a wish for another address: all of it is in the sealed token. The link proves the mailbox, and the password proves
+//! who asked for the mail. So a mail that a stranger caused is of no use to the owner of the mailbox, and the stranger
+//! never sees the link.
 
+use serde_json::json;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::api::context::RequestContext;
-use crate::auth::jwt::{Claims, TokenType};
+use crate::api::middleware::rate_limit;
+use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
-use crate::db::email_confirmations::{self, AskingAccount, ConfirmationToken};
-use crate::db::outbox;
-use crate::error::Error;
+use crate::config;
+use crate::db::users::{AccountFields, LoginName};
+use crate::db::{email_confirmations, installation, users};
+use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::Role;
 
-/// `POST /api/v1/auth/request-email-confirmation`: stores the request, which the background thread handles. The
-/// response is the same for every address and takes the same work, as at
-/// [`request_password_reset`](super::auth::request_password_reset).
-pub fn request(context: &mut RequestContext) -> Result<Response, Error> {
-    let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    outbox::request_link(&context.db, &email, true, &context.origin())?;
-    context.app.wake_background();
-    response::message("If the e-mail waits for its confirmation, a message has been sent")
+/// Queues the mail of a registration, and responds with the account that its owner would get. The response is the same,
+/// and takes the same work, whether or not an account has the address.
+pub fn register(context: &RequestContext, registration: Registration) -> Result<Response, Error> {
+    let Registration { id, username, email, name, .. } = &registration;
+    let now = Timestamp::now();
+    let account = json!({"id": id, "username": username, "email": email, "name": name, "role": Role::default(),
+        "permissions": [], "is_active": true, "created_at": now, "updated_at": now, "last_login": null,
+        "second_factor": false, "storage_quota": null, "file_quota": null});
+    let (username, email) = (username.clone(), email.clone());
+    let sealed = seal(context, &EmailToken::Registration(registration))?;
+    let (db, origin) = (&context.db, context.origin());
+    email_confirmations::queue_registration(db, username.as_deref(), &email, &sealed, &origin)
+        .map_err(Error::at_registration)?;
+    context.app.wake_background(); // which wakes the thread that sends mail
+    response::json(201, &account)
 }
 
-/// `POST /api/v1/auth/confirm-email`: confirms the address of the token for the account that asks for it and has this
-/// password.
+/// Seals a token for a mail.
+pub fn seal(context: &RequestContext, token: &EmailToken) -> Result<Vec<u8>, Error> {
+    let installation = installation_id(context)?;
+    token.seal(&context.app.sealing_keys, installation, OffsetDateTime::now_utc())
+}
+
+/// The id of the installation, which a new one may not have before its store is reached.
+fn installation_id(context: &RequestContext) -> Result<Uuid, Error> {
+    installation::find(&context.db)?.id.ok_or(Error::Unavailable)
+}
+
+/// `POST /api/v1/auth/confirm-email`: makes the account of a registration, or gives an account its new address, if the
+/// password is that of the registration or of the account.
 pub fn confirm(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, password, username) = context.request.json()?.read(|body| {
         let token = body.required("token", rules::token);
         let password = body.required("password", rules::non_empty);
-        (token, password, body.filter("username", rules::non_empty))
+        // Forms send a field that was left empty, too.
+        (token, password, body.filter("username", rules::username))
     })?;
-    let claims = context.app.verify_token(&token, TokenType::EmailConfirmation).ok();
-    context.audits(RefusedAction::EmailConfirm, claims.as_ref().map(|claims| claims.user));
-    let token = claims.and_then(read_token).ok_or(Error::InvalidConfirmationToken)?;
-    let asking = email_confirmations::find(&context.db, &token, username.as_deref())?;
-    let account = with_password(context, asking, &password)?;
-    if !email_confirmations::confirm(&context.db, &account, &token.email, &context.origin())? {
+    let (keys, now) = (&context.app.sealing_keys, OffsetDateTime::now_utc());
+    let outcome = match EmailToken::verify(keys, installation_id(context)?, &token, now) {
+        Some(EmailToken::Registration(registration)) => {
+            make_account(context, registration, &password, username)
+        }
+        Some(EmailToken::Change(change)) => change_email(context, &change, &password),
+        None => Err(Error::InvalidConfirmationToken),
+    };
+    match outcome {
+        Ok(()) => response::message("E-mail address has been confirmed"),
+        Err(Error::Taken(Unique::Email)) => Err(Error::InvalidConfirmationToken),
+        Err(error) => Err(error.at_registration()),
+    }
+}
+
+/// Makes the account of a registration. A `username` replaces the one of the registration.
+fn make_account(
+    context: &mut RequestContext,
+    registration: Registration,
+    password: &str,
+    username: Option<String>,
+) -> Result<(), Error> {
+    if context.app.config.registration == config::Registration::Off {
         return Err(Error::InvalidConfirmationToken);
     }
-    // Removes the accounts that have waited for the same address.
-    context.app.wake_background();
-    response::message("E-mail address has been confirmed")
+    check_password(context, (registration.id, None), password, &registration.password_hash)?;
+    let account = AccountFields {
+        username: username.or(registration.username),
+        email: Some(registration.email),
+        name: registration.name,
+        password_hash: Some(registration.password_hash),
+        registration: Some(registration.id),
+        ..AccountFields::default()
+    };
+    let user = users::insert(&context.db, &account, None, &context.origin())?;
+    context.account_in_log = Some(user.id);
+    Ok(())
 }
 
-/// The token with these claims; `None` if one is missing.
-fn read_token(claims: Claims) -> Option<ConfirmationToken> {
-    let expires_at = i64::try_from(claims.expires_at).ok()?;
-    Some(ConfirmationToken {
-        id: claims.id?,
-        account: claims.user,
-        email: claims.email?,
-        expires_at: OffsetDateTime::from_unix_timestamp(expires_at).ok()?,
-    })
-}
-
-/// The first of the accounts that has this password.
-fn with_password(
-    context: &RequestContext,
-    accounts: Vec<AskingAccount>,
+/// Gives an account its new address. A refusal is an event of the audit log.
+fn change_email(
+    context: &mut RequestContext,
+    change: &EmailChange,
     password: &str,
-) -> Result<AskingAccount, Error> {
-    for account in accounts {
-        let stored = Some(account.password_hash.as_str());
-        match context.app.hasher.check(password, stored, context.hash_request())? {
-            PasswordCheck::Wrong => {}
-            PasswordCheck::Right | PasswordCheck::RightButOutdated => return Ok(account),
+) -> Result<(), Error> {
+    let EmailChange { account, version, email } = change;
+    context.account_in_log = Some(*account);
+    context.audits(RefusedAction::EmailChange, Some(*account));
+    match users::find_credentials(&context.db, *account, context.client)? {
+        Some((Some(stored), present, known_network)) if present == *version => {
+            check_password(context, (*account, known_network), password, &stored)?;
         }
+        _ => return Err(Error::InvalidConfirmationToken),
     }
-    Err(Error::InvalidConfirmationToken)
+    email_confirmations::change_email(&context.db, *account, *version, email, &context.origin())
+}
+
+/// Checks the password of a token. Wrong ones count as failed sign-ins of the account that the token is for or makes.
+fn check_password(
+    context: &mut RequestContext,
+    (account, known_network): (Uuid, Option<String>),
+    password: &str,
+    stored: &str,
+) -> Result<(), Error> {
+    let (key, hash_request) =
+        ((LoginName::OfAccount(account), known_network), context.hash_request());
+    let attempt = rate_limit::begin_login(context, key, false)?;
+    match context.app.hasher.check(password, Some(stored), hash_request)? {
+        PasswordCheck::Wrong => {
+            attempt.count();
+            Err(Error::InvalidConfirmationToken)
+        }
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(()),
+    }
 }

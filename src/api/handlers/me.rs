@@ -1,8 +1,10 @@
 //! The signed-in user's own account.
 
+use super::email_confirmation;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{CurrentUser, check_again, json_body};
 use crate::api::middleware::rate_limit::{self, Caller, Limit};
+use crate::auth::email_token::{EmailChange, EmailToken};
 use crate::auth::password::PasswordCheck;
 use crate::db::users::{self, ChangeConditions, ProfileChange};
 use crate::error::Error;
@@ -10,7 +12,7 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
-use crate::model::user::Profile;
+use crate::model::user::{Profile, User};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -30,7 +32,7 @@ fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
 }
 
 /// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
-/// `email` needs `current_password`, and is pending until its owner confirms it. The present one takes that back.
+/// `email` needs `current_password`, and counts only once its owner has confirmed it.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let (mut change, password) = json_body(context, user)?.read(read_profile_change)?;
@@ -38,25 +40,30 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let mut version = None;
     // An address that is not another one is left out of the change. Otherwise, if a parallel request has just changed
     // it, this one would change it back without the password.
-    let email = change.email.take();
-    change.takes_email_back = email.as_ref() == Some(&user.account.email);
-    change.email = email.filter(|_| !change.takes_email_back);
+    change.email = change.email.filter(|email| *email != user.account.email);
     if context.app.config.email_change_requires_password && change.email.is_some() {
         let limit = Limit::Auth("change-email");
         version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
     }
+    if let Some(email) = change.email.clone().filter(|_| context.app.config.confirms_email()) {
+        version = version.or(user.credentials_version);
+        let version = version.ok_or(Error::UserNotUsable)?;
+        let token = EmailToken::Change(EmailChange { account: user.id(), version, email });
+        change.sealed_token = Some(email_confirmation::seal(context, &token)?);
+    }
     context.request.body.resize_room(rules::USER_MEMORY)?;
     let (db, origin) = (&context.db, context.origin());
     match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
-        Some(account) => {
-            if account.pending_email.is_some() {
+        Some((account, waits)) => {
+            if waits {
                 context.app.wake_background(); // which wakes the thread that sends mail
             }
-            response::json(200, &account)
+            response::json(200, &User { pending_email: change.email.filter(|_| waits), ..account })
         }
         None => {
             check_again(context, user)?;
-            // The account is there, so its credentials are no longer those that the password was checked against.
+            // The account is there, so its credentials have changed since the password was checked, or the request
+            // began.
             Err(Error::WrongCurrentPassword)
         }
     }
@@ -109,8 +116,8 @@ pub fn check_password(
     user: &CurrentUser,
     password: &str,
 ) -> Result<i32, Error> {
-    let found = users::find_credentials(&context.db, user.id())?;
-    let (stored, version) = found.ok_or(Error::UserNotUsable)?;
+    let found = users::find_credentials(&context.db, user.id(), context.client)?;
+    let (stored, version, _) = found.ok_or(Error::UserNotUsable)?;
     match context.app.hasher.check(password, stored.as_deref(), context.hash_request())? {
         PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
         PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),

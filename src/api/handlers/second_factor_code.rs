@@ -55,7 +55,7 @@ pub fn refused_code(context: &mut RequestContext, user: Uuid, at_login: bool) ->
     let found = second_factors::find(&context.db, user, context.client);
     match found.map(|found| found.filter(|factor| factor.enabled_at.is_some())) {
         Err(error) => error,
-        Ok(None) if at_login => Error::BadCredentials,
+        Ok(None) if at_login => context.bad_credentials(),
         Ok(Some(StoredSecondFactor { is_refused: true, .. })) if at_login => {
             Error::SecondFactorRequired { is_password_refused: true }
         }

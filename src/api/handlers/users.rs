@@ -167,7 +167,6 @@ fn read_account_change(body: &mut Params, refused: &RefusedPasswords) -> Account
     let fields = AccountFields {
         email: body.optional("email", rules::email),
         name: body.optional("name", rules::name),
-        is_email_confirmed: body.boolean("email_confirmed").unwrap_or(false),
         ..read_optional_fields(body)
     };
     let password = body.optional("password", |text| refused.accept(text));

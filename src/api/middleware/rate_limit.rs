@@ -244,16 +244,17 @@ pub fn begin_registration<'a>(
     Ok(attempt)
 }
 
-/// Begins to check a password at sign-in, if not too many have failed for the account, from all addresses together. A
-/// name that no account has is limited alike, so that the limit does not tell which accounts exist. The attempt counts
-/// if the password is wrong, and is counted from its beginning, so that parallel ones cannot exceed the limit. Fails
-/// with [`Error::RateLimited`].
+/// Begins to check a password at sign-in, as `login` says, or of a token in a mail, if not too many have failed for the
+/// account, from all addresses together. A name that no account has is limited alike, so that the limit does not tell
+/// which accounts exist. The attempt counts if the password is wrong, and is counted from its beginning, so that
+/// parallel ones cannot exceed the limit. Fails with [`Error::RateLimited`].
 ///
 /// Each network that the account knows has the same limit of its own, and counts nowhere else: otherwise a stranger
 /// could lock the owner out.
 pub fn begin_login<'a>(
     context: &mut RequestContext<'a>,
     key: LoginBucketKey,
+    login: bool,
 ) -> Result<Attempt<'a, LoginBucketKey>, Error> {
     let app = context.app;
     let mut attempt = Attempt { buckets: &app.failed_logins, taken: Vec::new() };
@@ -263,7 +264,7 @@ pub fn begin_login<'a>(
     let (network, now) = (provider_network(context.client), app.started.elapsed());
     let decision = app.failed_logins.take(&key, network, MAX_FAILED_LOGINS, now);
     if !decision.allowed {
-        return Err(refuse(context, "login-name", decision, true));
+        return Err(refuse(context, "login-name", decision, login));
     }
     attempt.taken.push((key, MAX_FAILED_LOGINS));
     Ok(attempt)

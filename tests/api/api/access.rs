@@ -21,7 +21,6 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("POST",   "/api/v1/auth/request-password-reset",      [422, 422, 422, 422, 422, 422]),
     ("POST",   "/api/v1/auth/reset-password",              [422, 422, 422, 422, 422, 422]),
     ("POST",   "/api/v1/auth/confirm-email",               [422, 422, 422, 422, 422, 422]),
-    ("POST",   "/api/v1/auth/request-email-confirmation",  [422, 422, 422, 422, 422, 422]),
     ("GET",    "/api/v1/auth/me",                          [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/auth/sessions",                    [401, 200, 200, 200, 403, 403]),
     ("DELETE", "/api/v1/auth/sessions/{unknown}",          [401, 404, 404, 404, 403, 403]),

@@ -44,7 +44,6 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
         "/api/v1/auth/request-password-reset",
         "/api/v1/auth/reset-password",
         "/api/v1/auth/confirm-email",
-        "/api/v1/auth/request-email-confirmation",
         "/api/v1/auth/register",
         "/console/users/7",
         "/",

@@ -133,11 +133,12 @@ fn unknown_and_unusable_addresses_get_the_same_answer_and_no_token() {
 fn a_request_stores_nothing_that_could_be_used_as_a_token() {
     let database = Database::create_migrated();
     for (table, expected) in [
+        ("password_reset_requests", "id,email,requested_at,address,request_id,email_ascii"),
+        // The token of a link that confirms an address is sealed, and serves with a password only.
         (
-            "password_reset_requests",
-            "id,email,requested_at,address,request_id,email_ascii,is_confirmation",
+            "outbox",
+            "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error,network,sealed_token,priority",
         ),
-        ("outbox", "id,kind,user_id,address,created_at,attempts,due_at,failed_at,error,network"),
         ("password_reset_messages", "user_id,sent_at"),
     ] {
         let columns: String = database.value(&format!(

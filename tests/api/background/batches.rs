@@ -64,7 +64,8 @@ const AGES: [(&str, &str, &str, &str); 5] = [
      "'password_changed', '{user}', now() - interval '{age}'", "31 days", "29 days"),
     ("password_reset_messages (user_id, sent_at)", "'{user}', ARRAY[now() - interval '{age}']", "25 hours", "23 hours"),
     ("own_changes (user_id, hour, in_hour, on_day)", "'{user}', now() - interval '{age}', 1, 1", "25 hours", "1 hour"),
-    ("mail_counts (key, queued_at)", "sha256('{user}'), ARRAY[now() - interval '{age}']", "25 hours", "23 hours"),
+    ("mail_counts (key, queued_at, networks)",
+     "sha256('{user}'), ARRAY[now() - interval '{age}'], ARRAY[NULL::cidr]", "25 hours", "23 hours"),
     ("personal_tokens (id, user_id, token_hash, name, scope, expires_at)",
      "gen_random_uuid(), '{user}', '{user}', 'a', 'all', now() - interval '{age}'", "0 s", "-1 hour"),
 ];

@@ -270,12 +270,14 @@ fn no_statement_is_planned_anew_for_each_request() {
         &data,
     );
     for n in 0..RUNS {
-        let id = api.register(&format!("waits{n}")).expect(201).id();
-        let email = format!("waits{n}@example.com");
-        let claims = json!({"sub": id, "jti": id, "type": "email_confirmation", "email": email,
-            "iat": now(), "exp": now() + 600});
-        let body = json!({"token": sign(claims), "password": PASSWORD});
-        api.post("/auth/confirm-email", Anonymous, body).expect(200);
+        let name = format!("waits{n}");
+        let confirm = |token: String| {
+            let body = json!({"token": token, "password": PASSWORD});
+            api.post("/auth/confirm-email", Anonymous, body).expect(200);
+        };
+        confirm(api.confirmation_token(|| drop(api.register(&name).expect(201))));
+        let (user, wish) = (api.sign_in(&name), json!({"email": format!("moved{n}@example.com")}));
+        confirm(api.confirmation_token(|| drop(api.update_me(&user, wish).expect(200))));
     }
     drop(api);
     let counts = proxy.counts();

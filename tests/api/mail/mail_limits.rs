@@ -2,21 +2,35 @@
 //! owner's account once that is settled.
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::*;
 
+const BEHIND_PROXY: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1");
+
+/// Sends a request of a client in the network with this number.
+fn send(api: &Server, network: usize, path: &str, body: Value) -> Answer {
+    let client = format!("192.0.{network}.1");
+    api.request("POST", path).header("X-Forwarded-For", &client).json(body).send()
+}
+
+fn sign_in(api: &Server, network: usize, name: &str, password: &str) -> Tokens {
+    let body = json!({"username": name, "password": password});
+    send(api, network, "/auth/login", body).expect(200).tokens()
+}
+
 /// Registers an account with this username and address and signs it in.
-fn register(api: &Server, name: &str, email: &str) -> Tokens {
+fn register(api: &Server, network: usize, name: &str, email: &str) -> Tokens {
     let body = json!({"username": name, "email": email, "password": PASSWORD});
-    api.register_with(body).expect(201);
-    api.sign_in(name)
+    send(api, network, "/auth/register", body).expect(201);
+    sign_in(api, network, name, PASSWORD)
 }
 
 /// Makes a mailbox one that has got all its mail of the day.
 fn fill(api: &Server, mailbox: &str) {
     api.database.run(&format!(
-        "INSERT INTO mail_counts VALUES (sha256('{mailbox}'), array_fill(now(), ARRAY[12]))
+        "INSERT INTO mail_counts
+         VALUES (sha256('{mailbox}'), array_fill(now(), ARRAY[12]), array_fill(NULL::cidr, ARRAY[12]))
          ON CONFLICT (key) DO UPDATE SET queued_at = excluded.queued_at"
     ));
 }
@@ -34,8 +48,8 @@ fn request_reset(api: &Server, email: &str) {
 
 #[test]
 fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_of_its_owner() {
-    let (smtp, api) = service_with_mail(&[]);
-    register(&api, "owner", "Victim@example.com");
+    let (smtp, api) = service_with_mail(&[BEHIND_PROXY]);
+    register(&api, 0, "owner", "Victim@example.com");
     api.database.run("UPDATE users SET created_at = now() - interval '1 day'");
     // All variants of one mailbox, with resets, and notices of each kind.
     let name = "You have won! Visit http://evil.example/prize";
@@ -45,12 +59,13 @@ fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_
             1 => "\"victim\"@example.com".to_owned(),
             _ => format!("victim+{n}+x@EXAMPLE.com"),
         };
-        let user = register(&api, &format!("user{n}"), &email);
+        let user = register(&api, n, &format!("user{n}"), &email);
         api.update_me(&user, json!({ "name": name })).expect(200);
-        request_reset(&api, &email);
+        send(&api, n, "/auth/request-password-reset", json!({ "email": email })).expect(200);
+        wait_until(|| api.database.count("password_reset_requests") == 0);
         api.new_token(&user, true);
         api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
-        let user = api.login(&format!("user{n}"), NEW_PASSWORD).expect(200).tokens();
+        let user = sign_in(&api, n, &format!("user{n}"), NEW_PASSWORD);
         for email in [&format!("gone{n}@example.net"), &email] {
             api.update_me(&user, json!({ "email": email })).expect(200);
         }
@@ -72,7 +87,7 @@ fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_
         assert!(!raw.contains("evil") && !mail.header("To").contains('<'), "{raw}");
     }
     // Another mailbox is not affected, and a day later neither is this one.
-    register(&api, "other", "victim2@example.com");
+    register(&api, 0, "other", "victim2@example.com");
     request_reset(&api, "victim2@example.com");
     api.database.run(
         "UPDATE mail_counts SET queued_at = ARRAY(SELECT at - interval '1 day' FROM unnest(queued_at) at);
@@ -116,17 +131,25 @@ fn accounts_are_settled_that_an_administrator_made_or_whose_owner_used_a_link() 
 
 #[test]
 fn parallel_requests_and_changes_do_not_exceed_the_limit_of_a_mailbox() {
-    let (smtp, one) = service_with_mail(&[]);
-    let other = one.beside(&mail_settings(&smtp.url()));
-    let user = |n| register(&one, &format!("user{n}"), &format!("v+{n}@example.com"));
-    let users: Vec<_> = (0..20).map(user).collect();
-    parallel(20, |n| {
-        let api = [&one, &other][n % 2];
-        api.request_reset(&format!("v+{n}@example.com")).expect(200);
-        api.change_password(&users[n], PASSWORD, NEW_PASSWORD).expect(200);
-    });
-    one.database.wait_for_empty_outbox();
-    assert_eq!(smtp.received().len(), 12);
+    let (smtp, one) = service_with_mail(&[BEHIND_PROXY]);
+    let other = one.beside(&[&mail_settings(&smtp.url())[..], &[BEHIND_PROXY]].concat());
+    for (mailbox, networks, most) in [("v", 20, 12), ("w", 1, 3)] {
+        let before = smtp.received().len();
+        let user = |n| {
+            let email = format!("{mailbox}+{n}@example.com");
+            register(&one, n % networks, &format!("{mailbox}user{n}"), &email)
+        };
+        let users: Vec<_> = (0..20).map(user).collect();
+        parallel(20, |n| {
+            let api = [&one, &other][n % 2];
+            let body = json!({"email": format!("{mailbox}+{n}@example.com")});
+            send(api, n % networks, "/auth/request-password-reset", body).expect(200);
+            api.change_password(&users[n], PASSWORD, NEW_PASSWORD).expect(200);
+        });
+        wait_until(|| one.database.count("password_reset_requests") == 0);
+        one.database.wait_for_empty_outbox();
+        assert_eq!(smtp.received().len() - before, most, "from {networks} networks");
+    }
     for api in [&one, &other] {
         assert!(!api.log().contains("deadlock"), "{}", api.log());
     }

@@ -15,8 +15,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
     let new_password = json!({ "current_password": PASSWORD, "new_password": "short" });
     [
         (
-            "register request_password_reset request_email_confirmation update_my_profile create_user \
-             update_user admin_update_user",
+            "register request_password_reset update_my_profile create_user update_user admin_update_user",
             json,
             user,
         ),

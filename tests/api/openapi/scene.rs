@@ -105,10 +105,8 @@ impl Scene<'_> {
             "refresh_tokens" => values["refresh_token"] = json!(self.sender.refresh),
             "confirm_email" => {
                 let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
-                let id = self.confirming.register_with(ann).expect(201).id();
-                values["token"] =
-                    json!(sign(json!({"sub": id, "jti": id, "type": "email_confirmation",
-                    "email": "ann@example.com", "iat": now(), "exp": now() + 600})));
+                let register = || drop(self.confirming.register_with(ann).expect(201));
+                values["token"] = json!(self.confirming.confirmation_token(register));
             }
             "reset_password" => values["token"] = json!(api.reset_token("sender@example.com")),
             "confirm_second_factor" => {
