@@ -74,6 +74,9 @@ CREATE TABLE users (
     -- The user's deleted files that can still be restored. Kept by the triggers on deleted_files.
     deleted_files bigint NOT NULL DEFAULT 0,
     deleted_bytes bigint NOT NULL DEFAULT 0,
+    -- What all of the user's files take, also the deleted ones and those whose contents wait for their removal; see the
+    -- function disk_usage. Kept by the triggers on their tables.
+    disk_usage bigint NOT NULL DEFAULT 0,
     -- How many deletions of the user's files file_deletions has, and the number of the latest one that it has no more.
     remembered_deletions bigint NOT NULL DEFAULT 0,
     forgotten_change bigint NOT NULL DEFAULT 0,
@@ -95,6 +98,8 @@ CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NO
 CREATE INDEX users_admins ON users (created_at, id)
 WHERE role = 'admin' AND NOT is_deleted AND NOT is_development_admin;
 CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT NULL;
+-- The young ones among those that registered themselves, also deleted accounts, whose contents may still be there.
+CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registered;
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
@@ -436,6 +441,11 @@ EXECUTE FUNCTION end_personal_tokens();
 -- later, and whoever has seen a number has missed none before it. The numbers of other owners lie between them.
 CREATE SEQUENCE change_numbers;
 
+-- What a file takes of the disk, as far as young accounts share it: also an empty one takes an inode and rows.
+CREATE FUNCTION disk_usage(file_size bigint, description text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT greatest(file_size, 16384) + coalesce(octet_length(description), 0)
+$$;
+
 -- Files: the contents lie in the data directory, or in a store, under file_path, which is 'files/' and the id.
 CREATE TABLE files (
     id uuid PRIMARY KEY,
@@ -452,7 +462,8 @@ CREATE TABLE files (
     is_public boolean NOT NULL DEFAULT false,
     version integer NOT NULL DEFAULT 1,
     -- The number of the latest change: 0 if that was before numbers were given.
-    change_number bigint NOT NULL DEFAULT nextval('change_numbers')
+    change_number bigint NOT NULL DEFAULT nextval('change_numbers'),
+    disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
 -- The version of a file's record, by which clients say which one they have seen (`ETag`). A trigger raises it, so that
@@ -492,7 +503,8 @@ CREATE TABLE deleted_files (
     version integer NOT NULL,
     deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- Whether the file was younger than a day when it was deleted.
-    was_young boolean NOT NULL
+    was_young boolean NOT NULL,
+    disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
 -- The order in which those of a user make room for others, and the order in which the time of all is over.
@@ -504,6 +516,30 @@ CREATE VIEW recorded_contents AS
 SELECT id, user_id, file_size, file_hash FROM files
 UNION ALL
 SELECT id, user_id, file_size, file_hash FROM deleted_files;
+
+-- Contents that no record names and that are to be removed: those of files that are deleted for good at once, whose
+-- time is -infinity, and in a store those whose records were lost some days after a sweep has first seen them so. The
+-- sweep passes them over.
+CREATE TABLE deleted_contents (
+    id uuid PRIMARY KEY,
+    deleted_at timestamptz NOT NULL DEFAULT now(),
+    -- Of the file that it was. Of a content whose record was lost nothing is known, and it counts as nothing.
+    user_id uuid,
+    file_size bigint NOT NULL DEFAULT 0,
+    disk_usage bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN user_id IS NULL THEN 0 ELSE disk_usage(file_size, NULL) END)
+                      STORED
+);
+
+CREATE INDEX deleted_contents_age ON deleted_contents (deleted_at);
+
+-- What is on the disk: the bytes that the quota of the service bounds, which are none of a deleted file that can be
+-- restored, and what all of it takes.
+CREATE VIEW stored_contents AS
+SELECT user_id, file_size AS used, disk_usage FROM files
+UNION ALL
+SELECT user_id, 0, disk_usage FROM deleted_files
+UNION ALL
+SELECT user_id, file_size, disk_usage FROM deleted_contents;
 
 -- Deletions of files, also of those that cannot be restored, so that clients that follow changes learn of them.
 CREATE TABLE file_deletions (
@@ -521,39 +557,55 @@ CREATE INDEX file_deletions_age ON file_deletions (deleted_at);
 -- a file may be subtracted from another shard than it was added to.
 CREATE TABLE storage_shards (
     shard smallint PRIMARY KEY,
-    used bigint NOT NULL
+    -- What the quota of the service bounds: the bytes of files, and of contents that wait for their removal.
+    used bigint NOT NULL,
+    -- The sum of the column of this name of all users.
+    disk_usage bigint NOT NULL DEFAULT 0
 );
 
 INSERT INTO storage_shards (shard, used) SELECT shard, 0 FROM generate_series(0, 63) shard;
 
--- The totals of users and of the service are computed from the files, once a change instead of once a look: every
--- authenticated request reads a user's, every upload compares both with the quotas. The user's row is locked before
--- the shard, and nothing after it. A shard that another transaction has locked is passed over, so this waits for others
--- only if all are. Deletions are noted here too, so that no statement can forget it, but not those of accounts that are
--- deleted themselves.
+-- Adds to a shard. One that another transaction has locked is passed over, so this waits for others only if all are.
+CREATE FUNCTION add_to_storage(bytes bigint, usage bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE storage_shards SET used = used + bytes, disk_usage = disk_usage + usage
+    WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
+    IF NOT FOUND THEN
+        UPDATE storage_shards SET used = used + bytes, disk_usage = disk_usage + usage
+        WHERE shard = pg_backend_pid() % 64;
+    END IF;
+END
+$$;
+
+-- The totals of users and of the service are computed from the rows of three tables (files, deleted_files and
+-- deleted_contents), once a change instead of once a look: every authenticated request reads a user's, every upload
+-- compares both with the quotas. The user's row is locked before the shard, and nothing after it. Deletions are noted
+-- here too, so that no statement can forget it, but not those of accounts that are deleted themselves.
 CREATE FUNCTION count_files() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
-    bytes bigint := (SELECT sum(file_size) FROM changed);
+    present integer := CASE TG_TABLE_NAME WHEN 'files' THEN sign ELSE 0 END;
+    deleted integer := CASE TG_TABLE_NAME WHEN 'deleted_files' THEN sign ELSE 0 END;
+    total record;
 BEGIN
-    IF bytes IS NULL THEN
+    SELECT sum(file_size)::bigint AS bytes, sum(disk_usage)::bigint AS usage INTO total FROM changed;
+    IF total.bytes IS NULL THEN
         RETURN NULL;
     END IF;
     UPDATE users u
-    SET total_uploads = total_uploads + sign * c.files, total_storage_used = total_storage_used + sign * c.bytes,
-        remembered_deletions = remembered_deletions + CASE WHEN sign < 0 AND NOT is_deleted THEN c.files ELSE 0 END
-    FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes FROM changed GROUP BY user_id) c
+    SET total_uploads = total_uploads + present * c.files, total_storage_used = total_storage_used + present * c.bytes,
+        deleted_files = deleted_files + deleted * c.files, deleted_bytes = deleted_bytes + deleted * c.bytes,
+        disk_usage = disk_usage + sign * c.usage,
+        remembered_deletions = remembered_deletions + CASE WHEN present < 0 AND NOT is_deleted THEN c.files ELSE 0 END
+    FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes, sum(disk_usage)::bigint AS usage
+          FROM changed GROUP BY user_id) c
     WHERE u.id = c.user_id;
-    IF sign < 0 THEN
+    IF present < 0 THEN
         INSERT INTO file_deletions (file_id, user_id)
         SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted
         ON CONFLICT (file_id) DO UPDATE SET change_number = excluded.change_number, deleted_at = excluded.deleted_at;
     END IF;
-    UPDATE storage_shards SET used = used + sign * bytes
-    WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
-    IF NOT FOUND THEN
-        UPDATE storage_shards SET used = used + sign * bytes WHERE shard = pg_backend_pid() % 64;
-    END IF;
+    PERFORM add_to_storage(CASE deleted WHEN 0 THEN sign * total.bytes ELSE 0 END, sign * total.usage);
     RETURN NULL;
 END
 $$;
@@ -562,6 +614,26 @@ CREATE TRIGGER files_added AFTER INSERT ON files REFERENCING NEW TABLE AS change
 FOR EACH STATEMENT EXECUTE FUNCTION count_files();
 CREATE TRIGGER files_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+CREATE TRIGGER deleted_files_added AFTER INSERT ON deleted_files REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+CREATE TRIGGER deleted_files_removed AFTER DELETE ON deleted_files REFERENCING OLD TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+CREATE TRIGGER deleted_contents_added AFTER INSERT ON deleted_contents REFERENCING NEW TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+CREATE TRIGGER deleted_contents_removed AFTER DELETE ON deleted_contents REFERENCING OLD TABLE AS changed
+FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+
+-- Another description takes another part of the disk.
+CREATE FUNCTION count_description() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE users SET disk_usage = disk_usage + NEW.disk_usage - OLD.disk_usage WHERE id = NEW.user_id;
+    PERFORM add_to_storage(0, NEW.disk_usage - OLD.disk_usage);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER files_description AFTER UPDATE ON files FOR EACH ROW WHEN (OLD.disk_usage <> NEW.disk_usage)
+EXECUTE FUNCTION count_description();
 
 -- One row with the bytes of all files, once no other upload is about to add to them. None does before the caller's
 -- transaction ends. This lock is released after the transaction's changes have become visible, and each statement of a
@@ -603,49 +675,27 @@ BEGIN
 END
 $$;
 
--- How many bytes young accounts that registered themselves may still store, if all of them together may have `quota`
--- bytes. They are counted only if all files and another one of `size` bytes exceed that; until then what is left is at
--- least what this returns. Uploads that run at once do not see each other here, so they may exceed it.
--- The index users_created leads to the young accounts. Their bytes are not in it, because otherwise each upload would
--- have to change it.
-CREATE FUNCTION storage_left_to_young_accounts(size bigint, quota bigint) RETURNS bigint LANGUAGE plpgsql STRICT AS $$
+-- What all young accounts that registered themselves use of the disk, or more, if that and `more` are within `quota`:
+-- they are counted only if all that is used exceeds it. Deleted accounts count until their contents are gone. Uploads
+-- that run at once do not see each other here, so they may exceed the quota.
+-- What an account uses is in no index, because otherwise each upload would have to change it.
+CREATE FUNCTION young_disk_usage(more bigint, quota bigint) RETURNS bigint LANGUAGE plpgsql STRICT AS $$
 DECLARE
-    stored bigint := (SELECT sum(used) FROM storage_shards);
+    usage bigint := (SELECT sum(disk_usage) FROM storage_shards);
 BEGIN
-    IF stored + size > quota THEN
-        stored := (
-            SELECT coalesce(sum(total_storage_used), 0) FROM users
-            WHERE created_at > now() - interval '7 days' AND is_self_registered
-              AND NOT is_deleted AND NOT is_development_admin
-        );
+    IF usage + more > quota THEN
+        usage := (SELECT coalesce(sum(disk_usage), 0) FROM users
+                  WHERE created_at > now() - interval '7 days' AND is_self_registered);
     END IF;
-    RETURN quota - stored;
+    RETURN usage;
 END
 $$;
 
--- The totals of a user's deleted files.
-CREATE FUNCTION count_deleted_files() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    sign integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
-BEGIN
-    UPDATE users u
-    SET deleted_files = deleted_files + sign * c.files, deleted_bytes = deleted_bytes + sign * c.bytes
-    FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes FROM changed GROUP BY user_id) c
-    WHERE u.id = c.user_id;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER deleted_files_added AFTER INSERT ON deleted_files REFERENCING NEW TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION count_deleted_files();
-CREATE TRIGGER deleted_files_removed AFTER DELETE ON deleted_files REFERENCING OLD TABLE AS changed
-FOR EACH STATEMENT EXECUTE FUNCTION count_deleted_files();
-
--- Forgets the oldest deletions of a user's files, so that there are fewer than `most`. The caller has locked the user's
--- row, as the callers of the next two functions have. These are functions for their new snapshots.
+-- Forgets the oldest deletions of a user's files, at most 1,000, so that there are fewer than `most`. The caller has
+-- locked the user's row, as the callers of the next two functions have. These are functions for their new snapshots.
 CREATE FUNCTION forget_deletions(of_user uuid, most bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    too_many bigint := (SELECT remembered_deletions + 1 - most FROM users WHERE id = of_user);
+    too_many bigint := (SELECT least(remembered_deletions + 1 - most, 1000) FROM users WHERE id = of_user);
 BEGIN
     IF too_many > 0 THEN
         WITH forgotten AS (
@@ -664,10 +714,11 @@ $$;
 
 -- Makes room for a deleted file of `size` bytes, so that those of the user are at most `most_files` and `most_bytes`
 -- together. First those go that were younger than a day when they were deleted, then the others; of both the longest
--- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. Returns
--- whether the new one itself may stay. Contents without a record are removed soon.
+-- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. At most
+-- `at_most` go, so that deleting takes no longer the more there are; removals/make_room_of_user takes the others.
+-- Returns whether the new one itself may stay.
 CREATE FUNCTION make_room_for_deleted_file(of_user uuid, size bigint, is_young boolean, most_bytes bigint,
-                                           most_files bigint)
+                                           most_files bigint, at_most bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     old record;
@@ -681,7 +732,7 @@ BEGIN
         RETURN true;
     END IF;
     FOR old IN SELECT id, file_size, was_young FROM deleted_files WHERE user_id = of_user
-               ORDER BY was_young DESC, deleted_at, id LOOP
+               ORDER BY was_young DESC, deleted_at, id LIMIT at_most LOOP
         EXIT WHEN bytes <= 0 AND files <= 0;
         IF is_young AND stays AND NOT old.was_young THEN
             stays := false;
@@ -693,19 +744,20 @@ BEGIN
         bytes := bytes - old.file_size;
         files := files - 1;
     END LOOP;
-    WITH gone AS (DELETE FROM deleted_files WHERE id = ANY (purged) RETURNING id)
-    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    WITH gone AS (DELETE FROM deleted_files WHERE id = ANY (purged) RETURNING id, user_id, file_size)
+    INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+    SELECT id, '-infinity', user_id, file_size FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at;
-    RETURN stays AND bytes <= 0 AND files <= 0;
+    RETURN stays AND (bytes <= 0 AND files <= 0 OR cardinality(purged) = at_most);
 END
 $$;
 
 -- Restores files of a user, at most 10,000: `only_file` or, if that is null, those deleted at `since` or later, the
--- latest deleted first, and each that still fits into the quotas of bytes and files of the user, of bytes of the
--- service, and of bytes of young accounts that registered themselves. Returns how many it restored, and how many of
--- those that it was asked for remain deleted.
+-- latest deleted first, and each that still fits into the quotas of bytes and files of the user, and of bytes of the
+-- service; in what young accounts share, deleted files count as others do. Returns how many it restored, and how many
+-- of those that it was asked for remain deleted.
 CREATE FUNCTION restore_files(of_user uuid, only_file uuid, since timestamptz, most_bytes bigint, most_files bigint,
-                              most_of_service bigint, most_of_young bigint, OUT restored bigint, OUT remaining bigint)
+                              most_of_service bigint, OUT restored bigint, OUT remaining bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     old record;
@@ -715,10 +767,7 @@ DECLARE
     max_files bigint;
     is_exact boolean := false;
 BEGIN
-    SELECT least(most_bytes - total_storage_used,
-                 CASE WHEN is_self_registered AND created_at > now() - interval '7 days'
-                      THEN storage_left_to_young_accounts(deleted_bytes, most_of_young) END),
-           least(most_files - total_uploads, 10000)
+    SELECT most_bytes - total_storage_used, least(most_files - total_uploads, 10000)
     INTO room, max_files FROM users WHERE id = of_user;
     LOOP
         fitting := '{}';
@@ -792,16 +841,6 @@ $$;
 CREATE TRIGGER users_forget_idempotency_keys AFTER UPDATE OF is_deleted ON users FOR EACH ROW
 WHEN (NEW.is_deleted)
 EXECUTE FUNCTION forget_idempotency_keys();
-
--- Contents that no record names and that are to be removed: those of files that are deleted for good at once, whose
--- time is -infinity, and in a store those whose records were lost some days after a sweep has first seen them so. The
--- sweep passes them over.
-CREATE TABLE deleted_contents (
-    id uuid PRIMARY KEY,
-    deleted_at timestamptz NOT NULL DEFAULT now()
-);
-
-CREATE INDEX deleted_contents_age ON deleted_contents (deleted_at);
 
 -- Links by which anyone may download a file for a while. Only the hashes of their tokens are stored, so nobody who
 -- reads the table can use them.

@@ -112,17 +112,17 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
         own.queue.retain(|(other, _)| *other != ticket);
         own.queue.len() < length
     }
+
+    /// How many threads wait for a permit.
+    pub fn waiting(&self) -> usize {
+        lock(&self.state).keys.values().map(|own| own.queue.len()).sum()
+    }
 }
 
 impl Semaphore {
     /// How many permits are taken.
     pub fn in_use(&self) -> usize {
         lock(&self.state).keys.get(&()).map_or(0, |own| own.taken)
-    }
-
-    /// How many threads wait for a permit.
-    pub fn waiting(&self) -> usize {
-        lock(&self.state).keys.get(&()).map_or(0, |own| own.queue.len())
     }
 }
 

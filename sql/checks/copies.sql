@@ -23,7 +23,9 @@ WITH days AS (
     FROM ((TABLE listed_users EXCEPT TABLE listable_users) UNION ALL (TABLE listable_users EXCEPT TABLE listed_users)) u
     UNION ALL
     SELECT 'storage_shards', 1
-    WHERE (SELECT sum(used) FROM storage_shards) IS DISTINCT FROM (SELECT coalesce(sum(file_size), 0) FROM files)
+    WHERE (SELECT (sum(used), sum(disk_usage)) FROM storage_shards)
+          IS DISTINCT FROM
+          (SELECT (coalesce(sum(used), 0), coalesce(sum(disk_usage), 0)) FROM stored_contents)
     UNION ALL
     SELECT 'account_totals', count(*)
     FROM ((TABLE accounts EXCEPT TABLE counted_accounts) UNION ALL (TABLE counted_accounts EXCEPT TABLE accounts)) a
@@ -33,6 +35,12 @@ WITH days AS (
         SELECT user_id, count(*) AS files, sum(file_size) AS bytes FROM deleted_files GROUP BY user_id
     ) d ON d.user_id = u.id
     WHERE (u.deleted_files, u.deleted_bytes) <> (coalesce(d.files, 0), coalesce(d.bytes, 0))
+    UNION ALL
+    SELECT 'users (disk usage)', count(*)
+    FROM users u LEFT JOIN (
+        SELECT user_id, sum(disk_usage) AS bytes FROM stored_contents GROUP BY user_id
+    ) s ON s.user_id = u.id
+    WHERE u.disk_usage <> coalesce(s.bytes, 0)
     UNION ALL
     SELECT 'file_totals', count(*)
     FROM ((TABLE file_sums EXCEPT TABLE counted_files) UNION ALL (TABLE counted_files EXCEPT TABLE file_sums)) f

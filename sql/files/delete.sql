@@ -28,18 +28,19 @@ WITH owner AS (
     SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
            updated_at, is_public, version, is_young
     FROM removed
-    WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, most_bytes, most_files)
+    WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, most_bytes, most_files, 100)
                ELSE false END
     RETURNING id
 ), purged AS (
     DELETE FROM deleted_files USING deleted_before file
     WHERE deleted_files.id = file.id AND ($5 IS NULL OR file.version = ANY ($5)) AND file.version <> ALL ($6)
       AND ($7 IS NULL OR date_trunc('second', file.updated_at) <= $7)
-    RETURNING deleted_files.id
+    RETURNING deleted_files.id, user_id, file_size
 ), gone AS (
-    SELECT id FROM removed WHERE id NOT IN (SELECT id FROM restorable) UNION SELECT id FROM purged
+    SELECT id, user_id, file_size FROM removed WHERE id NOT IN (SELECT id FROM restorable) UNION TABLE purged
 ), listed AS (
-    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+    SELECT id, '-infinity', user_id, file_size FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)

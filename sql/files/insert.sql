@@ -22,7 +22,7 @@ WITH patience AS (
     SELECT id FROM owner
     WHERE total_storage_used + $5 <= coalesce(storage_quota, $8) AND total_uploads < coalesce(file_quota, $9)
       AND has_storage_for($5, $10)
-      AND (NOT is_young OR $5 <= storage_left_to_young_accounts($5, $13))
+      AND (NOT is_young OR young_disk_usage(disk_usage($5, $7), $13) + disk_usage($5, $7) <= $13)
       AND ($14::text IS NULL OR count_idempotency_keys(id) < 10000)
 ), key AS (
     INSERT INTO idempotency_keys AS known (user_id, key, file_id, request_hash, file_size)

@@ -35,8 +35,8 @@ WITH patience AS (
 ), room AS MATERIALIZED (
     SELECT has_storage_for((SELECT coalesce(sum(file_size), 0)::bigint FROM fitting), $12) AS is_left
 ), room_of_young AS MATERIALIZED (
-    SELECT bytes <= storage_left_to_young_accounts(bytes, $13) AS is_left
-    FROM (SELECT sum(file_size)::bigint AS bytes FROM fitting WHERE is_young) young
+    SELECT young_disk_usage(more, $13) + more <= $13 AS is_left
+    FROM (SELECT sum(disk_usage(file_size, description))::bigint AS more FROM fitting WHERE is_young) young
 ), admitted AS MATERIALIZED (
     SELECT fitting.* FROM fitting, room, room_of_young
     WHERE room.is_left AND (NOT is_young OR room_of_young.is_left)

@@ -1,8 +1,7 @@
 -- Restores deleted files of user $1: file $2 or, if that is null, those that were deleted at $3 or later. $4, $5: the
--- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7:
--- quota of bytes of young accounts that registered themselves; $8, $9: address and request id of the event. Returns how
--- many it restored, and how many of those that it was asked for remain deleted. No row means that there is no such
--- user. It restores no more than so many that the latest deleted of this number have 8 MiB of descriptions, because
+-- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7,
+-- $8: address and request id of the event. Returns how many it restored, and how many of those that it was asked for
+-- remain deleted. No row means that there is no such user. It restores no more than so many that the latest deleted of this number have 8 MiB of descriptions, because
 -- these are written anew, and all that changes other files of the user waits for it.
 -- In a queue of many uploads, this waits long for the same locks as they do, so only the statement timeout limits that.
 WITH patience AS (
@@ -19,10 +18,10 @@ WITH patience AS (
 ), outcome AS MATERIALIZED (
     SELECT restored, remaining
     FROM owner, light,
-         restore_files(id, $2, $3, most_bytes, least(most_files, total_uploads + light.files), $6, $7)
+         restore_files(id, $2, $3, most_bytes, least(most_files, total_uploads + light.files), $6)
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'file.restore', $1, CASE WHEN $2::uuid IS NULL THEN 'user' ELSE 'file' END, coalesce($2, $1), $8, $9,
+    SELECT 'file.restore', $1, CASE WHEN $2::uuid IS NULL THEN 'user' ELSE 'file' END, coalesce($2, $1), $7, $8,
            CASE WHEN $2 IS NULL THEN jsonb_build_object('count', restored) ELSE '{}' END
     FROM outcome WHERE restored > 0
 )

@@ -7,9 +7,10 @@ WITH old AS MATERIALIZED (
     SELECT id FROM users WHERE id IN (SELECT user_id FROM old) FOR NO KEY UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM deleted_files WHERE id = ANY (ARRAY(SELECT old.id FROM old JOIN owner ON owner.id = old.user_id))
-    RETURNING id
+    RETURNING id, user_id, file_size
 ), listed AS (
-    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+    SELECT id, '-infinity', user_id, file_size FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 )
 SELECT count(*) AS removed FROM gone

@@ -1,26 +1,43 @@
--- Gives up to $1 deleted files up for good if all together have more than $2 bytes: the longest ago deleted of the user
--- who has the most bytes, until all fit or another user has more. Where many have about as many, a sixteenth of
--- what is too much goes at a time, so that it takes few turns. Their contents are listed to be removed at once. Returns
--- how many.
+-- Gives up to $1 deleted files up for good if all together have more than $2 bytes. First go those of young accounts
+-- that registered themselves, the longest ago deleted first: anybody can make such accounts. Then the longest ago
+-- deleted of the user who has the most bytes, until all fit or another user has more; where many have about as many, a
+-- sixteenth of what is too much goes at a time, so that it takes few turns. Returns how many. Those of a user whose row
+-- is locked wait for another time.
+-- Of each young account it reads no more than a hundred of each kind in their order, and takes none after the last of
+-- a hundred, because that account may have others before them. So it takes a hundred at least, if there are as many.
 WITH excess AS MATERIALIZED (
     SELECT sum(deleted_bytes) - $2::bigint AS bytes FROM users WHERE deleted_bytes > 0
+), young AS MATERIALIZED (
+    SELECT users.id, excess.bytes, 100::bigint AS rows FROM users JOIN excess ON excess.bytes > 0
+    WHERE is_self_registered AND created_at > now() - interval '7 days' AND deleted_bytes > 0
 ), most AS MATERIALIZED (
-    SELECT id, deleted_bytes - lead(deleted_bytes, 1, 0::bigint) OVER (ORDER BY deleted_bytes DESC) AS ahead
+    SELECT two.id, greatest(two.deleted_bytes - lead(two.deleted_bytes, 1, 0::bigint) OVER (ORDER BY deleted_bytes DESC),
+                            excess.bytes / 16) AS bytes, $1::bigint AS rows
     FROM (SELECT id, deleted_bytes FROM users WHERE deleted_bytes > 0 ORDER BY deleted_bytes DESC LIMIT 2) two
-    ORDER BY deleted_bytes DESC LIMIT 1
+    JOIN excess ON excess.bytes > 0 AND NOT EXISTS (SELECT FROM young)
+    ORDER BY two.deleted_bytes DESC LIMIT 1
+), old AS MATERIALIZED (
+    SELECT one.*, candidate.id AS user_id, candidate.bytes
+    FROM (TABLE young UNION ALL TABLE most) candidate, (VALUES (true), (false)) kind (was_young), LATERAL (
+        SELECT id, file_size, deleted_at, row_number() OVER (ORDER BY deleted_at, id) = candidate.rows AS is_last
+        FROM deleted_files d WHERE user_id = candidate.id AND d.was_young = kind.was_young
+        ORDER BY deleted_at, id LIMIT candidate.rows
+    ) one
+), next AS MATERIALIZED (
+    SELECT id, user_id, bytes, sum(file_size) OVER (ORDER BY deleted_at, id) - file_size AS before
+    FROM old WHERE deleted_at <= coalesce((SELECT min(deleted_at) FROM old WHERE is_last), 'infinity')
+    ORDER BY deleted_at, id LIMIT (SELECT $1)
 ), owner AS MATERIALIZED (
-    SELECT users.id FROM users JOIN most USING (id) JOIN excess ON excess.bytes > 0 FOR NO KEY UPDATE OF users
+    SELECT id FROM users WHERE id IN (SELECT user_id FROM next) FOR NO KEY UPDATE SKIP LOCKED
 ), gone AS (
     DELETE FROM deleted_files WHERE id = ANY (ARRAY(
-        SELECT old.id
-        FROM (SELECT d.id, sum(file_size) OVER (ORDER BY deleted_at, d.id) - file_size AS before
-              FROM deleted_files d JOIN owner ON owner.id = user_id
-              ORDER BY deleted_at, d.id LIMIT (SELECT $1::bigint)) old, excess, most
-        WHERE before < excess.bytes AND before <= greatest(ahead, excess.bytes / 16)
+        SELECT next.id FROM next JOIN owner ON owner.id = user_id, excess
+        WHERE before < excess.bytes AND before <= next.bytes
     ))
-    RETURNING id
+    RETURNING id, user_id, file_size
 ), listed AS (
-    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM gone
+    INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+    SELECT id, '-infinity', user_id, file_size FROM gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 )
 SELECT count(*) AS removed FROM gone

@@ -10,13 +10,13 @@ WITH owner AS MATERIALIZED (
         SELECT id FROM files WHERE user_id = (SELECT id FROM owner)
         ORDER BY upload_date DESC, id LIMIT (SELECT $1::bigint)
     ))
-    RETURNING id
+    RETURNING id, user_id, file_size
 ), deleted AS (
     DELETE FROM deleted_files WHERE id = ANY (ARRAY(
         SELECT id FROM deleted_files WHERE user_id = (SELECT id FROM owner)
         LIMIT (SELECT $1 - count(*) FROM present)
     ))
-    RETURNING id
+    RETURNING id, user_id, file_size
 ), forgotten AS (
     DELETE FROM file_deletions WHERE file_id = ANY (ARRAY(
         SELECT file_id FROM file_deletions WHERE user_id = (SELECT id FROM owner)
@@ -24,7 +24,8 @@ WITH owner AS MATERIALIZED (
     ))
     RETURNING file_id
 ), listed AS (
-    INSERT INTO deleted_contents (id, deleted_at) SELECT id, '-infinity' FROM (TABLE present UNION TABLE deleted) gone
+    INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+    SELECT id, '-infinity', user_id, file_size FROM (TABLE present UNION TABLE deleted) gone
     ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
 ), finished AS (
     DELETE FROM pending_removals USING owner

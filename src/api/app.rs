@@ -38,7 +38,10 @@ pub struct App {
     pub sessions: SessionLookups,
     pub uploads: Uploads,
     pub storage: Arc<Storage>,
+    /// What counts towards the quota of the service.
     pub stored_bytes: StoredBytes,
+    /// What counts towards the share of young accounts.
+    pub young_bytes: StoredBytes,
     pub signing_keys: Arc<SigningKeys>,
     pub sealing_keys: Arc<SealingKeys>,
     pub refused_passwords: RefusedPasswords,
@@ -122,7 +125,8 @@ impl App {
             ),
             sessions: SessionLookups::new(cores),
             uploads: Uploads::new(),
-            stored_bytes: StoredBytes::new(),
+            stored_bytes: StoredBytes::new(config.storage_quota, false),
+            young_bytes: StoredBytes::new(config.young_storage_quota(), true),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             pages: OnceLock::new(),

@@ -58,13 +58,15 @@ pub struct PathParam {
 }
 
 impl RequestContext<'_> {
-    /// Notes that the request comes from this account. Through a trusted proxy its bodies count for that from here on.
+    /// Notes that the request comes from this account, and so its changes do. Through a trusted proxy its bodies count
+    /// for that from here on.
     pub fn comes_from(&mut self, account: Uuid) {
         if let Some(room) = &self.request.body.room
             && is_trusted_proxy(self.request.peer(), &self.app.config.trusted_proxies)
         {
             room.count_for(Owner::User(account));
         }
+        self.db.changes_are_of(account);
         self.authenticated = Some(account);
         self.account_in_log = Some(account);
     }

@@ -56,7 +56,7 @@ const TASKS: [Row; 15] = [
     ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
-        |work, limit| db::contents::remove_records(&work.db, work.config.trash_days, work.config.deleted_quota, limit)),
+        |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
     ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),

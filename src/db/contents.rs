@@ -4,17 +4,20 @@ use uuid::Uuid;
 
 use super::connection::SqlParams;
 use super::{Database, one_row, sql};
+use crate::config::Config;
 use crate::error::Error;
 
-/// Removes up to `limit` records of each of four kinds: of deleted users, of deleted files that are more than `quota`
-/// bytes together, of those that were deleted more than `days` days ago, and of deletions as long ago, at least a day.
-/// Returns how many; 0 if there are none.
-pub fn remove_records(db: &Database, days: u32, quota: u64, limit: i64) -> Result<i64, Error> {
-    let (quota, days) = (quota as i64, days.cast_signed());
-    let due = one_row(db.read(sql!("removals/due"), &[&quota, &days])?)?;
-    let kinds: [(&str, &'static str, SqlParams); 4] = [
+/// Removes up to `limit` records of each of five kinds: of deleted users, of deleted files that are too many
+/// bytes together, or more than the quota of their user, of those that were deleted too many days ago, and of deletions
+/// as long ago, at least a day. Returns how many; 0 if there are none.
+pub fn remove_records(db: &Database, config: &Config, limit: i64) -> Result<i64, Error> {
+    let (all, days) = (config.deleted_quota as i64, config.trash_days.cast_signed());
+    let (bytes, files) = (config.user_storage_quota as i64, i64::from(config.user_file_quota));
+    let due = one_row(db.read(sql!("removals/due"), &[&all, &days, &bytes])?)?;
+    let kinds: [(&str, &'static str, SqlParams); 5] = [
         ("of_deleted_users", sql!("removals/remove"), &[&limit]),
-        ("beyond_quota", sql!("removals/make_room"), &[&limit, &quota]),
+        ("beyond_own_quota", sql!("removals/make_room_of_user"), &[&limit, &bytes, &files]),
+        ("beyond_quota", sql!("removals/make_room"), &[&limit, &all]),
         ("old", sql!("removals/expire"), &[&limit, &days]),
         ("forgotten", sql!("changes/forget"), &[&limit, &days]),
     ];

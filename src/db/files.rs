@@ -144,7 +144,6 @@ pub fn restore(
             &(quotas.user_bytes as i64),
             &i64::from(quotas.user_files),
             &(quotas.service_bytes as i64),
-            &(quotas.young_bytes as i64),
             &origin.address,
             &origin.request_id,
         ],

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Row, RowIter};
 use r2d2_postgres::r2d2::{self, PooledConnection};
+use uuid::Uuid;
 
 use super::connection::{ConnectionFactory, DatabaseConnection, SqlParams, TypedParams};
 use super::connector::Connector;
@@ -43,6 +44,8 @@ const MAX_IDLE: Duration = Duration::from_secs(600);
 const MAX_BULK_READS: usize = 2;
 /// Connections that changes leave to reads, in a pool of at least twice as many.
 const READ_CONNECTIONS: usize = 2;
+/// Changes of one user that run at once. With two, the second is planned and sent while the first is committed.
+const MAX_CHANGES_OF_USER: usize = 2;
 /// How much longer than its request has left a statement may take, so that a request that has waited for nothing needs
 /// no other statement timeout than the pool's, which would be a round trip to set.
 const STATEMENT_SLACK: Duration = Duration::from_millis(250);
@@ -55,6 +58,8 @@ pub struct Database {
     spent: Option<AtomicU64>,
     /// The room that each query takes before it runs, and how many bytes that is.
     room: Option<(Arc<Room>, usize)>,
+    /// The user whose changes these are.
+    user: Option<Uuid>,
 }
 
 /// The pool and its limits, which all threads share.
@@ -66,6 +71,9 @@ struct Shared {
     /// One permit for each change that may run at the same time. If something locks a table, changes to it wait with
     /// a connection each, and without a bound they would stop every read too.
     write_permits: Arc<Semaphore>,
+    /// The permits of a user for changes. Most of them lock the user's row, so without a bound they would wait for each
+    /// other with a permit of all users each.
+    user_permits: Arc<Semaphore<Uuid>>,
     /// One permit for each read of thousands of rows that may run at the same time.
     bulk_permits: Arc<Semaphore>,
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
@@ -104,17 +112,19 @@ impl Database {
             pool,
             permits: Semaphore::new(size),
             write_permits: Semaphore::new(size - reserved),
+            user_permits: Semaphore::new(MAX_CHANGES_OF_USER),
             bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             health,
         };
-        Database { shared: Arc::new(shared), spent: None, room: None }
+        Database { shared: Arc::new(shared), spent: None, room: None, user: None }
     }
 
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
     /// request waits for the database counts, not that in which it waits for its client or hashes a password.
     pub fn for_request(&self) -> Database {
-        Database { shared: self.shared.clone(), spent: Some(AtomicU64::new(0)), room: None }
+        let spent = Some(AtomicU64::new(0));
+        Database { shared: self.shared.clone(), spent, room: None, user: None }
     }
 
     /// The same for queries of the request with large results. Each takes this room for its rows and for what is made
@@ -122,7 +132,18 @@ impl Database {
     /// place is then the first in the queue.
     pub fn with_room(&self, room: Option<(Arc<Room>, usize)>) -> Database {
         let spent = self.spent.as_ref().map(|spent| AtomicU64::new(spent.load(Relaxed)));
-        Database { shared: self.shared.clone(), spent, room }
+        Database { shared: self.shared.clone(), spent, room, user: self.user }
+    }
+
+    /// Ends all waits for the changes of a user. From now on a change has its turn at once or not at all.
+    pub fn close_turns(&self) {
+        self.shared.user_permits.close();
+    }
+
+    /// Says whose changes those of the request are. Of one user's at most [`MAX_CHANGES_OF_USER`] run at once, and the
+    /// others wait in the order in which they came, without a connection.
+    pub fn changes_are_of(&mut self, user: Uuid) {
+        self.user = Some(user);
     }
 
     /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which
@@ -226,8 +247,22 @@ impl Database {
     /// Runs a query that changes something, once. Fails with [`Error::OutcomeUnknown`] if the connection dies under
     /// it: the server may have made the change or not, so repeating it could make it twice.
     pub fn write(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
+        self.write_of(self.user, sql, params)
+    }
+
+    /// Like [`Database::write`], for a query that makes changes of several users, and waits for the locks of none.
+    pub fn write_of_many(&self, sql: &'static str, params: SqlParams) -> Result<Vec<Row>, Error> {
+        self.write_of(None, sql, params)
+    }
+
+    fn write_of(
+        &self,
+        user: Option<Uuid>,
+        sql: &'static str,
+        params: SqlParams,
+    ) -> Result<Vec<Row>, Error> {
         self.timed(|deadline| {
-            let (_permit, mut checked_out) = self.check_out_for_change(deadline)?;
+            let (_permits, mut checked_out) = self.check_out_for_change(user, deadline)?;
             let connection = &mut checked_out.connection;
             let timeout = self.statement_time(deadline, self.shared.timeout);
             let outcome = connection.query(sql, params, timeout);
@@ -242,8 +277,8 @@ impl Database {
         timeout: Duration,
         work: impl FnOnce(&mut Client) -> Result<T, postgres::Error>,
     ) -> Result<T, Error> {
-        let (_permit, mut checked_out) =
-            self.check_out_for_change(Instant::now() + self.shared.timeout)?;
+        let deadline = Instant::now() + self.shared.timeout;
+        let (_permits, mut checked_out) = self.check_out_for_change(self.user, deadline)?;
         let connection = &mut checked_out.connection;
         let outcome = connection.run(timeout, |this| work(&mut this.client));
         outcome.map_err(|error| self.failure(connection, &error, Error::Unavailable))
@@ -266,11 +301,18 @@ impl Database {
         if_dead
     }
 
-    /// Takes a connection for a change, and the permit for it, which must be dropped last.
-    fn check_out_for_change(&self, deadline: Instant) -> Result<(Permit, CheckedOut), Error> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let permit = self.shared.write_permits.acquire((), left).ok_or(Error::Unavailable)?;
-        Ok((permit, self.check_out(deadline)?))
+    /// Takes a connection for a change of `user`, and the permits for it, which must be dropped last. The user's comes
+    /// first, so that whoever waits for that takes nothing from others.
+    fn check_out_for_change(
+        &self,
+        user: Option<Uuid>,
+        deadline: Instant,
+    ) -> Result<(ChangePermits, CheckedOut), Error> {
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let own = |user| self.shared.user_permits.acquire(user, left()).ok_or(Error::Unavailable);
+        let own = user.map(own).transpose()?;
+        let permit = self.shared.write_permits.acquire((), left()).ok_or(Error::Unavailable)?;
+        Ok(((permit, own), self.check_out(deadline)?))
     }
 
     /// Takes a connection that is probably alive, and the room if this is a database with room. Fails with
@@ -355,9 +397,13 @@ impl Database {
 
     /// Number of threads that wait for a connection.
     pub fn waiting(&self) -> usize {
-        self.shared.permits.waiting() + self.shared.write_permits.waiting()
+        let Shared { permits, write_permits, user_permits, .. } = &*self.shared;
+        permits.waiting() + write_permits.waiting() + user_permits.waiting()
     }
 }
+
+/// The permits of a change: one of all, and one of its user.
+type ChangePermits = (Permit, Option<Permit<Uuid>>);
 
 /// A connection in use. The order of the fields matters: the connection goes back to the pool before the permit is
 /// passed on, so that the thread that gets the permit finds a connection.

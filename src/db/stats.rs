@@ -1,12 +1,15 @@
 //! Totals over all accounts and files.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use postgres::Row;
 use postgres::types::Type;
 use serde::Serialize;
+use uuid::Uuid;
 
+use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::file::FileStatistics;
@@ -83,36 +86,121 @@ pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
     )
 }
 
-/// The bytes of all files as far as this process knows: the database's last answer, and the uploads to this process
-/// since. So most uploads need not ask whether the quota of the service has room. `sql/files/insert.sql` decides.
-pub struct StoredBytes(AtomicU64);
+/// The least that a file counts where young accounts share a quota, as in the function `disk_usage` of the schema.
+const MIN_DISK_USAGE: u64 = 16 * 1024;
+
+/// The bytes that count towards a quota of many users, as far as this process knows: the database's last answer, the
+/// uploads to this process since, and those that are under way. So most uploads need not ask whether there is room.
+/// `sql/files/insert.sql` decides.
+pub struct StoredBytes {
+    quota: u64,
+    /// Whether it is the quota of young accounts that registered themselves.
+    is_of_young: bool,
+    stored: AtomicU64,
+    /// What has come of the uploads that are under way.
+    arriving: AtomicU64,
+}
 
 impl StoredBytes {
-    /// Knows nothing yet, as if every quota were used up.
-    pub fn new() -> StoredBytes {
-        StoredBytes(AtomicU64::new(u64::MAX))
+    /// Knows nothing yet, as if the quota were used up.
+    pub fn new(quota: u64, is_of_young: bool) -> StoredBytes {
+        let (stored, arriving) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+        StoredBytes { quota, is_of_young, stored, arriving }
     }
 
-    /// Returns what `quota`, the bytes that all files may have, has left. The database is asked only if that seems
-    /// to be less than `wanted`, because files may have been deleted.
-    pub fn left(&self, db: &Database, quota: u64, wanted: u64) -> Result<u64, Error> {
-        let mut bytes = self.0.load(Ordering::Relaxed);
-        if quota.saturating_sub(bytes) < wanted {
-            let row = one_row(db.read(sql!("stats/bytes"), &[])?)?;
-            bytes = u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0);
-            self.0.store(bytes, Ordering::Relaxed);
-        }
-        Ok(quota.saturating_sub(bytes))
+    /// Returns what the quota has left for an upload of `user`. The database is asked only if that seems to be less
+    /// than `wanted`, because files may have been deleted.
+    pub fn left(&self, db: &Database, user: Uuid, wanted: u64) -> Result<u64, Error> {
+        let wanted = self.usage(wanted, 0);
+        let known = self.stored.load(Relaxed);
+        let stored = match self.quota.saturating_sub(known) >= wanted {
+            true => Some(known),
+            false => self.ask(db, user, wanted)?,
+        };
+        let left = stored.map_or(u64::MAX, |stored| self.quota.saturating_sub(stored));
+        Ok(if left < self.usage(0, 0) { 0 } else { left })
+    }
+
+    /// Asks the database how many bytes count if it were for `more` of this user; `None` if the quota is not the user's.
+    fn ask(&self, db: &Database, user: Uuid, more: u64) -> Result<Option<u64>, Error> {
+        let params: SqlParams = &[&user, &(more as i64), &(self.quota as i64)];
+        let rows = match self.is_of_young {
+            true => db.read(sql!("files/young_disk_usage"), params)?,
+            false => db.read(sql!("stats/bytes"), &[])?,
+        };
+        let bytes = |row: &Row| u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0);
+        let stored = rows.first().map(bytes);
+        stored.inspect(|bytes| self.stored.store(*bytes, Relaxed));
+        Ok(stored)
+    }
+
+    /// How much a file counts.
+    fn usage(&self, size: u64, description: usize) -> u64 {
+        if self.is_of_young { size.max(MIN_DISK_USAGE) + description as u64 } else { size }
     }
 
     /// Counts a file that was recorded.
-    pub fn add(&self, bytes: u64) {
-        let add = |before: u64| Some(before.saturating_add(bytes));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    pub fn add(&self, size: u64, description: usize) {
+        let add = |before: u64| Some(before.saturating_add(self.usage(size, description)));
+        let _ = self.stored.fetch_update(Relaxed, Relaxed, add);
     }
 
     /// Forgets the number, because the database found another one: other processes store files too.
     pub fn forget(&self) {
-        self.0.store(u64::MAX, Ordering::Relaxed);
+        self.stored.store(u64::MAX, Relaxed);
+    }
+
+    /// Begins to count an upload of `user`.
+    pub fn begin(&self, user: Uuid) -> Arrival<'_> {
+        Arrival { of: self, user, counted: 0, is_exempt: false }
+    }
+}
+
+/// What has come of an upload. It counts until this is dropped, which must be before the file is recorded, so that no
+/// byte counts twice.
+pub struct Arrival<'a> {
+    of: &'a StoredBytes,
+    user: Uuid,
+    counted: u64,
+    /// Whether the quota turned out not to be the user's.
+    is_exempt: bool,
+}
+
+impl Arrival<'_> {
+    /// Counts `size` bytes in place of those before. Fails with [`Error::StorageFull`] if they do not fit into the quota
+    /// beside all others. The database is asked only before that.
+    pub fn grow_to(&mut self, db: &Database, size: u64) -> Result<(), Error> {
+        if self.is_exempt {
+            return Ok(());
+        }
+        let StoredBytes { quota, stored, arriving, .. } = self.of;
+        let more = self.of.usage(size, 0).saturating_sub(self.counted);
+        let fits = |stored: u64, before: u64| stored.saturating_add(before + more) <= *quota;
+        let known = stored.load(Relaxed);
+        let add = |before| fits(known, before).then_some(before + more);
+        if arriving.fetch_update(Relaxed, Relaxed, add).is_err() {
+            let wanted = arriving.load(Relaxed) + more;
+            let Some(stored) = self.of.ask(db, self.user, wanted)? else {
+                self.is_exempt = true;
+                return Ok(());
+            };
+            // Of uploads that do not fit together the first one makes room for the next in the same moment: otherwise
+            // all of them could fail.
+            let own = self.counted;
+            let next = |before| if fits(stored, before) { before + more } else { before - own };
+            let before = arriving.fetch_update(Relaxed, Relaxed, |before| Some(next(before)));
+            if !before.is_ok_and(|before| fits(stored, before)) {
+                self.counted = 0;
+                return Err(Error::StorageFull);
+            }
+        }
+        self.counted += more;
+        Ok(())
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        self.of.arriving.fetch_sub(self.counted, Relaxed);
     }
 }

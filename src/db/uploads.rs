@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::batches::Batches;
-use super::connection::SqlParams;
 use super::files::from_row;
 use super::idempotency_keys::{self, KeyedUpload};
 use super::{Database, sql};
@@ -108,7 +107,7 @@ fn insert_many(
     fn each<'a, T>(files: &'a [Arc<NewFile>], field: impl Fn(&'a NewFile) -> T) -> Vec<T> {
         files.iter().map(|file| field(file)).collect()
     }
-    let rows = db.write(
+    let rows = db.write_of_many(
         sql!("files/insert_many"),
         &[
             &each(files, |file| file.id),
@@ -159,17 +158,4 @@ fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Er
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
     from_row(row).ok_or(Error::StorageFull)
-}
-
-/// Returns how many bytes young accounts that registered themselves may still store together, if `quota` is what they
-/// may have, or at least `wanted`; `None` if the young account `user` did not register itself.
-pub fn left_to_young_accounts(
-    db: &Database,
-    user: Uuid,
-    wanted: u64,
-    quota: u64,
-) -> Result<Option<u64>, Error> {
-    let params: SqlParams = &[&user, &(wanted as i64), &(quota as i64)];
-    let rows = db.read(sql!("files/left_to_young_accounts"), params)?;
-    Ok(rows.first().map(|row| u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0)))
 }

@@ -249,6 +249,7 @@ fn begin_stop(app: &App) -> Duration {
     app.turns.close();
     app.hasher.queue.close();
     app.waiters.close();
+    app.db.close_turns();
     app.config.max_stop
 }
 

@@ -85,9 +85,14 @@ impl Draft {
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
+        self.skip(bytes);
+        Ok(())
+    }
+
+    /// Counts and hashes `bytes` without storing them, for a content that is not kept.
+    pub fn skip(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
         self.size += bytes.len() as u64;
-        Ok(())
     }
 
     /// The file that is written until the content is complete.

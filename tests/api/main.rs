@@ -73,12 +73,14 @@ mod db {
     mod migrations;
     mod outage;
     mod plans;
+    mod user_permits;
 }
 
 mod files {
     mod changes;
     mod conditional_requests;
     mod deleted_files;
+    pub mod disk_usage;
     mod downloads;
     mod file_faults;
     mod file_management;
@@ -150,7 +152,7 @@ mod users {
     mod large_lists;
     mod last_admin;
     mod own_quotas;
-    mod totals;
+    pub mod totals;
     mod user_lists;
     mod user_management;
 }

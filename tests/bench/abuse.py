@@ -56,14 +56,16 @@ class Client:
         self.port, self.address, self.token = port, address, token
         self.reader = self.writer = None
 
-    async def request(self, method, path, body=b"", headers=(), token=None):
-        """Sends a request and returns the status; 0 if the connection broke."""
+    async def request(self, method, path, body=b"", headers=(), token=None, header=None):
+        """Sends a request and returns the status, or a header of the answer; 0 or nothing if the connection broke."""
         try:
             async with asyncio.timeout(MAX_ANSWER):
-                return await self._request(method, path, body, headers, self.token if token is None else token)
+                token = self.token if token is None else token
+                status, head = await self._request(method, path, body, headers, token)
+                return status if header is None else head.split(f"{header}: ", 1)[1].split("\r\n", 1)[0]
         except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
             self.close()
-            return 0
+            return 0 if header is None else ""
 
     async def _request(self, method, path, body, headers, token):
         if self.writer is None:
@@ -81,7 +83,7 @@ class Client:
             await self.reader.readexactly(int(head.split("content-length: ", 1)[1].split("\r\n", 1)[0]))
         if "connection: close" in head:
             self.close()
-        return int(head.split(" ", 2)[1])
+        return int(head.split(" ", 2)[1]), head
 
     def close(self):
         if self.writer:

@@ -14,6 +14,7 @@ import time
 
 import abuse
 import growth
+import piles
 import postgres
 import processes
 import report
@@ -35,6 +36,7 @@ def arguments():
     length.add_argument("--quick", action="store_true")
     length.add_argument("--check", action="store_true")
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--piles", action="store_true")
     parser.add_argument("--abuse", type=float, metavar="MINUTES")
     parser.add_argument("--store", type=pathlib.Path, metavar="GARAGE_BINARY")
     parser.add_argument("--binary", type=pathlib.Path)
@@ -176,6 +178,12 @@ def measure(benchmark):
         print_heading(benchmark)
         print(text)
         return 0
+    if benchmark.options.piles:
+        options = benchmark.options
+        text, is_bounded = piles.run(options.binary, benchmark.postgres, benchmark.directory, options, benchmark.step)
+        print_heading(benchmark)
+        print(report.paragraph(text))
+        return 0 if is_bounded else 1
     if benchmark.options.store:
         text = store.run(benchmark)
         print_heading(benchmark)

@@ -32,7 +32,7 @@ DISAGREEMENTS = {
         "(SELECT count(*), coalesce(sum(file_size), 0) FROM files f WHERE f.user_id = u.id)"
     ),
     "bytes by which the total of the service is wrong": (
-        "SELECT abs(sum(used) - (SELECT coalesce(sum(file_size), 0) FROM files)) FROM storage_shards"
+        "SELECT abs(sum(used) - (SELECT coalesce(sum(used), 0) FROM stored_contents)) FROM storage_shards"
     ),
 }
 

@@ -150,6 +150,7 @@ fn check_password(
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
+    context.db.changes_are_of(account.user.id);
     Ok((account, check))
 }
 
@@ -248,6 +249,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
     context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let claims = claims.ok_or(Error::InvalidResetToken)?;
+    context.db.changes_are_of(claims.user);
     // No token that is signed here expires so late that this fails.
     let expires_at = i64::try_from(claims.expires_at).ok();
     let expires_at = expires_at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());

@@ -105,6 +105,7 @@ fn change_email(
 ) -> Result<(), Error> {
     let EmailChange { account, version, email } = change;
     context.account_in_log = Some(*account);
+    context.db.changes_are_of(*account);
     context.audits(RefusedAction::EmailChange, Some(*account));
     match users::find_credentials(&context.db, *account, context.client)? {
         Some((Some(stored), present, known_network)) if present == *version => {

@@ -75,7 +75,7 @@ fn readings(app: &App) -> impl Iterator<Item = Reading> {
         Reading::new("hashes_waiting", "Requests that wait to hash a password", Some(hashes_waiting)),
         Reading::new("storage_quota_bytes", "Bytes that all files may have together", Some(config.storage_quota)),
         Reading::new("changes_waiting", "Requests that wait for changes", Some(app.waiters.count())),
-        Reading::new("stored_bytes", "Bytes of all files", stored.map(|it| it.bytes)),
+        Reading::new("stored_bytes", "Bytes of all files, and of contents that wait for their removal", stored.map(|it| it.bytes)),
         Reading::new("deleted_bytes", "Bytes of deleted files that can be restored", stored.map(|it| it.deleted)),
         Reading::new("mail_waiting", "Messages that wait to be sent", stored.map(|it| it.mail_waiting)),
         Reading::new("mail_failed", "Messages that were given up in the last 30 days", stored.map(|it| it.mail_failed)),

@@ -2,6 +2,7 @@
 
 use crate::api::app::App;
 use crate::api::context::RequestContext;
+use crate::db::stats::Arrival;
 use crate::error::{Error, FieldLocation};
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
@@ -26,18 +27,19 @@ pub struct UploadedFile {
 }
 
 /// How long the file of a form may be, below the limit of all files.
-#[derive(Clone, Copy)]
-pub struct Room {
+pub struct Room<'a> {
     /// The most bytes.
     pub bytes: u64,
     /// The failure of a file that has more.
     pub beyond: fn() -> Error,
+    /// Where the bytes count while they come. If nowhere, they are only hashed, because the content is known.
+    pub arrivals: Vec<Arrival<'a>>,
 }
 
 /// Receives the form of an upload whose file must fit into `room`, which is what the quotas have left. If the
 /// form is too long, fails with [`Error::FormTooLarge`] if that is certainly not because of the file, otherwise with
 /// [`Error::FileTooLarge`]: a length that is announced may leave it open.
-pub fn receive(context: &mut RequestContext, room: Room) -> Result<UploadedFile, Error> {
+pub fn receive(context: &mut RequestContext, room: &mut Room) -> Result<UploadedFile, Error> {
     let app = context.app;
     let (limit, rest) = (app.config.max_upload_size, MAX_FORM_OVERHEAD);
     let (mut file, mut began, mut received) = (None, None, 0);
@@ -61,7 +63,7 @@ pub fn receive(context: &mut RequestContext, room: Room) -> Result<UploadedFile,
 /// counts, and the others are skipped.
 fn receive_parts(
     app: &App,
-    room: Room,
+    room: &mut Room,
     parts: &mut Multipart,
     file: &mut Option<UploadedFile>,
     began: &mut Option<u64>,
@@ -122,7 +124,7 @@ fn receive_parts(
 /// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does.
 fn receive_file(
     app: &App,
-    room: Room,
+    room: &mut Room,
     parts: &mut Multipart,
     filename: String,
     declared_type: Option<String>,
@@ -142,9 +144,9 @@ fn receive_file(
     Ok(UploadedFile { draft, filename, content_type, description: None })
 }
 
-/// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, and
-/// as `room` says beyond that.
-fn write_content(app: &App, room: Room, parts: &mut Multipart) -> Result<Draft, Error> {
+/// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, as
+/// `room` says beyond that, and with [`Error::StorageFull`] if it does not fit beside other uploads under way.
+fn write_content(app: &App, room: &mut Room, parts: &mut Multipart) -> Result<Draft, Error> {
     let limit = app.config.max_upload_size;
     let mut draft = app.storage.draft()?;
     while let Some(chunk) = parts.chunk()? {
@@ -155,6 +157,11 @@ fn write_content(app: &App, room: Room, parts: &mut Multipart) -> Result<Draft, 
         if size > room.bytes {
             return Err((room.beyond)());
         }
+        if room.arrivals.is_empty() {
+            draft.skip(chunk);
+            continue;
+        }
+        room.arrivals.iter_mut().try_for_each(|arrival| arrival.grow_to(&app.db, size))?;
         draft.write(chunk)?;
     }
     Ok(draft)

@@ -1,5 +1,6 @@
 //! The files of users: upload, list, download, change and delete.
 
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{self, CurrentUser, json_body};
 use crate::db::files::{self, Deletion, FileChange, FileQuery, FileSort, Restorable};
 use crate::db::idempotency_keys::{self, KeyedUpload};
-use crate::db::uploads::{self, NewFile, Recorded};
+use crate::db::stats::StoredBytes;
+use crate::db::uploads::{NewFile, Recorded};
 use crate::error::{Error, FieldError, Forbidden};
 use crate::http::conditions::Conditions;
 use crate::http::file_response::{FileUse, file_response};
@@ -36,14 +38,15 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         Some(key) => idempotency_keys::find(&context.db, user.id(), key)?,
         None => None,
     };
-    let received = match &known {
-        None => upload_form::receive(context, Room { bytes: left?, beyond: || Error::StorageFull }),
-        // A longer content is not the first one's.
-        Some(known) => {
-            upload_form::receive(context, Room { bytes: known.size, beyond: key_reused })
+    let mut room = match &known {
+        None => {
+            let arrivals = shared_quotas(context.app, user).map(|quota| quota.begin(user.id()));
+            Room { bytes: left?, beyond: || Error::StorageFull, arrivals: arrivals.collect() }
         }
+        // A longer content is not the first one's, and none is kept.
+        Some(known) => Room { bytes: known.size, beyond: key_reused, arrivals: vec![] },
     };
-    let stored = received.and_then(|mut file| {
+    let stored = upload_form::receive(context, &mut room).and_then(|mut file| {
         let hash = if known.is_some() { file.draft.hash() } else { file.draft.commit()? };
         Ok((hash, file))
     });
@@ -65,7 +68,10 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     });
     let recorded = match known {
         Some(known) => Recorded::Known(known),
-        None => record(context, &upload, draft)?,
+        None => {
+            drop(room);
+            record(context, user, &upload, draft)?
+        }
     };
     match recorded {
         Recorded::New(file) => made(&file),
@@ -76,16 +82,20 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// Records a file whose content is stored.
 fn record(
     context: &RequestContext,
+    user: &CurrentUser,
     upload: &Arc<NewFile>,
     draft: Draft,
 ) -> Result<Recorded, Error> {
     let app = context.app;
     let recorded = app.uploads.record(&context.db, upload, &app.file_quotas());
     match &recorded {
-        Ok(Recorded::New(_)) => app.stored_bytes.add(upload.size),
+        Ok(Recorded::New(file)) => {
+            let description = file.description.as_ref().map_or(0, String::len);
+            shared_quotas(app, user).for_each(|quota| quota.add(upload.size, description));
+        }
         Ok(Recorded::Known(first)) if first.file != upload.id => return recorded,
         // What is known is this upload itself, if its first answer was lost.
-        Ok(Recorded::Known(_)) | Err(_) => app.stored_bytes.forget(),
+        Ok(Recorded::Known(_)) | Err(_) => shared_quotas(app, user).for_each(StoredBytes::forget),
     }
     // If it is unknown whether the file was recorded, also because of a panic, the content stays. The sweep removes it
     // later if it has no record.
@@ -162,14 +172,17 @@ fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
         return Err(Error::StorageFull);
     }
     let wanted = own_left.min(config.max_upload_size);
-    let mut left = app.stored_bytes.left(&context.db, config.storage_quota, wanted)?;
-    let (stored, young_quota) = (config.storage_quota - left, config.young_storage_quota());
-    if user.account.is_young() && stored + wanted > young_quota {
-        let of_young =
-            uploads::left_to_young_accounts(&context.db, user.id(), wanted, young_quota)?;
-        left = left.min(of_young.unwrap_or(left));
-    }
-    if left == 0 { Err(Error::StorageFull) } else { Ok(own_left.min(left)) }
+    let left = shared_quotas(app, user).try_fold(own_left, |left, quota| {
+        quota.left(&context.db, user.id(), wanted).map(|of_all| left.min(of_all))
+    })?;
+    if left == 0 { Err(Error::StorageFull) } else { Ok(left) }
+}
+
+/// The quotas that the user shares with others: that of the service and, where registrations are limited, that of young
+/// accounts, which may turn out not to be the user's.
+fn shared_quotas<'a>(app: &'a App, user: &CurrentUser) -> impl Iterator<Item = &'a StoredBytes> {
+    let is_young = app.config.registrations_per_day > 0 && user.account.is_young();
+    iter::once(&app.stored_bytes).chain(is_young.then_some(&app.young_bytes))
 }
 
 /// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page
@@ -335,7 +348,7 @@ fn restore_deleted(
     files: &Restorable,
 ) -> Result<(i64, i64), Error> {
     let (db, quotas, origin) = (&context.db, context.app.file_quotas(), context.origin());
-    // All restorations of a user wait for each other in the database, where each holds a connection.
+    // It reads all files that the user has deleted since.
     let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
     let _turn = context.app.turns.search(user.id(), network, timeout)?;
     let outcome = files::restore(db, user.id(), files, &quotas, &origin);

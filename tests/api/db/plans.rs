@@ -32,7 +32,8 @@ const NOT_ON_THE_TOUR: [&str; 5] = [
     "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
      files/contents_after files/unrecorded idempotency_keys/sweep outbox/defer outbox/remove \
      outbox/sweep personal_tokens/sweep removals/contents removals/contents_due removals/due removals/expire \
-     removals/forget_contents removals/list_contents removals/make_room removals/remove changes/forget changes/latest \
+     removals/forget_contents removals/list_contents removals/make_room removals/make_room_of_user \
+     removals/remove changes/forget changes/latest \
      resets/insert_counted resets/sweep \
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",
@@ -228,11 +229,12 @@ fn no_statement_is_planned_anew_for_each_request() {
     let database = Database::create();
     let proxy = PlanProxy::start(&database.url);
     let data = Arc::new(Directory::create());
-    // A file of the largest size would exceed the half of young accounts, so what they have is counted.
+    // A file of the largest size would exceed all quotas, so what there is is counted.
     let settings = [
         ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
         ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1000"),
-        ("CLOAKROOM_STORAGE_QUOTA", "5000"),
+        ("CLOAKROOM_STORAGE_QUOTA", "100000000"),
+        ("CLOAKROOM_MAX_UPLOAD_SIZE", "200000000"),
     ];
     let api = Server::spawn(command(&proxy.url, &data, &settings), &database, &data);
     let root = api.sign_up_admin("root");
@@ -501,7 +503,7 @@ fn what_young_accounts_have_stored_is_read_from_theirs_alone() {
          ANALYZE users",
     );
     let mut client = database.client();
-    client.batch_execute("BEGIN; SELECT storage_left_to_young_accounts(1, 0)").expect("a number");
+    client.batch_execute("BEGIN; SELECT young_disk_usage(1, 0)").expect("a number");
     let reads =
         "SELECT seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'users'";
     let row = client.query_one(reads, &[]).expect("the reads of this transaction");

@@ -135,8 +135,8 @@ fn each_of_those_that_come_together_counts_for_the_half_of_young_accounts_if_it_
     let fill = || {
         api.database.run(
             "UPDATE users SET created_at = now() - interval '7 days' WHERE username IN ('carl', 'first');
-             UPDATE users SET total_storage_used = 120000 WHERE username = 'ann';
-             UPDATE storage_shards SET used = 120000 WHERE shard = 0",
+             UPDATE users SET disk_usage = 120000 WHERE username = 'ann';
+             UPDATE storage_shards SET disk_usage = 120000 WHERE shard = 0",
         );
     };
     let answers = together(&api, &[&ann, &carl, &bob, &carl, &ann], fill);

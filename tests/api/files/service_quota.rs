@@ -8,8 +8,10 @@ use crate::harness::*;
 const USED: &str = "SELECT sum(used)::bigint FROM storage_shards";
 /// The bytes that the totals have, and those that the records have, in one snapshot.
 const TOTALS: &str = "SELECT (SELECT sum(used)::bigint FROM storage_shards),
-                             (SELECT coalesce(sum(file_size), 0)::bigint FROM files),
-                             (SELECT coalesce(sum(total_storage_used), 0)::bigint FROM users)";
+                             (SELECT coalesce(sum(used), 0)::bigint FROM stored_contents),
+                             (SELECT coalesce(sum(disk_usage), 0)::bigint FROM stored_contents),
+                             (SELECT coalesce(sum(disk_usage), 0)::bigint FROM users),
+                             (SELECT sum(disk_usage)::bigint FROM storage_shards)";
 
 /// Runs `work`, and looks again and again whether the totals agree and are within `quota`, also while it runs.
 fn watched<T>(database: &Database, quota: i64, work: impl FnOnce() -> T) -> T {
@@ -20,9 +22,9 @@ fn watched<T>(database: &Database, quota: i64, work: impl FnOnce() -> T) -> T {
             loop {
                 let is_last = is_over.load(Ordering::Relaxed);
                 let row = client.query_one(TOTALS, &[]).expect("totals");
-                let (kept, counted, of_users): (i64, i64, i64) =
-                    (row.get(0), row.get(1), row.get(2));
-                assert_eq!((kept, of_users), (counted, counted));
+                let [kept, counted, usage, of_users, of_shards] =
+                    [0, 1, 2, 3, 4].map(|n| row.get::<_, i64>(n));
+                assert_eq!((kept, of_users, of_shards), (counted, usage, usage));
                 assert!(kept <= quota, "{kept} bytes");
                 if is_last {
                     return;
@@ -128,6 +130,8 @@ fn totals_agree_at_any_moment_while_files_come_and_go() {
             }
         });
         wait_until(|| api.database.count("pending_removals") == 0);
+        let waiting = || api.database.count("deleted_contents");
+        wait_until(|| waiting() == 0);
     });
     assert_eq!(api.database.value::<i64>(USED), 5 * 4 * 4);
 }

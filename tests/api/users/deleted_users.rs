@@ -125,6 +125,7 @@ fn several_processes_remove_the_files_of_deleted_users_without_faults() {
     parallel(4, |i| servers[i % 2].delete_user(&root, users[i].id()).expect(204));
     wait_until(|| database.count("files") == 0 && database.count("pending_removals") == 0);
     wait_until(|| data.contents().is_empty());
+    wait_until(|| database.count("deleted_contents") == 0);
     assert_eq!(database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), 0);
     assert_eq!(database.value::<i64>("SELECT sum(total_uploads)::bigint FROM users"), 0);
     for api in &servers {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::*;
 
 /// The tables that differ from what they are made of, by the query of `cloakroom check`.
-fn differences(database: &Database) -> Vec<(String, i64)> {
+pub fn differences(database: &Database) -> Vec<(String, i64)> {
     let query = include_str!("../../../sql/checks/copies.sql");
     let rows = database.client().query(query, &[]).expect("rows");
     rows.iter().map(|row| (row.get("copy"), row.get("faults"))).collect()
