@@ -92,8 +92,12 @@ impl<'a> Body<'a> {
                 length => {
                     let needed = bytes.len() + length;
                     if needed > bytes.capacity() {
-                        let most = if needed <= SMALL_BODY { SMALL_BODY } else { limit as usize };
-                        let capacity = needed.max(2 * bytes.capacity()).min(most);
+                        // Most bodies come at once.
+                        let capacity = match needed {
+                            _ if bytes.is_empty() => needed,
+                            ..=SMALL_BODY => SMALL_BODY,
+                            _ => (2 * needed).min(limit as usize),
+                        };
                         self.resize_room(capacity)?;
                         bytes.reserve_exact(capacity - bytes.len());
                     }

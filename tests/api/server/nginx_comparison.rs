@@ -115,7 +115,7 @@ impl Both {
     fn start() -> Both {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address_of_nginx = free.local_addr().expect("an address");
-        let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
+        let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json"), ("CLOAKROOM_LOG", "debug")]);
         drop(free);
         let _nginx = start_nginx(address_of_nginx);
         Both { api, _nginx, address_of_nginx, counts: Counts::default() }

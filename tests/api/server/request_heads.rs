@@ -107,7 +107,7 @@ fn unusual_heads_that_the_rules_allow_are_answered() {
 
 #[test]
 fn the_authority_of_a_target_ends_at_a_slash_or_a_question_mark_and_an_empty_path_is_a_slash() {
-    let api = Server::start(&[]);
+    let api = Server::start(&[("CLOAKROOM_LOG", "debug")]);
     for (target, status, path, reason) in [
         ("http://x/healthz?a=http://y/", 200, "/healthz", "the first slash ends the authority"),
         ("http://x?/healthz", 404, "/", "a slash in the query begins no path"),
