@@ -59,4 +59,4 @@ WITH taken AS (
     ORDER BY mailbox(coalesce(u.email_ascii, u.email))
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
 )
-SELECT count(*) AS requests FROM password_reset_requests WHERE NOT is_confirmation
+SELECT count(*) AS requests FROM password_reset_requests
