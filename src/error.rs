@@ -249,7 +249,8 @@ pub enum Error {
     FileTooLarge(u64),
     /// The type that was declared for the file is not accepted.
     TypeNotAllowed {
-        declared: String,
+        /// The declared type; where none is, the one that the content shows. `None` if it shows none either.
+        found: Option<String>,
         /// The accepted types, separated by commas.
         accepted: String,
     },

@@ -20,7 +20,7 @@ pub use settings::Config;
 pub use store::{StoreSettings, StoreUrl};
 #[cfg(all(test, feature = "s3"))]
 pub use values::Secret;
-pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback};
+pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback, is_media_type};
 #[cfg(test)]
 pub use words::EmailConfirmation;
 pub use words::{

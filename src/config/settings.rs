@@ -264,10 +264,11 @@ settings! { |s, memory_limit|
     "CLOAKROOM_EXPORT_TIMEOUT_SECONDS" => export_timeout: Duration = s.seconds(60);
     /// largest file, in bytes, or with a unit: `10M`
     "CLOAKROOM_MAX_UPLOAD_SIZE" or "MAX_UPLOAD_SIZE" => max_upload_size: u64 = s.size(10 << 20, MAX_BYTES);
-    /// types of files that are accepted, also under other names such as `image/jpg`; no patterns such as `image/*`
+    /// types of files that are accepted, also under other names such as `image/jpg`; `image/*` takes all pictures, SVG
+    /// too; `any`, alone, takes every file
     "CLOAKROOM_ALLOWED_UPLOAD_TYPES" => allowed_upload_types: UploadTypes = s.parsed(
         UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
-        "comma-separated types without parameters, at most 100 characters each, such as image/png,text/plain",
+        "comma-separated types without parameters, at most 100 characters each, such as image/png,text/*, or `any` alone",
     );
     /// most bytes of all files together, of which new users share half. While three quarters of it or more are used,
     /// all uploads wait for each other as they record their files; before, only those of files larger than an eighth of

@@ -125,20 +125,39 @@ impl UploadTypes {
         UploadTypes(types.iter().map(|&name| name.to_owned()).collect())
     }
 
-    /// The types, in lower case and without parameters.
+    /// The types and patterns, in lower case and without parameters.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
+
+    /// Whether files of all types are accepted, also of unknown ones.
+    pub fn take_any(&self) -> bool {
+        self.0.iter().any(|name| name == ANY || name == "*/*")
+    }
+
+    /// Whether a pattern, such as `image/*`, takes the type.
+    pub fn have_pattern_of(&self, name: &str) -> bool {
+        let kind = name.split_once('/').map(|(kind, _)| kind);
+        let is_pattern = |listed: &String| kind == listed.strip_suffix("/*");
+        self.take_any() || kind.is_some() && self.0.iter().any(is_pattern)
+    }
 }
+
+/// In place of a list: every type.
+const ANY: &str = "any";
 
 impl FromStr for UploadTypes {
     type Err = ();
 
-    /// Parses comma-separated types. There must be at least one.
+    /// Parses comma-separated types and patterns of a kind of types. There must be at least one; what takes all types
+    /// stands alone.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let types: Vec<String> = comma_separated(text).map(str::to_ascii_lowercase).collect();
-        let all_valid = !types.is_empty() && types.iter().all(|name| is_media_type(name));
-        all_valid.then_some(UploadTypes(types)).ok_or(())
+        let types = UploadTypes(comma_separated(text).map(str::to_ascii_lowercase).collect());
+        let is_valid = |name: &str| {
+            is_media_type(name) && !name.strip_suffix("/*").unwrap_or(name).contains('*')
+        };
+        let all_valid = !types.0.is_empty() && types.iter().all(is_valid);
+        (all_valid || types.take_any() && types.0.len() == 1).then_some(types).ok_or(())
     }
 }
 
@@ -150,7 +169,7 @@ impl fmt::Display for UploadTypes {
 
 /// Whether `text` is `type/subtype`, each a token (RFC 9110, 5.6.2), and fits the 100 characters of the database
 /// column.
-fn is_media_type(text: &str) -> bool {
+pub fn is_media_type(text: &str) -> bool {
     let is_token = |word: &str| {
         !word.is_empty()
             && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))

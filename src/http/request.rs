@@ -95,7 +95,7 @@ impl<'a> Request<'a> {
     /// does not count.
     pub fn takes_html(&self) -> bool {
         let mut types = self.headers("Accept").flat_map(|list| list.split(','));
-        types.any(|one| without_parameters(Some(one)) == "text/html")
+        types.any(|one| without_parameters(one) == "text/html")
     }
 
     /// The parameters in the query.
@@ -114,8 +114,8 @@ impl<'a> Request<'a> {
     /// clients, such as curl, send JSON with the type of a form. It may have `limit` bytes.
     pub fn json_or_form(&mut self, limit: u64) -> Result<Params, Error> {
         let text = self.text(limit)?;
-        let is_form =
-            without_parameters(self.header("Content-Type")) == "application/x-www-form-urlencoded";
+        let is_form = without_parameters(self.header("Content-Type").unwrap_or_default())
+            == "application/x-www-form-urlencoded";
         self.is_form = is_form && !text.trim_start().starts_with('{');
         if self.is_form {
             Ok(Params::from_urlencoded(FieldLocation::Body, &text))

@@ -65,7 +65,7 @@ impl File {
     /// The file with the name that the list of types has for its type, if it is there. The list may have changed since.
     pub fn with_listed_type(mut self, types: &UploadTypes) -> File {
         if let Some(name) = listed(&self.content_type, types) {
-            self.content_type = name.to_owned();
+            self.content_type = name;
         }
         self
     }

@@ -1,15 +1,10 @@
-//! Media types: the names of one type, and the check of a file's first bytes against its declared type.
+//! Media types: the names of one type, and whether a list takes it.
 
 use crate::config::UploadTypes;
 
-/// How many of a file's first bytes are examined to recognise its type.
-pub const SIGNATURE_BYTES: usize = 8192;
-
-/// Type and subtype of a declared media type, without its parameters, in lower case. It is `text/plain` if no type is
-/// declared (RFC 7578, 4.4).
-pub fn without_parameters(declared: Option<&str>) -> String {
-    let bare = declared.map(|text| text.split(';').next().unwrap_or_default());
-    bare.unwrap_or("text/plain").trim().to_ascii_lowercase()
+/// Type and subtype of a media type, without its parameters, in lower case.
+pub fn without_parameters(text: &str) -> String {
+    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
@@ -50,146 +45,60 @@ const SPELLINGS: &[&[&str]] = &[
     &["video/x-msvideo", "video/avi", "video/msvideo"],
 ];
 
-/// Different types that have one signature, and the name by which that is recognised.
-const LOOK_ALIKE: &[&[&str]] = &[
-    &["application/font-sfnt", "font/sfnt", "font/ttf", "font/otf"],
-    &["application/font-woff", "font/woff", "font/woff2", "application/font-woff2"],
-    &["image/heif", "image/heic"],
-];
-
-/// The beginnings of types that are ZIP archives, apart from those that end in `+zip` (RFC 6839, 3.6).
-const PACKED_IN_ZIP: &[&str] = &[
-    "application/java-archive",
-    "application/oxps",
-    "application/vnd.android.package-archive",
-    "application/vnd.apple.",
-    "application/vnd.google-earth.kmz",
-    "application/vnd.ms-excel.",
-    "application/vnd.ms-powerpoint.",
-    "application/vnd.ms-visio.",
-    "application/vnd.ms-word.",
-    "application/vnd.ms-xpsdocument",
-    "application/vnd.oasis.opendocument.",
-    "application/vnd.openxmlformats-officedocument.",
-    "application/vnd.sun.xml.",
-    "application/x-java-archive",
-    "application/x-xpinstall",
-    "image/openraster",
-];
-
-/// The types that are OLE compound files. The first one is also what the signature of all of them is recognised as.
-const PACKED_IN_OLE: &[&str] = &[
-    "application/msword",
-    "application/vnd.ms-excel",
-    "application/vnd.ms-outlook",
-    "application/vnd.ms-powerpoint",
-    "application/vnd.ms-project",
-    "application/vnd.ms-works",
-    "application/vnd.visio",
-    "application/x-msi",
-    "application/x-mspublisher",
-    "application/x-ole-storage",
-];
-
 /// All names of a type. It is lower case and without parameters, as they are.
 pub fn spellings(name: &str) -> Vec<&str> {
     let group = SPELLINGS.iter().find(|group| group.contains(&name));
     group.map_or_else(|| vec![name], |group| group.to_vec())
 }
 
-/// The name by which the list has a type: the name itself if it is there, else another one. `None` if the type is
-/// not in the list.
-pub fn listed<'a>(name: &str, types: &'a UploadTypes) -> Option<&'a str> {
-    let named = |known: &str| types.iter().find(|listed| *listed == known);
-    named(name).or_else(|| spellings(name).into_iter().find_map(named))
-}
-
-/// The type whose signature the first bytes of a file are, if it is another type than the declared one. UTF-8 without
-/// NUL that is declared as text is always believed, because some signatures are two letters long and occur in ordinary
-/// text.
-pub fn contradicting_type(declared: &str, first: &[u8]) -> Option<&'static str> {
-    if declared.starts_with("text/") && is_utf8_text(first) {
-        return None;
-    }
-    let found = infer::get(first)?.mime_type();
-    (!may_look_like(declared, found)).then_some(found)
-}
-
-/// Whether files of the declared type may be recognised as `found`: as the same type, or as the container in which the
-/// type is packed, because the first bytes often show nothing but that.
-fn may_look_like(declared: &str, found: &str) -> bool {
-    spellings(declared).contains(&found)
-        || LOOK_ALIKE.iter().any(|group| group.contains(&declared) && group.contains(&found))
-        || match found {
-            "application/zip" => {
-                declared.ends_with("+zip")
-                    || PACKED_IN_ZIP.iter().any(|beginning| declared.starts_with(beginning))
-            }
-            "text/xml" => declared.ends_with("+xml"), // RFC 7303, 4.2; SVG is one of them.
-            found => PACKED_IN_OLE.contains(&found) && PACKED_IN_OLE.contains(&declared),
-        }
-}
-
-/// Whether the bytes are UTF-8 without NUL. If there are [`SIGNATURE_BYTES`] of them, the file probably goes on, so its
-/// last character may be cut off.
-fn is_utf8_text(bytes: &[u8]) -> bool {
-    !bytes.contains(&0)
-        && match std::str::from_utf8(bytes) {
-            Ok(_) => true,
-            Err(error) => error.error_len().is_none() && bytes.len() == SIGNATURE_BYTES,
-        }
+/// The name by which the list has a type: the name itself if it is there, else another one; where only a pattern has
+/// it, the first name that the pattern takes. `None` if the list does not take the type.
+pub fn listed(name: &str, types: &UploadTypes) -> Option<String> {
+    let names = spellings(name);
+    let is_listed = |known: &&str| types.iter().any(|listed| listed == *known);
+    let own = names.iter().find(|known| **known == name && is_listed(known));
+    let found = own.or_else(|| names.iter().find(|known| is_listed(known)));
+    found
+        .or_else(|| names.iter().find(|known| types.have_pattern_of(known)))
+        .map(|name| (*name).to_owned())
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_of_another_type_contradicts_the_declared_one() {
-        let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-        let cut = [b"x".repeat(SIGNATURE_BYTES - 1), vec![0xc3]].concat();
-        let program = Some("application/vnd.microsoft.portable-executable");
-        for (declared, first, expected, reason) in [
-            ("image/png", &png[..], None, "a picture of the declared type"),
-            ("image/jpeg", png, Some("image/png"), "a picture of another type"),
-            ("image/png", b"<!DOCTYPE html><p>", Some("text/html"), "an HTML page"),
-            ("image/png", b"hello", None, "no known signature"),
-            ("image/png", b"", None, "empty"),
-            ("text/plain", b"BMW sales", None, "text, though BM is the signature of BMP"),
-            ("text/plain", b"%PDF-1.4 as text", None, "text, though it begins like a PDF"),
-            ("text/plain", png, Some("image/png"), "a picture"),
-            ("text/plain", b"MZ\0\0", program, "a Windows program"),
-            ("text/plain", b"caf\xe9", None, "not UTF-8, but without a known signature"),
-            ("text/plain", &cut, None, "a character cut off after the examined bytes"),
+    fn a_list_takes_a_type_by_any_of_its_names_and_by_patterns_of_its_kind() {
+        for (types, name, expected) in [
+            ("image/jpeg,audio/x-wav", "image/jpeg", Some("image/jpeg")),
+            ("image/jpeg", "image/jpg", Some("image/jpeg")),
+            ("image/jpg", "image/pjpeg", Some("image/jpg")),
+            ("audio/x-wav,audio/wav", "audio/wav", Some("audio/wav")),
+            ("audio/x-wav,audio/wav", "audio/wave", Some("audio/wav")),
+            ("font/ttf", "font/otf", None),
+            ("image/jpeg", "", None),
+            ("image/*", "image/png", Some("image/png")),
+            ("image/*", "image/x-png", Some("image/png")),
+            ("image/*", "image/svg+xml", Some("image/svg+xml")),
+            ("image/*,image/jpg", "image/jpeg", Some("image/jpg")),
+            ("image/*", "imagery/png", None),
+            ("image/*", "text/plain", None),
+            ("audio/*", "application/ogg", Some("audio/ogg")),
+            ("text/*", "application/xml", Some("text/xml")),
+            ("any", "x/y", Some("x/y")),
+            ("*/*", "audio/x-wav", Some("audio/wav")),
         ] {
-            assert_eq!(contradicting_type(declared, first), expected, "{declared}: {reason}");
-        }
-    }
-
-    #[test]
-    fn a_listed_type_is_found_by_any_of_its_names_and_by_no_other_types() {
-        let types = UploadTypes::new(&["image/jpeg", "audio/x-wav", "audio/wav", "font/ttf"]);
-        for (name, expected) in [
-            ("image/jpeg", Some("image/jpeg")),
-            ("image/jpg", Some("image/jpeg")),
-            ("audio/wav", Some("audio/wav")),
-            ("audio/wave", Some("audio/wav")),
-            ("font/otf", None),
-            ("image/png", None),
-            ("", None),
-        ] {
-            assert_eq!(listed(name, &types), expected, "{name}");
+            let types: UploadTypes = types.parse().unwrap();
+            assert_eq!(listed(name, &types).as_deref(), expected, "{types}: {name}");
         }
     }
 
     #[test]
     fn types_are_compared_without_parameters_and_case() {
-        for (declared, expected) in [
-            (None, "text/plain"),
-            (Some("Text/Plain; charset=UTF-8"), "text/plain"),
-            (Some(" IMAGE/PNG ;x"), "image/png"),
-            (Some(""), ""),
-        ] {
+        for (declared, expected) in
+            [("Text/Plain; charset=UTF-8", "text/plain"), (" IMAGE/PNG ;x", "image/png"), ("", "")]
+        {
             assert_eq!(without_parameters(declared), expected);
         }
     }

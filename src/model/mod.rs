@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod change;
+pub mod content_type;
 pub mod file;
 pub mod filename;
 pub mod media_type;

@@ -38,8 +38,6 @@ fn anywhere(config: &Config) -> Vec<Rule> {
     ];
     let restrictions: Vec<_> =
         restrictions.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
-    let patterns: Vec<_> =
-        config.allowed_upload_types.iter().filter(|name| name.contains('*')).collect();
     let is_limited = config.registration == Registration::Open && config.registrations_per_day > 0;
     let is_body_memory = |setting: &&ShownSetting| setting.name == "CLOAKROOM_BODY_MEMORY";
     let has_body_memory =
@@ -67,16 +65,6 @@ fn anywhere(config: &Config) -> Vec<Rule> {
             Warn,
             "CLOAKROOM_BODY_MEMORY has no effect, because CLOAKROOM_HTTP_SERVER is rouille".to_owned(),
             "Remove it, or set CLOAKROOM_HTTP_SERVER to builtin.",
-        ),
-        // They are valid names of types, which no file has.
-        (
-            !patterns.is_empty(),
-            Warn,
-            format!(
-                "CLOAKROOM_ALLOWED_UPLOAD_TYPES holds {}: patterns are not supported, so no file is of such a type",
-                patterns.join(", ")
-            ),
-            "List each type, such as image/png.",
         ),
         (
             is_limited && config.young_storage_quota() < new_users_want,

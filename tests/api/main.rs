@@ -79,6 +79,7 @@ mod db {
 mod files {
     mod changes;
     mod conditional_requests;
+    mod declared_types;
     mod deleted_files;
     pub mod disk_usage;
     mod downloads;

@@ -5,6 +5,7 @@ import { get } from "./api.js";
 import { buttonLink, load, pagesNav } from "./controls.js";
 import { el } from "./dom.js";
 import { loaded } from "./errors.js";
+import { isPattern } from "./file-type.js";
 import { formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { picks } from "./picks.js";
@@ -111,7 +112,7 @@ function parametersOf(query, sorts) {
 
 /** The fields for searching. A type that only the address names can be chosen too. */
 function toolbar({ query }) {
-  const types = new Set([...service.types, query.get("type")].filter(Boolean));
+  const types = new Set([...service.types.filter((type) => !isPattern(type)), query.get("type")].filter(Boolean));
   return filters({
     label: t.search,
     fields: [

@@ -3,7 +3,7 @@
 
 import { get, upload } from "./api.js";
 import { ApiError } from "./errors.js";
-import { declaredType } from "./file-type.js";
+import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { texts } from "./texts.js";
@@ -98,10 +98,10 @@ export async function readable(source) {
     const detail = t.too_large({ limit: formatBytes(service.fileBytes), bytes: formatNumber(source.size) });
     throw new ApiError({ status: 413, detail });
   }
-  const type = await declaredType(source, service.spellings).catch(() => {
+  const type = await declaredType(source, service).catch(() => {
     throw new ApiError({ status: 422, detail: t.unreadable });
   });
-  if (!service.spellings.includes(type)) {
+  if (type !== UNKNOWN && !isTaken(type, service)) {
     const types = service.types.map(texts.files.type).join(", ");
     throw new ApiError({ status: 415, detail: t.other_type({ type: texts.files.type(type), types }) });
   }

@@ -6,7 +6,7 @@ use crate::db::stats::Arrival;
 use crate::error::{Error, FieldLocation};
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
-use crate::model::media_type::{self, SIGNATURE_BYTES};
+use crate::model::content_type::{SIGNATURE_BYTES, stored_type};
 use crate::model::{filename, problems, rules};
 use crate::storage::Draft;
 
@@ -120,8 +120,7 @@ fn receive_parts(
     form.finish(file.take().map(|file| UploadedFile { description, ..file }))
 }
 
-/// Receives the file in the current part. Fails with [`Error::TypeNotAllowed`] if the declared type is not accepted,
-/// with [`Error::TypeContradicted`] if the content is of another type, and as [`write_content`] does.
+/// Receives the file in the current part. Fails as [`stored_type`] and [`write_content`] do.
 fn receive_file(
     app: &App,
     room: &mut Room,
@@ -129,18 +128,9 @@ fn receive_file(
     filename: String,
     declared_type: Option<String>,
 ) -> Result<UploadedFile, Error> {
-    let config = &app.config;
-    let declared = media_type::without_parameters(declared_type.as_deref());
-    let Some(content_type) = media_type::listed(&declared, &config.allowed_upload_types) else {
-        let accepted: Vec<_> = config.allowed_upload_types.iter().collect();
-        return Err(Error::TypeNotAllowed { declared, accepted: accepted.join(", ") });
-    };
-    let beginning = parts.peek(SIGNATURE_BYTES)?;
-    if let Some(recognised) = media_type::contradicting_type(&declared, beginning) {
-        return Err(Error::TypeContradicted { declared, recognised });
-    }
+    let (types, beginning) = (&app.config.allowed_upload_types, parts.peek(SIGNATURE_BYTES)?);
+    let content_type = stored_type(declared_type.as_deref(), beginning, types)?;
     let draft = write_content(app, room, parts)?;
-    let content_type = content_type.to_owned();
     Ok(UploadedFile { draft, filename, content_type, description: None })
 }
 

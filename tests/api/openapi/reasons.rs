@@ -189,7 +189,7 @@ fn of_requests(world: &World) -> Vec<Case> {
         (long_body, 413, "BODY_TOO_LARGE"),
         (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), 413, "FILE_TOO_LARGE"),
         (world.upload("text/html", b"<p>"), 415, "TYPE_NOT_ALLOWED"),
-        (world.upload("image/jpeg", PNG), 415, "TYPE_CONTRADICTED"),
+        (world.upload("image/jpeg", b"GIF89a\x80"), 415, "TYPE_CONTRADICTED"),
     ]
 }
 
@@ -321,19 +321,20 @@ fn hints_name_what_was_sent_and_what_is_accepted() {
     let export = world.request("GET", "/users/export").by(&world.root).header(KEY.0, KEY.1);
     let range = world.api.download_request("GET", &world.ann, &world.own);
     let accepted = "Accepted are image/jpeg, image/png, application/pdf, text/plain.";
-    let long = "x".repeat(150);
-    let shortened = format!("The file was declared as `{}`. {accepted}", "x".repeat(100));
+    let other = format!("The file is of the type `text/html`. {accepted}");
+    let none = format!("The file declares no type, and its content shows none. {accepted}");
     let size = "The file may have at most 1048576 bytes.";
     let contradicted =
-        "The file was declared as `image/jpg`, but its first bytes are those of `image/png`.";
+        "The file was declared as `image/jpg`, but its first bytes are those of `image/gif`.";
     let beyond = "The file has 900 bytes, of which the first is number 0.";
     let unknown = "The endpoints of the API are below /api/v1; /docs describes them.";
     for (request, hint) in [
         (world.request("GET", "/nope"), unknown),
         (export, "An export has at most 1 rows. Leave some out with a filter."),
         (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), size),
-        (world.upload(&long, b"a"), &shortened),
-        (world.upload("Image/JPG; a=b", PNG), contradicted),
+        (world.upload("text/html", b"a"), &other),
+        (world.upload("", b"\xff"), &none),
+        (world.upload("Image/JPG; a=b", b"GIF89a\x80"), contradicted),
         (range.header("Range", "bytes=900-"), beyond),
     ] {
         request.send().has(json!({ "hint": hint }));

@@ -3,20 +3,26 @@
 const plural = (count, one, many) => (count === 1 ? one : many);
 const daysOf = ({ trashDays: days }) => `${days} ${plural(days, "day", "days")}`;
 const TYPES = {
+  "*/*": "Files of any type",
+  any: "Files of any type",
   "application/gzip": "Gzip archive",
   "application/json": "JSON",
   "application/pdf": "PDF",
   "application/zip": "ZIP archive",
+  "audio/*": "Audio",
   "audio/mpeg": "MP3 audio",
+  "image/*": "Pictures",
   "image/gif": "GIF picture",
   "image/jpeg": "JPEG picture",
   "image/png": "PNG picture",
   "image/svg+xml": "SVG picture",
   "image/webp": "WebP picture",
+  "text/*": "Text of any kind",
   "text/csv": "CSV table",
   "text/html": "HTML page",
   "text/markdown": "Markdown text",
   "text/plain": "Text",
+  "video/*": "Video",
   "video/mp4": "MP4 video",
 };
 
