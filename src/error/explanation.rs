@@ -4,9 +4,6 @@ use std::borrow::Cow;
 
 use super::{Error, Forbidden, KEY_REUSED, TokenProblem, Unique};
 
-/// Longest part of a declared media type that a hint repeats, in characters, because clients may declare anything.
-const MAX_DECLARED_TYPE: usize = 100;
-
 /// What to do after a wrong code.
 const WRONG_CODE: &str =
     "Each code works once. Wait for the next one, and check the clock of the device that shows it.";
@@ -177,7 +174,7 @@ fn explanation(error: &Error) -> Row {
         FileTooLarge(limit) => row(413, "FILE_TOO_LARGE", file_too_large(*limit),
             format!("The file may have at most {limit} bytes.")),
         TypeNotAllowed { found: Some(name), accepted } => row(415, "TYPE_NOT_ALLOWED", "File type not allowed",
-            format!("The file is of the type `{}`. Accepted are {accepted}.", shortened(name))),
+            format!("The file is of the type `{name}`. Accepted are {accepted}.")),
         TypeNotAllowed { found: None, accepted } => row(415, "TYPE_NOT_ALLOWED", "File type not allowed",
             format!("The file declares no type, and its content shows none. Accepted are {accepted}.")),
         TypeContradicted { declared, recognised } => row(415, "TYPE_CONTRADICTED", "File type not allowed",
@@ -228,11 +225,6 @@ fn explanation(error: &Error) -> Row {
         Internal(_) => row(500, "INTERNAL_ERROR", "Internal server error", ""),
     };
     row
-}
-
-/// The beginning of a declared media type.
-fn shortened(declared: &str) -> String {
-    declared.chars().take(MAX_DECLARED_TYPE).collect()
 }
 
 /// States the limit in MB of 1,048,576 bytes if it is a whole number of them, otherwise in bytes.
