@@ -40,6 +40,7 @@ const SPELLINGS: &[&[&str]] = &[
     &["image/bmp", "image/x-bmp", "image/x-ms-bmp"],
     &["image/jpeg", "image/jpg", "image/pjpeg"],
     &["image/png", "image/x-png"],
+    &["image/vnd.dwg", "image/x-dwg"],
     &["image/vnd.microsoft.icon", "image/x-icon"],
     &["video/mp4", "video/x-m4v"],
     &["video/x-msvideo", "video/avi", "video/msvideo"],
