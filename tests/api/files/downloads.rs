@@ -1,7 +1,7 @@
 //! Downloading: headers, ranges, conditional requests (RFC 9110), and names in `Content-Disposition`.
 
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{self, Read};
 
 use serde_json::json;
 
@@ -131,7 +131,8 @@ fn a_file_that_shrinks_while_it_is_sent_never_looks_complete() {
     let content = OpenOptions::new().write(true).open(api.data.content(&id));
     content.and_then(|file| file.set_len(100_000)).expect("truncated");
     let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).expect("the connection ends");
+    let end = stream.read_to_end(&mut rest).expect_err("the connection breaks");
+    assert_eq!(end.kind(), io::ErrorKind::ConnectionReset);
     assert!(rest.len() < length / 2, "{} bytes", rest.len());
     api.logged("the body of an answer broke off");
 }
