@@ -1,8 +1,9 @@
 -- Restores deleted files of user $1: file $2 or, if that is null, those that were deleted at $3 or later. $4, $5: the
--- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7,
--- $8: address and request id of the event. Returns how many it restored, and how many of those that it was asked for
--- remain deleted. No row means that there is no such user. It restores no more than so many that the latest deleted of this number have 8 MiB of descriptions, because
--- these are written anew, and all that changes other files of the user waits for it.
+-- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7, $8:
+-- address and request id of the event. Returns how many it restored, and how many of those that it was asked for remain
+-- deleted. No row means that there is no such user. It restores no more than so many that the latest deleted of this
+-- number have 8 MiB of descriptions, because these are written anew, and all that changes other files of the user waits
+-- for it.
 -- In a queue of many uploads, this waits long for the same locks as they do, so only the statement timeout limits that.
 WITH patience AS (
     SELECT set_config('lock_timeout', '0', true)

@@ -1,6 +1,6 @@
--- Whether there are records to remove: of deleted users, of deleted files beyond $1 bytes of all, or beyond the quota of
--- a user, whose default is $3 bytes, of files that were deleted more than $2 days ago, and of deletions as long ago, at
--- least a day. Looked at first, so that a lock of a table stops the background thread only if it has work there.
+-- Whether there are records to remove: of deleted users, of deleted files beyond $1 bytes of all, or beyond the quota
+-- of a user, whose default is $3 bytes, of files that were deleted more than $2 days ago, and of deletions as long ago,
+-- at least a day. Looked at first, so that a lock of a table stops the background thread only if it has work there.
 SELECT EXISTS (SELECT FROM pending_removals) AS of_deleted_users,
        coalesce((SELECT sum(deleted_bytes) FROM users WHERE deleted_bytes > 0) > $1::bigint, false) AS beyond_quota,
        EXISTS (SELECT FROM users WHERE deleted_bytes > 0 AND deleted_bytes > $3::bigint

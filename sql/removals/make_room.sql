@@ -8,11 +8,12 @@
 WITH excess AS MATERIALIZED (
     SELECT sum(deleted_bytes) - $2::bigint AS bytes FROM users WHERE deleted_bytes > 0
 ), young AS MATERIALIZED (
-    SELECT users.id, excess.bytes, 100::bigint AS rows FROM users JOIN excess ON excess.bytes > 0
+    SELECT users.id, 100::bigint AS rows, excess.bytes FROM users JOIN excess ON excess.bytes > 0
     WHERE is_self_registered AND created_at > now() - interval '7 days' AND deleted_bytes > 0
 ), most AS MATERIALIZED (
-    SELECT two.id, greatest(two.deleted_bytes - lead(two.deleted_bytes, 1, 0::bigint) OVER (ORDER BY deleted_bytes DESC),
-                            excess.bytes / 16) AS bytes, $1::bigint AS rows
+    SELECT two.id, $1::bigint AS rows,
+           greatest(deleted_bytes - lead(deleted_bytes, 1, 0::bigint) OVER (ORDER BY deleted_bytes DESC),
+                    excess.bytes / 16) AS bytes
     FROM (SELECT id, deleted_bytes FROM users WHERE deleted_bytes > 0 ORDER BY deleted_bytes DESC LIMIT 2) two
     JOIN excess ON excess.bytes > 0 AND NOT EXISTS (SELECT FROM young)
     ORDER BY two.deleted_bytes DESC LIMIT 1

@@ -81,16 +81,24 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
     Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
 
-/// Finds the password hash and the credentials version of an account, and the network of a client with this address if
-/// the account knows that, as in [`LoginLookup`]. The development admin is found too, and has no hash.
+/// What a password of an account is compared with.
+pub struct Credentials {
+    /// A PHC string. The development admin has none.
+    pub password_hash: Option<String>,
+    pub version: i32,
+    /// As in [`LoginLookup`].
+    pub known_network: Option<String>,
+}
+
+/// Finds the credentials of an account for a client with this address.
 pub fn find_credentials(
     db: &Database,
     id: Uuid,
     client: IpAddr,
-) -> Result<Option<(Option<String>, i32, Option<String>)>, Error> {
+) -> Result<Option<Credentials>, Error> {
     let rows = db.read(sql!("users/find_credentials"), &[&id, &client])?;
     Ok(rows.first().map(|row| {
-        (row.get("password_hash"), row.get("credentials_version"), row.get("known_network"))
+        from_row!(row => Credentials { password_hash, known_network; version: row.get("credentials_version") })
     }))
 }
 

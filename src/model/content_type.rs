@@ -37,8 +37,9 @@ pub fn stored_type(
         types.take_any() || declared == OCTET_STREAM || (declared.starts_with("text/") && is_text);
     match shown.filter(|one| !is_trusted && one.contradicts(&declared, is_text)) {
         None => Ok(stored),
-        Some(Signature { name: recognised, .. }) => listed(recognised, types)
-            .ok_or_else(|| Error::TypeContradicted { declared, recognised }),
+        Some(Signature { name: recognised, .. }) => {
+            listed(recognised, types).ok_or(Error::TypeContradicted { declared, recognised })
+        }
     }
 }
 
@@ -304,8 +305,10 @@ mod tests {
         bytes
     }
 
+    type Case<'a> = (Option<&'a str>, &'a [u8], Option<&'a str>, &'a str);
+
     /// Checks the stored types, or `None` for a refusal, of files with these declared types and contents.
-    fn assert_stored(types: &str, cases: &[(Option<&str>, &[u8], Option<&str>, &str)]) {
+    fn assert_stored(types: &str, cases: &[Case]) {
         let types: UploadTypes = types.parse().unwrap();
         for (declared, first, expected, reason) in cases {
             let stored = stored_type(*declared, first, &types).ok();

@@ -142,6 +142,7 @@ fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_t
     // As if the database had been recovered to a time before the last uploads.
     database.run(
         "CREATE TABLE lost AS SELECT * FROM files ORDER BY upload_date DESC LIMIT 15;
+         ALTER TABLE lost DROP COLUMN disk_usage;
          DELETE FROM files WHERE id IN (SELECT id FROM lost)",
     );
     let api = Server::start_with(&database, &data, &[]);

@@ -12,7 +12,7 @@ use crate::api::middleware::rate_limit;
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
 use crate::config;
-use crate::db::users::{AccountFields, LoginName};
+use crate::db::users::{AccountFields, Credentials, LoginName};
 use crate::db::{email_confirmations, installation, users};
 use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
@@ -108,7 +108,9 @@ fn change_email(
     context.db.changes_are_of(*account);
     context.audits(RefusedAction::EmailChange, Some(*account));
     match users::find_credentials(&context.db, *account, context.client)? {
-        Some((Some(stored), present, known_network)) if present == *version => {
+        Some(Credentials { password_hash: Some(stored), version: present, known_network })
+            if present == *version =>
+        {
             check_password(context, (*account, known_network), password, &stored)?;
         }
         _ => return Err(Error::InvalidConfirmationToken),

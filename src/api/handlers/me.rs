@@ -117,10 +117,11 @@ pub fn check_password(
     password: &str,
 ) -> Result<i32, Error> {
     let found = users::find_credentials(&context.db, user.id(), context.client)?;
-    let (stored, version, _) = found.ok_or(Error::UserNotUsable)?;
-    match context.app.hasher.check(password, stored.as_deref(), context.hash_request())? {
+    let found = found.ok_or(Error::UserNotUsable)?;
+    let stored = found.password_hash.as_deref();
+    match context.app.hasher.check(password, stored, context.hash_request())? {
         PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
-        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(version),
+        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(found.version),
     }
 }
 

@@ -52,7 +52,7 @@ fn what_was_acknowledged_survives_kill_9() {
     // Contents that were stored but not recorded are found by the garbage collection.
     let before = api.data.contents();
     before.iter().for_each(|path| make_older(path, 1));
-    let printed = api.run_beside(&["gc", "--confirm"]).exits(0).out();
+    let printed = api.run_beside(&["gc", "--confirm", "--all"]).exits(0).out();
     let owned: Vec<_> = hashes.keys().map(|id| data.content(id)).collect();
     assert_eq!(api.data.contents(), owned);
     let is_change = |line: &&str| line.starts_with("moved ") || line.starts_with("removed ");
