@@ -193,7 +193,7 @@ fn ten_thousand_files_are_one_moment_of_a_busy_service_and_are_restored_into_a_n
     let records: Vec<(String, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(records, contents);
     has_exactly(target.data.path(), &contents);
-    let bytes: i64 = target.database.value("SELECT sum(used)::bigint FROM storage_shards");
+    let bytes: i64 = target.database.value("SELECT sum(file_size)::bigint FROM recorded_contents");
     assert_eq!(manifest["bytes"], bytes);
     assert_eq!(target.serve().collect_garbage(), swept(0, 0, 0));
 }

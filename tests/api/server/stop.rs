@@ -174,6 +174,27 @@ fn what_waits_for_its_turn_is_refused_at_once_and_what_has_its_turn_is_finished(
 }
 
 #[test]
+fn changes_of_a_user_that_wait_for_others_are_refused_at_a_stop() {
+    let (api, [ann]) = Server::with_users(&[LONG_STOP, PATIENT], ["ann"]);
+    let row = format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", ann.id());
+    let lock = api.database.begin(&row);
+    thread::scope(|scope| {
+        let change = || scope.spawn(|| api.update_me(&ann, json!({"name": "Ann"})));
+        let begun = [change(), change()];
+        wait_until(|| api.database.blocked_statements() == 2);
+        let waiting = change();
+        wait_until(|| api.metric("cloakroom_pool_waiting") == Some(1.0));
+        api.signal(Signal::TERM);
+        waiting.join().expect("no panic").refused(503, BUSY);
+        lock.roll_back();
+        for change in begun {
+            change.join().expect("no panic").expect(200);
+        }
+    });
+    assert_eq!(api.exit_code(), Some(0));
+}
+
+#[test]
 fn hashes_that_have_not_begun_are_refused_at_a_stop() {
     // Several hashes take seconds.
     let api = Server::start(&[LONG_STOP, ("CLOAKROOM_SCRYPT", "15,8,8")]);
