@@ -75,7 +75,11 @@ fn clients_that_send_or_read_slowly_hold_up_a_stop_for_five_seconds() {
     login.write_all(head.as_bytes()).expect("a head");
     // Each has begun.
     wait_until(|| api.data.contents().len() == 2 && running(&api) == 2);
-    let downloads = [2_000, 20_000].map(|rate| (api.begin_download(&ann, &file), rate));
+    let downloads = [2_000, 20_000].map(|rate| {
+        let mut download = api.begin_download(&ann, &file);
+        download.read_exact(&mut [0; 1000]).expect("the beginning");
+        (download, rate)
+    });
     let readers: Vec<_> =
         downloads.into_iter().chain([(export, 20_000)]).map(|(s, n)| read_slowly(s, n)).collect();
     let senders = [upload, login].map(send_slowly);
