@@ -10,6 +10,7 @@ pub mod page;
 pub mod problems;
 pub mod rules;
 pub mod timestamp;
+pub mod type_families;
 pub mod user;
 
 /// Hexadecimal text: two lower-case digits for each byte.
