@@ -43,7 +43,7 @@ def test_a_folder_is_taken_with_all_below_it_and_what_is_left_out_is_said_in_one
         write(folder, name)
     write(folder, "below/further/keys.txt")
     write(folder, "below/keys.txt")  # both come by the plain name
-    write(folder, "program.exe", b"MZ\x00")
+    write(folder, "archive.zip", b"PK\x03\x04\x00")
     write(folder, "large.pdf", bytes(10 * MB + 1))
     (folder / "empty").mkdir()
     page.run("performance.setResourceTimingBufferSize(5000)")  # of 250, for all that is counted below
