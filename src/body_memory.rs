@@ -1,6 +1,6 @@
 //! The budget of bytes for bodies in memory. Whoever sends a JSON request or asks for a list chooses its size, and it
-//! stays in memory until the client has sent or received all of it, which may take many minutes. So all such bodies take
-//! their room from one budget. Those of up to [`SMALL_BODY`] never come here: they count with their connection.
+//! stays in memory until the client has sent or received all of it, which may take many minutes. So all such bodies
+//! take their room from one budget. Those of up to [`SMALL_BODY`] never come here: they count with their connection.
 //!
 //! A request for which there is not enough room waits, at most for a second. Meanwhile connections whose clients keep
 //! the service waiting are closed, first those of the owner that holds the most bytes, and what comes free goes to the
@@ -23,8 +23,8 @@ use crate::semaphore::lock;
 pub const SMALL_BODY: usize = 32 * 1024;
 /// Longest wait for room. After it the request is answered 503.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// How often a request that waits looks for connections to close. It begins with a wait of this length, in which clients
-/// that receive their answers fast may finish.
+/// How often a request that waits looks for connections to close. It begins with a wait of this length, in which
+/// clients that receive their answers fast may finish.
 const LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 /// For whom the bytes of a request count.

@@ -310,7 +310,9 @@ impl Error {
         match self {
             Error::Internal(cause) => cause.into(),
             Error::Unavailable => {
-                "the database cannot be reached, no connection or turn was free in time, or a stop ended the wait".into()
+                "the database cannot be reached, no connection or turn was free in time, or a stop ended the \
+                 wait"
+                    .into()
             }
             Error::StoreUnavailable => "the store does not serve contents".into(),
             other => other.message(),

@@ -101,8 +101,8 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
         state.keys.values_mut().for_each(|own| own.queue.clear());
     }
 
-    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit or the
-    /// queue was closed.
+    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit or
+    /// the queue was closed.
     fn leave_queue(&self, key: &K, ticket: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(own) = state.keys.get_mut(key) else {

@@ -74,8 +74,8 @@ pub struct App {
 /// The key of a token bucket: the name of a rate limit, and whose requests count against it.
 pub type BucketKey = (&'static str, BucketOwner);
 
-/// The key of a token bucket for failed sign-ins: to an account, or with a name that no account has; and the network, if
-/// it is one that the account knows. All others count together.
+/// The key of a token bucket for failed sign-ins: to an account, or with a name that no account has; and the network,
+/// if it is one that the account knows. All others count together.
 pub type LoginBucketKey = (LoginName, Option<String>);
 
 /// The client or user whose requests count against a rate limit.
@@ -167,7 +167,8 @@ impl App {
         self.readiness.check(move || health::state(&db))
     }
 
-    /// Makes the background thread look for work at the next full second. If the channel is full, it is about to do so anyway.
+    /// Makes the background thread look for work at the next full second. If the channel is full, it is about to do so
+    /// anyway.
     pub fn wake_background(&self) {
         let _ = self.background.try_send(());
     }

@@ -368,8 +368,8 @@ fn link_in_mail(
 }
 
 impl Config {
-    /// How many passwords may be hashed at once: one on each core, but under a memory limit of the control group no more
-    /// than a quarter of it has room for.
+    /// How many passwords may be hashed at once: one on each core, but under a memory limit of the control group no
+    /// more than a quarter of it has room for.
     pub fn hashes_at_once(&self, cores: usize) -> usize {
         let room = self.memory_limit.map_or(u64::MAX, |limit| limit / 4 / self.scrypt.memory());
         cores.min(room.max(1) as usize)

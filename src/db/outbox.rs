@@ -57,8 +57,8 @@ pub fn remove(db: &Database, id: i64, is_sent: bool) -> Result<(), Error> {
 }
 
 /// Stores why a message could not be sent. If `retry` is set and the message is not yet a day old, it becomes due again
-/// later; otherwise it is given up, and removed if it has no account. `is_unusable` says that no message could have been
-/// sent. Returns whether it was given up.
+/// later; otherwise it is given up, and removed if it has no account. `is_unusable` says that no message could have
+/// been sent. Returns whether it was given up.
 pub fn defer(
     db: &Database,
     message: &LeasedMessage,

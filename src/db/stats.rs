@@ -121,7 +121,8 @@ impl StoredBytes {
         Ok(if left < self.usage(0, 0) { 0 } else { left })
     }
 
-    /// Asks the database how many bytes count if it were for `more` of this user; `None` if the quota is not the user's.
+    /// Asks the database how many bytes count if it were for `more` of this user; `None` if the quota is not the
+    /// user's.
     fn ask(&self, db: &Database, user: Uuid, more: u64) -> Result<Option<u64>, Error> {
         let params: SqlParams = &[&user, &(more as i64), &(self.quota as i64)];
         let rows = match self.is_of_young {
@@ -167,8 +168,8 @@ pub struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
-    /// Counts `size` bytes in place of those before. Fails with [`Error::StorageFull`] if they do not fit into the quota
-    /// beside all others. The database is asked only before that.
+    /// Counts `size` bytes in place of those before. Fails with [`Error::StorageFull`] if they do not fit into the
+    /// quota beside all others. The database is asked only before that.
     pub fn grow_to(&mut self, db: &Database, size: u64) -> Result<(), Error> {
         if self.is_exempt {
             return Ok(());

@@ -53,8 +53,8 @@ pub enum LoginName {
 pub struct LoginLookup {
     /// What a failure counts for.
     pub counted: LoginName,
-    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the last
-    /// 30 days.
+    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
+    /// last 30 days.
     pub known_network: Option<String>,
     pub account: Option<LoginAccount>,
 }

@@ -107,8 +107,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The meaning of the errors by which the builtin server reports a slow client, bad chunked framing, or that it waits
-    /// no longer because the process stops.
+    /// The meaning of the errors by which the builtin server reports a slow client, bad chunked framing, or that it
+    /// waits no longer because the process stops.
     fn read_error(&self, error: io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Error::BodyTooSlow,

@@ -1,5 +1,5 @@
-//! Under which media type an uploaded content is stored: the type that its sender declares, that its first bytes show, or
-//! none, in which case it is refused.
+//! Under which media type an uploaded content is stored: the type that its sender declares, that its first bytes show,
+//! or none, in which case it is refused.
 
 use super::media_type::{listed, spellings, without_parameters};
 use super::type_families::{FAMILIES, GZIP, LOOK_ALIKE, OLE, PROGRAMS, RAR, ZIP};
@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn what_is_certainly_another_type_is_stored_as_that_or_refused() {
         let contradicted = "image/jpeg,image/png,image/gif,text/plain,application/pdf,application/zip,\
-                            application/x-sh,application/postscript,image/svg+xml,audio/mpeg,font/ttf,application/x-foo";
+                            application/x-sh,application/postscript,image/svg+xml,audio/mpeg,\
+                            font/ttf,application/x-foo";
         let (at_0x80, elsewhere) = (program(0x80), program(0x90));
         let declared =
             |name: &'static str, first, expected, reason| (Some(name), first, expected, reason);

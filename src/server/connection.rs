@@ -64,9 +64,9 @@ impl Connection {
         if is_ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it waits for its
-    /// client to send a body or to receive a response. Returns whether it computes a response of which nothing was sent.
-    /// An export computes its next rows while some were sent: how long it takes depends on its client.
+    /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it waits for
+    /// its client to send a body or to receive a response. Returns whether it computes a response of which nothing was
+    /// sent. An export computes its next rows while some were sent: how long it takes depends on its client.
     pub fn wind_down(&self, cuts: bool) -> bool {
         let mut state = lock(&self.state);
         match *state {

@@ -90,8 +90,8 @@ pub struct ClientLimits {
     /// The longest wait that a client can save up by sending faster. Otherwise the 10 MiB of a file, sent at once but
     /// for the last byte, would allow 42 minutes.
     pub max_body_allowance: Duration,
-    /// How long a client may accept no byte of a response before its connection is closed. A thirtieth of it is the longest
-    /// single wait of a write, after which this is looked at.
+    /// How long a client may accept no byte of a response before its connection is closed. A thirtieth of it is the
+    /// longest single wait of a write, after which this is looked at.
     pub max_write_stall: Duration,
     /// How long a client may keep the server waiting for it to accept a response, beyond the time that
     /// `min_response_rate` allows.

@@ -15,10 +15,10 @@ use super::file_system::{create_file, exists};
 /// directory as unusable.
 pub const PARTIAL_RESTORATION: &str = "restore.partial";
 
-/// Creates the directory, readable only for this user, unless it exists, and checks it, but does not mind if it is full:
-/// nothing has to be written to a directory that is in use already, and deletions make room. The error says what is
-/// wrong with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller has
-/// to sync the one that it is in. Most starts create none and need not wait for the disk.
+/// Creates the directory, readable only for this user, unless it exists, and checks it, but does not mind if it is
+/// full: nothing has to be written to a directory that is in use already, and deletions make room. The error says what
+/// is wrong with the directory, and is meant to follow its name. Returns whether the directory is new; then the caller
+/// has to sync the one that it is in. Most starts create none and need not wait for the disk.
 pub fn prepare(path: &Path) -> Result<bool, String> {
     let exists = path.exists();
     if !exists {

@@ -93,8 +93,8 @@ impl Server {
 
     /// Requests a password reset and takes the token from the log, where it stands in development: from that of another
     /// process on the database if that looked for mail first. Waits before until an earlier one is no longer being
-    /// sent, and forgets the messages to the account and its mailbox, because otherwise only one in two minutes is sent,
-    /// and few a day while the account is not settled.
+    /// sent, and forgets the messages to the account and its mailbox, because otherwise only one in two minutes is
+    /// sent, and few a day while the account is not settled.
     pub fn reset_token(&self, email: &str) -> String {
         let of_account = format!("users.id = user_id AND lower(email) = lower('{email}')");
         let waiting = format!("outbox, users WHERE kind = 'password_reset' AND {of_account}");

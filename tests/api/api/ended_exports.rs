@@ -10,7 +10,8 @@ const ADMINS: (&str, &str) = ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true");
 const EXPORTS: [&str; 4] =
     ["/users/export?email=@", "/users/export-full", "/users/exports/csv", "/admin/audit/export"];
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// More accounts and events than the buffers between the server and a client hold that reads only a head: 10 MB of each.
+/// More accounts and events than the buffers between the server and a client hold that reads only a head: 10 MB of
+/// each.
 const UNREAD: &str = "
     INSERT INTO users (id, email, name, password_hash, created_at)
     SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 4000), '-', '2026-01-01'

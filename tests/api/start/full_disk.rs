@@ -1,5 +1,5 @@
-//! A start with a full data directory, which is a small file system of its own. Mounting it needs the rights of root, or
-//! a system that lets users have namespaces.
+//! A start with a full data directory, which is a small file system of its own. Mounting it needs the rights of root,
+//! or a system that lets users have namespaces.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
