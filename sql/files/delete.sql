@@ -28,7 +28,7 @@ WITH owner AS (
     SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
            updated_at, is_public, version, is_young
     FROM removed
-    WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, most_bytes, most_files, 100)
+    WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, most_bytes, most_files, 10)
                ELSE false END
     RETURNING id
 ), purged AS (
