@@ -31,10 +31,10 @@ pub enum Tool {
         #[arg(long)]
         reset_second_factor: bool,
     },
-    /// Move file contents that no record owns, older than an hour, to the trash; name files whose content is missing.
+    /// Move file contents that no record owns, older than an hour, to the trash.
     ///
-    /// Fails if a content is missing, or, unless --confirm is given, if over 5 % of all contents and more than 20 have
-    /// no record although no user has deleted the files; then it moves none.
+    /// Unless --confirm is given, it moves none, and fails, if over 5 % of all contents and more than 20 have no record
+    /// although no user has deleted the files.
     Gc {
         /// Move contents without a record also where they are over 5 % of all.
         #[arg(long)]

@@ -216,7 +216,7 @@ pub fn old_ids(
 }
 
 /// The id of an entry that this program made.
-pub fn id_of(entry: &DirEntry) -> Option<Uuid> {
+fn id_of(entry: &DirEntry) -> Option<Uuid> {
     let name = entry.file_name();
     let id: Uuid = name.to_str()?.parse().ok()?;
     // A UUID can be spelt in several ways, of which this program uses one.

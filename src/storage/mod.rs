@@ -28,7 +28,6 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::probe::Probe;
 #[cfg(feature = "tools")]
-pub use content_directory::id_of;
 use content_directory::{ContentDirectory, old_ids};
 #[cfg(feature = "tools")]
 pub use directory::PARTIAL_RESTORATION;

@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::storage::file_system::{LAST_BACKUP, last_backup};
-use crate::storage::{MIN_SWEPT_AGE, Storage, age, exists, id_of, sync_directory, translate};
+use crate::storage::{Storage, exists, sync_directory, translate};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
@@ -214,11 +214,6 @@ impl Check<'_> {
             contents += ids.len();
             progress.advance(ids.len() as u64);
         }
-        self.findings.end_kind();
-        for name in foreign_entries(self.storage)? {
-            self.findings
-                .warning(format_args!("files/: {name:?} is no content of this program"), "");
-        }
         self.findings.sum_up(format_args!(
             "contents: {contents} over an hour old looked up in the database; {unrecorded} without a record"
         ));
@@ -291,19 +286,4 @@ fn bring_back(storage: &Storage, id: Uuid, from: &Path) -> io::Result<()> {
     // The directory of the new name comes first, so that a loss of power in between leaves both names and not none.
     sync_directory(contents)?;
     from.parent().map_or(Ok(()), sync_directory)
-}
-
-/// Returns the names of old entries among the contents that this program did not make. Young ones are left out, because
-/// a process that starts makes a file there for a moment.
-fn foreign_entries(storage: &Storage) -> Result<Vec<String>, Error> {
-    let mut names = Vec::new();
-    let Some(contents) = storage.content_directory() else { return Ok(names) };
-    for entry in fs::read_dir(contents).map_err(translate)? {
-        let entry = entry.map_err(translate)?;
-        let age = entry.metadata().ok().and_then(|metadata| age(&metadata));
-        if id_of(&entry).is_none() && age.is_some_and(|age| age > MIN_SWEPT_AGE) {
-            names.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    Ok(names)
 }

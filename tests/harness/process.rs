@@ -85,10 +85,9 @@ pub fn run_in(
 }
 
 /// The last line of `cloakroom gc`.
-pub fn swept(moved: usize, removed: usize, missing: usize) -> String {
+pub fn swept(moved: usize, removed: usize) -> String {
     format!(
-        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}; \
-         files without a content: {missing}.\n"
+        "contents without a record moved to the trash: {moved}; unfinished uploads and old trash removed: {removed}.\n"
     )
 }
 

@@ -218,7 +218,7 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
     assert_eq!(api.all_files(&ann).len(), 0);
     let contents = api.data.contents();
     assert_eq!(contents.len(), 1);
-    assert_eq!(api.collect_garbage(), swept(0, 0, 0));
+    assert_eq!(api.collect_garbage(), swept(0, 0));
     make_older(&contents[0], 1);
     api.collect_garbage();
     assert_eq!(api.data.contents().len(), 0);

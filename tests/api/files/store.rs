@@ -306,16 +306,6 @@ fn a_store_that_names_no_checksum_is_asked_for_what_it_acknowledged() {
 }
 
 #[test]
-fn gc_names_files_without_a_content() {
-    let (store, api) = start();
-    let ann = api.sign_up("ann");
-    let ids: Vec<_> = (0..2).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
-    store.remove_object(&format!("room/files/{}", ids[1]));
-    let printed = run_beside(&api, &store, &["gc"]).exits(1).out();
-    assert!(printed.contains(&format!("files/{} ", ids[1])), "{printed}");
-}
-
-#[test]
 fn memory_does_not_grow_with_an_upload_or_a_download() {
     let store = StoreServer::start();
     let url = store.url();
